@@ -9,6 +9,7 @@
 #[cfg(test)]
 mod package;
 
+use a2a_lambda_rows::each_row;
 use package::{build, errors, package, programs};
 
 #[test]
@@ -29,7 +30,7 @@ fn compiler_reports_each_mistake_with_its_own_error() {
     let output = build(&folder, &["--keep-going", "--message-format=json"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     let mut errors = errors(&output.stdout);
-    for program in &programs {
+    each_row(&programs, |program| {
         let found = errors.remove(&program.name).unwrap_or_default();
         let (found, printed) = (found.codes, found.printed);
         let found: Vec<_> = found.iter().map(String::as_str).collect();
@@ -46,5 +47,5 @@ fn compiler_reports_each_mistake_with_its_own_error() {
                 program.name
             );
         }
-    }
+    });
 }

@@ -30,6 +30,7 @@ mod tests {
     use crate::pattern::Names;
     use crate::run::{Agent, Run, expected, selected};
     use crate::vector::{Given, Vector};
+    use a2a_lambda_rows::each_row;
     use a2a_lambda_tests::dialect::{Dialect, Op, Say};
     use a2a_lambda_tests::error_rows::{Fault, Row, rows};
     use a2a_lambda_tests::world::{Reply, Request, World};
@@ -249,13 +250,13 @@ mod tests {
         assert_eq!(named, known, "the table and the refusals differ");
         assert!(rows.iter().all(|row| !row.section.is_empty()));
         for refusal in all() {
-            for dialect in Dialect::ALL {
+            each_row(Dialect::ALL, |dialect| {
                 let reply = shown(dialect, &refusal);
                 let fault = Fault::new(dialect, Row::named(name(&refusal)).unwrap());
                 if let Err(why) = fault.check(&reply) {
                     panic!("{refusal} in {dialect:?}: {why}\n{}", reply.text());
                 }
-            }
+            });
         }
     }
 

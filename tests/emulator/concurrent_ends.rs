@@ -3,6 +3,7 @@
 
 use a2a_lambda::store::stored::Encoded;
 use a2a_lambda::task::Timestamp;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::emulator::Emulator;
 use a2a_lambda_tests::fixture::{Fixture, Place};
@@ -82,7 +83,7 @@ async fn is_persisted(fixture: &Fixture, emulator: &Emulator, begun: Timestamp) 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_that_end_at_the_same_time_lose_no_thread_changes() {
-    for place in Place::ALL {
+    each_row_async(Place::ALL, async |place| {
         let gate = Gate::default();
         let agent = tester::agent(gate.clone()).unwrap();
         let fixture = Fixture::at(place, agent, |_| ()).await.unwrap();
@@ -117,7 +118,8 @@ async fn tasks_that_end_at_the_same_time_lose_no_thread_changes() {
         if let Some(emulator) = &fixture.emulator {
             is_persisted(&fixture, emulator, begun).await;
         }
-    }
+    })
+    .await;
 }
 
 /// The number of working tasks.

@@ -4,7 +4,7 @@
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services};
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{Committed, ExpiringThread, ThreadQuery};
 use a2a_lambda::task::{
@@ -12,6 +12,7 @@ use a2a_lambda::task::{
     SendCommand, SendMode, Sent, Task, TaskId, TaskRecord, Timestamp,
 };
 use a2a_lambda::testing::TestClock;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::tester::{self, Gate};
 use a2a_local::embedded::TABLE;
@@ -55,7 +56,7 @@ impl Stage {
         };
         let agent = Arc::new(tester::agent(Gate::default()).unwrap());
         let caller = Caller {
-            owner: World::new(run(), name).unwrap().owner,
+            owner: SampleData::new(run(), name).unwrap().owner,
             tier: "default".to_owned(),
             scopes: BTreeSet::new(),
         };
@@ -343,39 +344,39 @@ async fn a_pointer_left_by_a_crash_shows_nothing_and_is_deleted_with_its_context
 #[tokio::test]
 async fn a_pointer_lives_as_long_as_its_task() {
     let stage = Stage::new("renewed").await;
-    let world = World::new(run(), "renewed").unwrap();
+    let sample = SampleData::new(run(), "renewed").unwrap();
     let (owner, context) = (&stage.caller.owner, own(1).remove(0));
-    let incarnation = world.write_id();
+    let incarnation = sample.write_id();
     let task = TaskRecord::create(NewTask {
-        id: TaskId::made_of(world.number()),
+        id: TaskId::made_of(sample.number()),
         owner: owner.clone(),
         context_id: context.clone(),
         generation: Generation::V10,
         incarnation: incarnation.clone(),
         metadata: Metadata::new(),
-        created_at: world.now,
+        created_at: sample.now,
     });
     let message = Message::from_user("m-1", vec![Part::text("hi")]);
-    let opening = [Change::Accept { message }, world.start()];
+    let opening = [Change::Accept { message }, sample.start()];
     let mut record = task
-        .next(opening, incarnation, world.now, world.expiry())
+        .next(opening, incarnation, sample.now, sample.expiry())
         .unwrap();
-    let mut write = world.create(&record);
-    let mut ends = world.expiry();
+    let mut write = sample.create(&record);
+    let mut ends = sample.expiry();
     for n in 1..=6 {
         assert_eq!(stage.store.commit(&write).await.unwrap(), Committed::Done);
         let items = stage.items(&context).await;
         let pointer = items.iter().find(|it| it.0.starts_with("TASK#")).unwrap();
         assert!(pointer.1 * 1000 >= ends.as_millis(), "{n}");
-        // A task of this world lives one hour.
-        let now = world.now.plus(MINUTE * 50 * n);
+        // A task of this sample lives one hour.
+        let now = sample.now.plus(MINUTE * 50 * n);
         let update = Change::Update {
             message: None,
             metadata: Metadata::new(),
         };
         ends = now.plus(HOUR);
-        let next = record.next([update], world.write_id(), now, ends).unwrap();
-        write = world.update(&next, &record);
+        let next = record.next([update], sample.write_id(), now, ends).unwrap();
+        write = sample.update(&next, &record);
         record = next;
     }
 }
@@ -388,7 +389,7 @@ async fn pages_of_expiring_threads_contain_each_thread_once() {
         stage.say("set k v", Some(context)).await.unwrap();
     }
     stage.clock.advance(DAY);
-    for size in [1, 3, 50] {
+    each_row_async([1, 3, 50], async |size| {
         let mut found = Vec::new();
         for shard in 0..stage.store.sweep().expiry_shards() {
             let mut after = None;
@@ -409,7 +410,8 @@ async fn pages_of_expiring_threads_contain_each_thread_once() {
         assert_eq!(found.len(), 20, "pages of {size}");
         let distinct: BTreeSet<_> = found.iter().map(|it| (&it.context_id, it.what)).collect();
         assert_eq!(distinct.len(), 20, "pages of {size}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -430,7 +432,7 @@ async fn a_context_list_is_complete_and_in_order() {
         expected.push(stage.say("show", own).await.unwrap().context_id);
     }
     expected.reverse();
-    for size in [2, 5, 50] {
+    each_row_async([2, 5, 50], async |size| {
         let (mut joined, mut after) = (Vec::new(), None);
         for _ in 0..20 {
             let query = query(after, size, stage.clock.now());
@@ -442,7 +444,8 @@ async fn a_context_list_is_complete_and_in_order() {
             }
         }
         assert_eq!(joined, expected, "pages of {size}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Runs the store contract against DynamoDB and S3, one test per case.
 
-use a2a_lambda::store::contract::{self, Case, World};
+use a2a_lambda::store::contract::{self, Case, SampleData};
 use a2a_lambda_tests::emulator::{Emulator, run};
 
 macro_rules! on_the_emulator {
@@ -8,8 +8,8 @@ macro_rules! on_the_emulator {
         #[tokio::test]
         async fn $case() {
             let emulator = Emulator::start().await.unwrap();
-            let world = World::new(run(), stringify!($case)).unwrap();
-            contract::$case(&emulator.stores(), &world).await.unwrap();
+            let sample = SampleData::new(run(), stringify!($case)).unwrap();
+            contract::$case(&emulator.stores(), &sample).await.unwrap();
         }
     )*};
 }

@@ -5,6 +5,7 @@ use a2a_lambda::skill::{
     Agent, AgentResult, Content, NoOutput, OnInputResult, OnRequestResult, Skill, SkillHandler,
     SkillMetadata, SkillSlot, TaskContext,
 };
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, KEY_REUSED};
 use a2a_lambda_tests::fixture::{Fixture, Place};
@@ -242,7 +243,7 @@ async fn total(fixture: &Fixture, caller: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parallel_sends_of_a_key_run_once_for_each_caller() {
-    for place in Place::ALL {
+    each_row_async(Place::ALL, async |place| {
         let starts = Starts::default();
         let agent = Agent::builder("keys").version("1").description("Counts.");
         let agent = agent
@@ -275,8 +276,10 @@ async fn parallel_sends_of_a_key_run_once_for_each_caller() {
         let again: Vec<_> = started.iter().filter(|(_, times)| **times != 1).collect();
         assert!(again.is_empty(), "{place:?}: {again:?}");
         // A question and its answer are one task.
-        for caller in CALLERS {
+        each_row_async(CALLERS, async |caller| {
             assert_eq!(total(fixture, caller).await, KEYS, "{place:?} {caller}");
-        }
-    }
+        })
+        .await;
+    })
+    .await;
 }

@@ -2,7 +2,7 @@
 
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::AwsClients;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::SampleData;
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
@@ -37,9 +37,9 @@ async fn stores(embedded: &Embedded) -> (Records, S3Blobs) {
 #[tokio::test]
 async fn tasks_and_bytes_of_a_data_folder_survive_a_restart() {
     let folder = Folder::new();
-    let world = World::new(run(), "restart").unwrap();
-    let task = world.task().unwrap();
-    let write = world.create(&task);
+    let sample = SampleData::new(run(), "restart").unwrap();
+    let task = sample.task().unwrap();
+    let write = sample.create(&task);
 
     let embedded = Embedded::start(Some(&folder.0)).await.unwrap();
     let (records, blobs) = stores(&embedded).await;
@@ -49,7 +49,7 @@ async fn tasks_and_bytes_of_a_data_folder_survive_a_restart() {
 
     let embedded = Embedded::start(Some(&folder.0)).await.unwrap();
     let (records, blobs) = stores(&embedded).await;
-    let found = records.load(&world.owner, task.id(), world.now).await;
+    let found = records.load(&sample.owner, task.id(), sample.now).await;
     assert_eq!(found.unwrap(), Some(task));
     assert_eq!(blobs.get("v1/x").await.unwrap(), Some("kept".into()));
     embedded.stop().await;
@@ -61,13 +61,13 @@ async fn two_embedded_emulators_share_nothing() {
         Embedded::start(None).await.unwrap(),
         Embedded::start(None).await.unwrap(),
     );
-    let world = World::new(run(), "two").unwrap();
-    let task = world.task().unwrap();
+    let sample = SampleData::new(run(), "two").unwrap();
+    let task = sample.task().unwrap();
     let (records, blobs) = stores(&one).await;
-    records.commit(&world.create(&task)).await.unwrap();
+    records.commit(&sample.create(&task)).await.unwrap();
     blobs.put("v1/x", "one".into()).await.unwrap();
     let (records, blobs) = stores(&two).await;
-    let found = records.load(&world.owner, task.id(), world.now).await;
+    let found = records.load(&sample.owner, task.id(), sample.now).await;
     assert_eq!(found.unwrap(), None);
     assert_eq!(blobs.get("v1/x").await.unwrap(), None);
 }

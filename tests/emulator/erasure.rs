@@ -7,7 +7,7 @@ use crate::object_sweep::engine;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, ApiKeys};
 use a2a_lambda::store::aws::AwsClients;
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb::{self, EraseError, Erasure};
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
@@ -113,8 +113,8 @@ async fn a_task_deletion_completes_wherever_it_was_interrupted() {
     for owner in estate.owners() {
         estate.conversation(owner, &context()).await;
     }
-    let owner = &estate.world.owner;
-    let others = estate.stored(&estate.world.stranger.tenant).await;
+    let owner = &estate.sample.owner;
+    let others = estate.stored(&estate.sample.stranger.tenant).await;
     let tasks = estate.stored(&owner.tenant).await;
     // Each task of the caller: one with large values, one with a push config, a small one.
     // The ids are read from the items.
@@ -130,7 +130,7 @@ async fn a_task_deletion_completes_wherever_it_was_interrupted() {
         places.push(pointer_to(&tasks, owner, &id));
         is_deleted_wherever_it_is_cut(&estate, owner, &path, &places, &[folder]).await;
     }
-    assert!(estate.stored(&estate.world.stranger.tenant).await == others);
+    assert!(estate.stored(&estate.sample.stranger.tenant).await == others);
 }
 
 /// The pointer to a task in its context.
@@ -168,8 +168,8 @@ async fn a_context_deletion_completes_wherever_it_was_interrupted() {
     for owner in estate.owners() {
         estate.conversation(owner, &context()).await;
     }
-    let owner = &estate.world.owner;
-    let others = estate.stored(&estate.world.stranger.tenant).await;
+    let owner = &estate.sample.owner;
+    let others = estate.stored(&estate.sample.stranger.tenant).await;
     let ids = ids_of(&estate.stored(&owner.tenant).await, owner);
     let (mut partitions, mut folders): (Vec<String>, Vec<String>) = ids
         .iter()
@@ -183,7 +183,7 @@ async fn a_context_deletion_completes_wherever_it_was_interrupted() {
     partitions.push(place_of_key(owner));
     let path = path("contexts", "mine:c");
     is_deleted_wherever_it_is_cut(&estate, owner, &path, &partitions, &folders).await;
-    assert!(estate.stored(&estate.world.stranger.tenant).await == others);
+    assert!(estate.stored(&estate.sample.stranger.tenant).await == others);
 }
 
 #[tokio::test]
@@ -193,8 +193,8 @@ async fn a_tenant_erasure_completes_wherever_it_was_interrupted() {
         estate.conversation(owner, &context()).await;
         estate.sundries(owner).await;
     }
-    let tenant = &estate.world.owner.tenant;
-    let neighbour = &estate.world.stranger.tenant;
+    let tenant = &estate.sample.owner.tenant;
+    let neighbour = &estate.sample.stranger.tenant;
     let others = estate.stored(neighbour).await;
     let before = estate.stored(tenant).await;
     let quiet = |_: &Erasure| ();
@@ -318,7 +318,7 @@ async fn counting_a_tenants_content_changes_nothing() {
     for owner in estate.owners() {
         estate.sundries(owner).await;
     }
-    let tenant = &estate.world.owner.tenant;
+    let tenant = &estate.sample.owner.tenant;
     let before = estate.stored(tenant).await;
     let count = estate
         .near
@@ -338,8 +338,8 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
         return;
     }
     let folder = std::env::temp_dir().join(format!("a2a-lambda-erased-{:x}", run()));
-    let world = World::new(run(), "command").unwrap();
-    let [mine, other] = [&world.owner, &world.stranger];
+    let sample = SampleData::new(run(), "command").unwrap();
+    let [mine, other] = [&sample.owner, &sample.stranger];
     let command = |tenant: &str, dry_run: bool| EraseTenant {
         subject: None,
         tenant: tenant.to_owned(),
@@ -359,11 +359,11 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
     let embedded = Embedded::start(Some(&folder)).await.unwrap();
     let (records, blobs) = stores(&embedded).await;
     let tasks = [mine, other].map(|owner| {
-        let id = TaskId::made_of(world.number());
-        world.new_task(owner, id).unwrap()
+        let id = TaskId::made_of(sample.number());
+        sample.new_task(owner, id).unwrap()
     });
     for task in &tasks {
-        records.commit(&world.create(task)).await.unwrap();
+        records.commit(&sample.create(task)).await.unwrap();
         let key = format!("v1/{}/file", task.key().folder());
         blobs.put(&key, "content".into()).await.unwrap();
     }
@@ -384,7 +384,7 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
         let embedded = Embedded::start(Some(&folder)).await.unwrap();
         let (records, _) = stores(&embedded).await;
         for (task, left) in tasks.iter().zip(left) {
-            let found = records.load(task.owner(), task.id(), world.now).await;
+            let found = records.load(task.owner(), task.id(), sample.now).await;
             assert_eq!(found.unwrap().is_some(), left, "{dry_run}");
         }
         embedded.stop().await;
@@ -423,14 +423,14 @@ async fn stores(embedded: &Embedded) -> (Records, S3Blobs) {
 }
 
 /// Stores a tenant with more items than one page of a scan, and another tenant.
-async fn filled(emulator: &Emulator, world: &World) {
+async fn filled(emulator: &Emulator, sample: &SampleData) {
     let text = Part::text(noise(1, 60 * 1024));
-    for owner in [&world.owner, &world.stranger] {
+    for owner in [&sample.owner, &sample.stranger] {
         for _ in 0..40 {
             let said = Message::from_user("m-1", vec![text.clone()]);
-            let id = TaskId::made_of(world.number());
-            let task = world.task_saying(owner, id, said).unwrap();
-            world.stored(&emulator.stores(), &task).await.unwrap();
+            let id = TaskId::made_of(sample.number());
+            let task = sample.task_saying(owner, id, said).unwrap();
+            sample.stored(&emulator.stores(), &task).await.unwrap();
         }
     }
 }
@@ -438,10 +438,10 @@ async fn filled(emulator: &Emulator, world: &World) {
 #[tokio::test]
 async fn a_tenant_is_counted_and_erased_on_every_page_of_the_table() {
     let emulator = Emulator::alone().await.unwrap();
-    let world = World::new(run(), "pages").unwrap();
-    filled(&emulator, &world).await;
+    let sample = SampleData::new(run(), "pages").unwrap();
+    filled(&emulator, &sample).await;
     let (table, blobs) = (&emulator.table(), &emulator.blobs);
-    let [mine, other] = [&world.owner.tenant, &world.stranger.tenant];
+    let [mine, other] = [&sample.owner.tenant, &sample.stranger.tenant];
     let count = async |tenant| {
         let counted = table.count_tenant(tenant, blobs, &|_| ()).await;
         counted.unwrap().items
@@ -456,7 +456,7 @@ async fn a_tenant_is_counted_and_erased_on_every_page_of_the_table() {
 /// A bucket for a tenant that writes a task at every list of its keys.
 struct Busy {
     records: Records,
-    world: World,
+    sample: SampleData,
 }
 
 #[async_trait::async_trait]
@@ -468,8 +468,8 @@ impl BlobHooks for Busy {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let task = self.world.task().unwrap();
-        self.records.commit(&self.world.create(&task)).await?;
+        let task = self.sample.task().unwrap();
+        self.records.commit(&self.sample.create(&task)).await?;
         blobs.keys(prefix, after, limit).await
     }
 }
@@ -477,12 +477,12 @@ impl BlobHooks for Busy {
 #[tokio::test]
 async fn erasure_of_a_tenant_that_still_writes_is_an_error() {
     let emulator = Emulator::alone().await.unwrap();
-    let world = World::new(run(), "busy").unwrap();
-    let task = world.task().unwrap();
-    world.stored(&emulator.stores(), &task).await.unwrap();
-    let tenant = world.owner.tenant.clone();
+    let sample = SampleData::new(run(), "busy").unwrap();
+    let task = sample.task().unwrap();
+    sample.stored(&emulator.stores(), &task).await.unwrap();
+    let tenant = sample.owner.tenant.clone();
     let records = emulator.records.clone();
-    let busy = BlobLayer::new(Arc::new(emulator.blobs.clone()), Busy { records, world });
+    let busy = BlobLayer::new(Arc::new(emulator.blobs.clone()), Busy { records, sample });
     let table = emulator.table();
     let erased = table.erase_tenant(&tenant, &*busy, &|_| ()).await;
     assert!(

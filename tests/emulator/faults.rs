@@ -2,13 +2,14 @@
 //! stored.
 
 use a2a_lambda::store::ReadBlobs as _;
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::counters::{Counter, Counters};
 use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{Blobs as _, Committed, StoreError, TaskWrite};
 use a2a_lambda::task::{Blob, Change, ContextId, Message, Part, TaskId, TaskKey};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::faulty::{Fault, FaultyLine};
 use a2a_local::embedded::{BUCKET, TABLE};
@@ -25,7 +26,7 @@ struct FaultTest {
     line: FaultyLine,
     table: DynamoTable,
     far: Records,
-    world: World,
+    sample: SampleData,
 }
 
 impl FaultTest {
@@ -43,13 +44,13 @@ impl FaultTest {
             .retry_partition(budget.build());
         let table = DynamoTable::new(Client::from_conf(config.build()), TABLE);
         let far = Records::new(Arc::new(table.clone()));
-        let world = World::new(run(), case).unwrap();
+        let sample = SampleData::new(run(), case).unwrap();
         Self {
             emulator,
             line,
             table,
             far,
-            world,
+            sample,
         }
     }
 
@@ -87,15 +88,15 @@ const FAULTS: [&[Fault]; 9] = [
 #[tokio::test]
 async fn a_commit_with_a_lost_reply_is_found_done() {
     let fault_test = FaultTest::new("commit").await;
-    let world = &fault_test.world;
+    let sample = &fault_test.sample;
     for faults in FAULTS {
-        let task = world.task().unwrap();
-        let mut create = world.create(&task);
+        let task = sample.task().unwrap();
+        let mut create = sample.create(&task);
         create.has_pointer = true;
         fault_test.commits(&create, faults).await;
-        let working = world.next(&task, [world.start()]).unwrap();
+        let working = sample.next(&task, [sample.start()]).unwrap();
         fault_test
-            .commits(&world.update(&working, &task), faults)
+            .commits(&sample.update(&working, &task), faults)
             .await;
     }
 }
@@ -103,15 +104,15 @@ async fn a_commit_with_a_lost_reply_is_found_done() {
 #[tokio::test]
 async fn a_commit_of_task_and_thread_with_a_lost_reply_is_found_done() {
     let fault_test = FaultTest::new("transaction").await;
-    let world = &fault_test.world;
+    let sample = &fault_test.sample;
     for faults in FAULTS {
-        let task = world.task().unwrap();
-        let mut create = world.create(&task);
-        create.thread = Some(world.thread(&world.owner, task.context_id(), 0));
+        let task = sample.task().unwrap();
+        let mut create = sample.create(&task);
+        create.thread = Some(sample.thread(&sample.owner, task.context_id(), 0));
         fault_test.commits(&create, faults).await;
-        let working = world.next(&task, [world.start()]).unwrap();
-        let mut update = world.update(&working, &task);
-        update.thread = Some(world.thread(&world.owner, task.context_id(), 1));
+        let working = sample.next(&task, [sample.start()]).unwrap();
+        let mut update = sample.update(&working, &task);
+        update.thread = Some(sample.thread(&sample.owner, task.context_id(), 1));
         fault_test.commits(&update, faults).await;
     }
 }
@@ -119,20 +120,20 @@ async fn a_commit_of_task_and_thread_with_a_lost_reply_is_found_done() {
 #[tokio::test]
 async fn a_commit_with_child_items_and_a_lost_reply_is_found_done() {
     let fault_test = FaultTest::new("children").await;
-    let world = &fault_test.world;
+    let sample = &fault_test.sample;
     for faults in FAULTS {
         let text = vec![Part::text(noise(1, 9_000))];
         let message = Message::from_user("m", text);
-        let id = TaskId::made_of(world.number());
-        let task = world.task_saying(&world.owner, id, message.clone());
+        let id = TaskId::made_of(sample.number());
+        let task = sample.task_saying(&sample.owner, id, message.clone());
         let task = task.unwrap();
-        fault_test.commits(&world.create(&task), faults).await;
+        fault_test.commits(&sample.create(&task), faults).await;
         let says = Change::Complete {
             message: Some(message),
         };
-        let ended = world.next(&task, [world.start(), says]).unwrap();
+        let ended = sample.next(&task, [sample.start(), says]).unwrap();
         fault_test
-            .commits(&world.update(&ended, &task), faults)
+            .commits(&sample.update(&ended, &task), faults)
             .await;
     }
 }
@@ -140,11 +141,11 @@ async fn a_commit_with_child_items_and_a_lost_reply_is_found_done() {
 #[tokio::test]
 async fn a_thread_write_with_a_lost_reply_is_found_done() {
     let fault_test = FaultTest::new("thread").await;
-    let world = &fault_test.world;
-    for faults in FAULTS {
-        let id = world.task().unwrap().context_id().clone();
+    let sample = &fault_test.sample;
+    each_row_async(FAULTS, async |faults| {
+        let id = sample.task().unwrap().context_id().clone();
         for version in [0, 1] {
-            let mut write = world.thread(&world.owner, &id, version);
+            let mut write = sample.thread(&sample.owner, &id, version);
             if version == 1 {
                 write.record.state = Default::default();
             }
@@ -156,23 +157,24 @@ async fn a_thread_write_with_a_lost_reply_is_found_done() {
             );
             assert!(fault_test.line.spent(), "{version} {faults:?}");
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_conflict_stays_a_conflict_after_lost_replies() {
     let fault_test = FaultTest::new("conflict").await;
-    let world = &fault_test.world;
+    let sample = &fault_test.sample;
     for faults in [&[Fault::DropReply][..], &[Fault::DropReply, Fault::Refuse]] {
-        let task = world.task().unwrap();
+        let task = sample.task().unwrap();
         let records = &fault_test.emulator.records;
-        records.commit(&world.create(&task)).await.unwrap();
-        let working = world.next(&task, [world.start()]).unwrap();
-        let winner = world.update(&working, &task);
+        records.commit(&sample.create(&task)).await.unwrap();
+        let working = sample.next(&task, [sample.start()]).unwrap();
+        let winner = sample.update(&working, &task);
         records.commit(&winner).await.unwrap();
-        let loser = world.next(&task, [world.start()]).unwrap();
+        let loser = sample.next(&task, [sample.start()]).unwrap();
         fault_test.line.spoil(faults);
-        let answer = fault_test.far.commit(&world.update(&loser, &task)).await;
+        let answer = fault_test.far.commit(&sample.update(&loser, &task)).await;
         let current = Some(working);
         assert_eq!(answer.unwrap(), Committed::Conflict(current), "{faults:?}");
     }
@@ -181,10 +183,10 @@ async fn a_conflict_stays_a_conflict_after_lost_replies() {
 #[tokio::test]
 async fn a_store_without_replies_is_unavailable_not_done_or_in_conflict() {
     let fault_test = FaultTest::new("silent").await;
-    let world = &fault_test.world;
+    let sample = &fault_test.sample;
     for fault in [Fault::Refuse, Fault::DropReply] {
-        let task = world.task().unwrap();
-        let write = world.create(&task);
+        let task = sample.task().unwrap();
+        let write = sample.create(&task);
         fault_test.line.spoil_all(fault);
         let answer = fault_test.far.commit(&write).await;
         assert!(
@@ -198,7 +200,7 @@ async fn a_store_without_replies_is_unavailable_not_done_or_in_conflict() {
             Committed::Done
         );
         let records = &fault_test.emulator.records;
-        let found = records.load(&world.owner, task.id(), world.now).await;
+        let found = records.load(&sample.owner, task.id(), sample.now).await;
         assert_eq!(found.unwrap(), Some(task));
     }
 }
@@ -206,14 +208,14 @@ async fn a_store_without_replies_is_unavailable_not_done_or_in_conflict() {
 #[tokio::test]
 async fn a_heartbeat_without_a_reply_is_an_error() {
     let fault_test = FaultTest::new("heartbeat").await;
-    let world = &fault_test.world;
+    let sample = &fault_test.sample;
     let stores = fault_test.emulator.stores();
-    let task = world.task().unwrap();
-    world.stored(&stores, &task).await.unwrap();
-    let task = world.committed(&stores, &task, [world.start()]).await;
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
+    let task = sample.committed(&stores, &task, [sample.start()]).await;
     let task = task.unwrap();
     let beat = async || {
-        let until = world.at(120_000);
+        let until = sample.at(120_000);
         fault_test.far.heartbeat(&task, until).await
     };
     fault_test.line.spoil_all(Fault::Refuse);
@@ -237,16 +239,16 @@ const THROTTLED: Fault = Fault::Answer(concat!(
 #[tokio::test]
 async fn a_throttled_write_is_repeated_and_done_once() {
     let fault_test = FaultTest::new("throttled").await;
-    let world = &fault_test.world;
+    let sample = &fault_test.sample;
     // The SDK tries three times.
     for times in [1, 2] {
-        let task = world.task().unwrap();
+        let task = sample.task().unwrap();
         fault_test
-            .commits(&world.create(&task), &vec![THROTTLED; times])
+            .commits(&sample.create(&task), &vec![THROTTLED; times])
             .await;
         let id = ContextId::parse(format!("throttled:{times}")).unwrap();
-        let mut write = world.thread(&world.owner, &id, 0);
-        write.record.state_expires_at = world.now;
+        let mut write = sample.thread(&sample.owner, &id, 0);
+        write.record.state_expires_at = sample.now;
         let session = &mut write.record.state.session;
         session.insert("k".to_owned(), "v".into());
         assert!(
@@ -261,7 +263,7 @@ async fn a_throttled_write_is_repeated_and_done_once() {
         let removed = fault_test
             .far
             .sweep()
-            .remove_state(&world.owner, &id, world.now)
+            .remove_state(&sample.owner, &id, sample.now)
             .await;
         assert!(removed.unwrap().state, "{times}");
         assert!(fault_test.line.spent(), "{times}");
@@ -271,18 +273,18 @@ async fn a_throttled_write_is_repeated_and_done_once() {
 #[tokio::test]
 async fn a_tenant_erasure_succeeds_despite_throttling() {
     let fault_test = FaultTest::new("erase-throttled").await;
-    let (world, blobs) = (&fault_test.world, &fault_test.emulator.blobs);
+    let (sample, blobs) = (&fault_test.sample, &fault_test.emulator.blobs);
     // Each of the two kinds of request in turn.
     for passing in [0, 1] {
-        let task = world.task().unwrap();
-        world
+        let task = sample.task().unwrap();
+        sample
             .stored(&fault_test.emulator.stores(), &task)
             .await
             .unwrap();
         let mut faults = vec![Fault::Pass; passing];
         faults.extend([THROTTLED; 3]);
         fault_test.line.spoil(&faults);
-        let tenant = &world.owner.tenant;
+        let tenant = &sample.owner.tenant;
         let erased = fault_test.table.erase_tenant(tenant, blobs, &|_| ()).await;
         // The task and the pointer to it.
         assert_eq!(erased.unwrap().items, 2, "{passing}");
@@ -293,14 +295,17 @@ async fn a_tenant_erasure_succeeds_despite_throttling() {
 #[tokio::test]
 async fn a_push_config_removal_with_a_lost_reply_is_done() {
     let fault_test = FaultTest::new("webhook").await;
-    let world = &fault_test.world;
-    for faults in FAULTS {
-        let (task, push) = world.listened(&fault_test.emulator.stores()).await.unwrap();
+    let sample = &fault_test.sample;
+    each_row_async(FAULTS, async |faults| {
+        let (task, push) = sample
+            .listened(&fault_test.emulator.stores())
+            .await
+            .unwrap();
         fault_test.line.spoil(faults);
         let id = &push.listener.id;
         let removed = fault_test
             .far
-            .delete_push(&world.owner, task.id(), id)
+            .delete_push(&sample.owner, task.id(), id)
             .await;
         // After the third attempt there is no other.
         let heard = faults.len() < 3;
@@ -308,43 +313,44 @@ async fn a_push_config_removal_with_a_lost_reply_is_done() {
         assert!(fault_test.line.spent(), "{faults:?}");
         let left = fault_test
             .far
-            .pushes(&world.owner, task.id())
+            .pushes(&sample.owner, task.id())
             .await
             .unwrap();
         assert_eq!(left, [], "{faults:?}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_removal_with_a_lost_reply_is_done() {
     let fault_test = FaultTest::new("removal").await;
-    let (world, records) = (&fault_test.world, &fault_test.emulator.records);
+    let (sample, records) = (&fault_test.sample, &fault_test.emulator.records);
     // The last of three requests removes the item that decides.
     let faults = [Fault::Pass, Fault::Pass, Fault::DropReply];
     // A context that is named after its task has no pointer to it.
     for named in [false, true] {
-        let number = world.number();
-        let task = world.new_task(&world.owner, TaskId::made_of(number));
+        let number = sample.number();
+        let task = sample.new_task(&sample.owner, TaskId::made_of(number));
         let mut task = task.unwrap();
         if named {
             *task.fields().context_id = ContextId::made_of(number);
         }
-        records.commit(&world.create(&task)).await.unwrap();
+        records.commit(&sample.create(&task)).await.unwrap();
         fault_test.line.spoil(&faults);
         let removed = fault_test.far.remove_task(&task).await;
         assert!(matches!(removed, Ok(true)), "{named} {removed:?}");
         assert!(fault_test.line.spent(), "{named}");
-        let found = records.load(&world.owner, task.id(), world.now).await;
+        let found = records.load(&sample.owner, task.id(), sample.now).await;
         assert_eq!(found.unwrap(), None, "{named}");
     }
     let id = ContextId::parse("c:1").unwrap();
-    let write = world.thread(&world.owner, &id, 0);
+    let write = sample.thread(&sample.owner, &id, 0);
     assert!(records.put_thread(&write).await.unwrap());
     fault_test.line.spoil(&faults);
     let removed = fault_test.far.remove_thread(&write.record).await;
     assert!(matches!(removed, Ok(true)), "{removed:?}");
     assert!(fault_test.line.spent());
-    let found = records.load_thread(&world.owner, &id).await;
+    let found = records.load_thread(&sample.owner, &id).await;
     assert_eq!(found.unwrap(), None);
 }
 
@@ -359,18 +365,18 @@ const IN_USE: Fault = Fault::Answer(concat!(
 #[tokio::test]
 async fn a_single_write_that_meets_a_transaction_is_repeated() {
     let fault_test = FaultTest::new("in-use").await;
-    let world = &fault_test.world;
+    let sample = &fault_test.sample;
     let faults = [IN_USE; 2];
     // A put, an update and a delete.
-    let task = world.task().unwrap();
-    fault_test.commits(&world.create(&task), &faults).await;
-    let working = world.next(&task, [world.start()]).unwrap();
+    let task = sample.task().unwrap();
+    fault_test.commits(&sample.create(&task), &faults).await;
+    let working = sample.next(&task, [sample.start()]).unwrap();
     fault_test
-        .commits(&world.update(&working, &task), &faults)
+        .commits(&sample.update(&working, &task), &faults)
         .await;
     let id = ContextId::parse("c:1").unwrap();
-    let mut write = world.thread(&world.owner, &id, 0);
-    write.record.state_expires_at = world.now;
+    let mut write = sample.thread(&sample.owner, &id, 0);
+    write.record.state_expires_at = sample.now;
     assert!(
         fault_test
             .emulator
@@ -383,7 +389,7 @@ async fn a_single_write_that_meets_a_transaction_is_repeated() {
     let removed = fault_test
         .far
         .sweep()
-        .remove_state(&world.owner, &id, world.now)
+        .remove_state(&sample.owner, &id, sample.now)
         .await;
     assert!(removed.unwrap().state);
     assert!(fault_test.line.spent());
@@ -392,22 +398,26 @@ async fn a_single_write_that_meets_a_transaction_is_repeated() {
 #[tokio::test]
 async fn a_failing_request_is_attempted_three_times_and_no_more() {
     let fault_test = FaultTest::new("attempts").await;
-    let world = &fault_test.world;
-    for fault in [THROTTLED, MET, Fault::Refuse, Fault::CutReply] {
-        let task = world.task().unwrap();
-        let mut write = world.create(&task);
-        write.thread = Some(world.thread(&world.owner, task.context_id(), 0));
-        fault_test.line.spoil(&[fault; 3]);
-        let answer = fault_test.far.commit(&write).await;
-        // With a lost reply the write is stored, and one read finds it.
-        let (found, requests) = match fault {
-            Fault::CutReply => (matches!(answer, Ok(Committed::Done)), 4),
-            Fault::Refuse => (matches!(answer, Err(StoreError::Unavailable(_))), 4),
-            _ => (answer.is_err(), 3),
-        };
-        assert!(found, "{fault:?} {answer:?}");
-        assert_eq!(fault_test.line.seen(), requests, "{fault:?}");
-    }
+    let sample = &fault_test.sample;
+    each_row_async(
+        [THROTTLED, MET, Fault::Refuse, Fault::CutReply],
+        async |fault| {
+            let task = sample.task().unwrap();
+            let mut write = sample.create(&task);
+            write.thread = Some(sample.thread(&sample.owner, task.context_id(), 0));
+            fault_test.line.spoil(&[fault; 3]);
+            let answer = fault_test.far.commit(&write).await;
+            // With a lost reply the write is stored, and one read finds it.
+            let (found, requests) = match fault {
+                Fault::CutReply => (matches!(answer, Ok(Committed::Done)), 4),
+                Fault::Refuse => (matches!(answer, Err(StoreError::Unavailable(_))), 4),
+                _ => (answer.is_err(), 3),
+            };
+            assert!(found, "{fault:?} {answer:?}");
+            assert_eq!(fault_test.line.seen(), requests, "{fault:?}");
+        },
+    )
+    .await;
 }
 
 /// A bucket behind a faulty line.
@@ -444,9 +454,9 @@ const RACING: Fault = Fault::Answer(concat!(
 #[tokio::test]
 async fn an_object_put_waits_for_a_concurrent_attempt_to_end() {
     let (emulator, line, far) = objects().await;
-    let world = World::new(run(), "racing").unwrap();
-    let task = TaskKey::new(&world.owner, &TaskId::made_of(world.number()));
-    let key = |what: &str| format!("v1/faults/{:032x}/{what}", world.number());
+    let sample = SampleData::new(run(), "racing").unwrap();
+    let task = TaskKey::new(&sample.owner, &TaskId::made_of(sample.number()));
+    let key = |what: &str| format!("v1/faults/{:032x}/{what}", sample.number());
     let bytes = Bytes::from_static(b"once");
     line.spoil(&[RACING; 2]);
     let put = key("put");
@@ -501,12 +511,12 @@ struct Copying {
 
 impl Copying {
     /// A copy of an object of this size. Its source is stored.
-    async fn of(emulator: &Emulator, world: &World, size: usize) -> Self {
-        let key = |what: &str| format!("v1/faults/{:032x}/{what}", world.number());
+    async fn of(emulator: &Emulator, sample: &SampleData, size: usize) -> Self {
+        let key = |what: &str| format!("v1/faults/{:032x}/{what}", sample.number());
         let (bytes, from) = (Bytes::from(vec![7; size]), key("from"));
         emulator.blobs.put(&from, bytes.clone()).await.unwrap();
         Self {
-            task: TaskKey::new(&world.owner, &TaskId::made_of(world.number())),
+            task: TaskKey::new(&sample.owner, &TaskId::made_of(sample.number())),
             from: blob(from, &bytes),
             to: key("to"),
         }
@@ -533,9 +543,9 @@ impl Copying {
 #[tokio::test]
 async fn a_copy_with_a_lost_reply_is_found_done() {
     let (emulator, line, far) = objects().await;
-    let world = World::new(run(), "copied").unwrap();
+    let sample = SampleData::new(run(), "copied").unwrap();
     for size in [6, LARGE] {
-        let copying = Copying::of(&emulator, &world, size).await;
+        let copying = Copying::of(&emulator, &sample, size).await;
         let copied = copying.copies(&line, &far, Fault::DropReply).await;
         assert!(matches!(copied, Ok(true)), "{size} {copied:?}");
         let found = emulator.blobs.get(&copying.to).await.unwrap();
@@ -546,11 +556,11 @@ async fn a_copy_with_a_lost_reply_is_found_done() {
 #[tokio::test]
 async fn a_copy_over_another_object_is_refused() {
     let (emulator, line, far) = objects().await;
-    let world = World::new(run(), "exists").unwrap();
+    let sample = SampleData::new(run(), "exists").unwrap();
     for size in [6, LARGE] {
         // Our own earlier attempt, an object of another length, or none by now.
         for there in [Some(size), Some(size - 1), None] {
-            let copying = Copying::of(&emulator, &world, size).await;
+            let copying = Copying::of(&emulator, &sample, size).await;
             if let Some(there) = there {
                 let bytes = Bytes::from(vec![7; there]);
                 emulator.blobs.put(&copying.to, bytes).await.unwrap();
@@ -569,8 +579,8 @@ async fn a_copy_over_another_object_is_refused() {
 #[tokio::test]
 async fn an_upload_gone_without_its_object_is_an_error() {
     let (emulator, line, far) = objects().await;
-    let world = World::new(run(), "gone").unwrap();
-    let copying = Copying::of(&emulator, &world, LARGE).await;
+    let sample = SampleData::new(run(), "gone").unwrap();
+    let copying = Copying::of(&emulator, &sample, LARGE).await;
     let copied = copying.copies(&line, &far, NO_UPLOAD).await;
     assert!(matches!(copied, Err(StoreError::Refused(_))), "{copied:?}");
     let found = emulator.blobs.head(&copying.to).await.unwrap();
@@ -628,15 +638,15 @@ const MET: Fault = Fault::Answer(concat!(
 #[tokio::test]
 async fn a_commit_in_conflict_with_other_transactions_is_contended_and_not_stored() {
     let fault_test = FaultTest::new("met").await;
-    let world = &fault_test.world;
-    let task = world.task().unwrap();
-    let mut write = world.create(&task);
-    write.thread = Some(world.thread(&world.owner, task.context_id(), 0));
+    let sample = &fault_test.sample;
+    let task = sample.task().unwrap();
+    let mut write = sample.create(&task);
+    write.thread = Some(sample.thread(&sample.owner, task.context_id(), 0));
     fault_test.commits(&write, &[MET, MET]).await;
 
-    let task = world.task().unwrap();
-    let mut write = world.create(&task);
-    write.thread = Some(world.thread(&world.owner, task.context_id(), 0));
+    let task = sample.task().unwrap();
+    let mut write = sample.create(&task);
+    write.thread = Some(sample.thread(&sample.owner, task.context_id(), 0));
     fault_test.line.spoil_all(MET);
     let answer = fault_test.far.commit(&write).await;
     assert!(
@@ -652,7 +662,7 @@ async fn a_commit_in_conflict_with_other_transactions_is_contended_and_not_store
     fault_test.line.spoil(&[]);
     let found = fault_test
         .far
-        .load(&world.owner, task.id(), write.now)
+        .load(&sample.owner, task.id(), write.now)
         .await;
     assert_eq!(found.unwrap(), None);
 }
@@ -666,7 +676,7 @@ async fn a_counter_with_a_lost_reply_is_not_sent_again() {
     };
     let counters = Counters::new(fault_test.far.table());
     for (fault, sum) in [(Fault::DropReply, 1), (Fault::Refuse, 0)] {
-        let name = format!("{fault:?} {}", fault_test.world.owner.tenant);
+        let name = format!("{fault:?} {}", fault_test.sample.owner.tenant);
         fault_test.line.spoil(&[fault]);
         let lost = counters.add_counters(0, &[counter(&name)]).await;
         assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");

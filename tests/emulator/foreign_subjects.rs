@@ -2,7 +2,7 @@
 //! decode its item.
 
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::SampleData;
 use a2a_lambda::task::{Owner, Subject, TaskId};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
@@ -11,15 +11,15 @@ use aws_sdk_dynamodb::types::AttributeValue;
 #[tokio::test]
 async fn the_subject_is_compared_before_an_item_is_decoded() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "strangers").unwrap();
+    let sample = SampleData::new(run(), "strangers").unwrap();
     let stranger = Owner {
         subject: Subject::parse("somebody-else").unwrap(),
-        ..world.owner.clone()
+        ..sample.owner.clone()
     };
-    let task = world.new_task(&world.owner, TaskId::made_of(world.number()));
+    let task = sample.new_task(&sample.owner, TaskId::made_of(sample.number()));
     let task = task.unwrap();
     let records = &emulator.records;
-    records.commit(&world.create(&task)).await.unwrap();
+    records.commit(&sample.create(&task)).await.unwrap();
     // Decoding this item fails.
     let key = task.key();
     let text = |text: String| AttributeValue::S(text);
@@ -32,10 +32,10 @@ async fn the_subject_is_compared_before_an_item_is_decoded() {
         .send()
         .await
         .unwrap();
-    let (id, now) = (task.id(), world.now);
-    let mine = records.load(&world.owner, id, now).await;
+    let (id, now) = (task.id(), sample.now);
+    let mine = records.load(&sample.owner, id, now).await;
     assert!(matches!(mine, Err(StoreError::Corrupt(_))), "{mine:?}");
-    let mine = records.head(&world.owner, id, now).await;
+    let mine = records.head(&sample.owner, id, now).await;
     assert!(matches!(mine, Err(StoreError::Corrupt(_))), "{mine:?}");
     assert!(records.load(&stranger, id, now).await.unwrap().is_none());
     assert!(records.head(&stranger, id, now).await.unwrap().is_none());

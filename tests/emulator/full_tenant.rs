@@ -12,7 +12,7 @@ use a2a_lambda::skill::{
     SkillHandler, SkillMetadata, SkillSlot, TaskContext,
 };
 use a2a_lambda::store::Blobs as _;
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
@@ -216,7 +216,7 @@ pub(crate) struct Estate {
     pub(crate) far: Side,
     pub(crate) line: FaultyLine,
     _beside: FaultyLine,
-    pub(crate) world: World,
+    pub(crate) sample: SampleData,
 }
 
 impl Estate {
@@ -244,18 +244,18 @@ impl Estate {
             emulator,
             line,
             _beside: beside,
-            world: World::new(run(), case).unwrap(),
+            sample: SampleData::new(run(), case).unwrap(),
         }
     }
 
     /// The three owners: two of one tenant, one of another.
     pub(crate) fn owners(&self) -> [&Owner; 3] {
-        let World {
+        let SampleData {
             owner,
             colleague,
             stranger,
             ..
-        } = &self.world;
+        } = &self.sample;
         [owner, colleague, stranger]
     }
 
@@ -294,7 +294,7 @@ impl Estate {
         let now = a2a_lambda::task::Timestamp::from_millis(0);
         let record = records.load(owner, &reported.id, now);
         let record = record.await.unwrap().unwrap();
-        let push = self.world.push(&record, &PushId::only());
+        let push = self.sample.push(&record, &PushId::only());
         records.put_push(&push).await.unwrap();
         let small = self.say(owner, "little", named).await;
         vec![much, reported, small]
@@ -303,9 +303,9 @@ impl Estate {
     /// Everything else: a running task, an upload.
     pub(crate) async fn sundries(&self, owner: &Owner) {
         let records = &self.near.records;
-        let id = TaskId::made_of(self.world.number());
-        let open = self.world.new_task(owner, id).unwrap();
-        records.commit(&self.world.create(&open)).await.unwrap();
+        let id = TaskId::made_of(self.sample.number());
+        let open = self.sample.new_task(owner, id).unwrap();
+        records.commit(&self.sample.create(&open)).await.unwrap();
         let (tenant, subject) = (owner.tenant.folder(), owner.subject.hash());
         let upload = format!("up/{tenant}/{subject}/01ARZ3NDEKTSV4RRFFQ69G5FAV");
         self.near.blobs.put(&upload, "sent".into()).await.unwrap();

@@ -11,6 +11,7 @@ use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::task::{Part, PartContent};
+use a2a_lambda_rows::each_row;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::recorder::{Recorder, Sent};
@@ -617,15 +618,16 @@ async fn hostile_names_stay_in_their_tenant_and_files_are_only_downloaded() {
 #[test]
 fn the_checks_reject_malformed_keys_and_headers() {
     let hash = "0123456789abcdef0123456789abcdef";
-    for key in [
+    let rows = [
         "T#acme#K#../x".to_owned(),
         "T#evil#K#task-0123456789abcdef0123456789abcdef".to_owned(),
         format!("T#acme#C#{hash}#a#b"),
         format!("T#acme#K#{hash}~a b"),
         "T#acme#I#x".to_owned(),
-    ] {
+    ];
+    each_row(rows, |key| {
         assert!(!is_table_key("PK", &key, "acme"), "{key}");
-    }
+    });
     assert!(!is_table_key("SK", "PUSH#a/b", "acme"));
     assert!(!is_table_key("SK", "PUSH#a#b", "acme"));
     assert!(is_table_key(
@@ -633,16 +635,17 @@ fn the_checks_reject_malformed_keys_and_headers() {
         &format!("T#acme#K#{hash}~order:1"),
         "acme"
     ));
-    for key in [
+    let rows = [
         format!("v1/{hash}/../x/y"),
         format!("v1/{hash}/order:1/x"),
         format!("v1/{hash}/{hash}/a%2fb"),
         format!("up/{hash}/{hash}/x"),
         format!("x/{hash}"),
-    ] {
+    ];
+    each_row(rows, |key| {
         assert_eq!(object_folder(&key), None, "{key}");
-    }
-    for (value, kind) in [
+    });
+    let cases = [
         ("inline; filename=\"a\"", "text/plain"),
         ("attachment; filename=\"a\"", "text/html"),
         ("attachment; filename=\"..\"", "text/plain"),
@@ -658,10 +661,11 @@ fn the_checks_reject_malformed_keys_and_headers() {
             "attachment; filename=\"a\"; filename*=UTF-8''a\"b",
             "text/plain",
         ),
-    ] {
+    ];
+    each_row(cases, |(value, kind)| {
         let mut headers = http::HeaderMap::new();
         headers.insert("content-disposition", value.parse().unwrap());
         headers.insert("content-type", kind.parse().unwrap());
         assert!(is_saved(&headers).is_err(), "{value} {kind}");
-    }
+    });
 }

@@ -7,7 +7,7 @@ use a2a_lambda::skill::{
     Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
     SkillMetadata, SkillSlot, TaskContext,
 };
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::SampleData;
 use a2a_lambda::task::{
     Generation, IdempotencyKey, Message, Metadata, Part, SendCommand, SendMode, Sent, Task, TaskId,
 };
@@ -81,7 +81,7 @@ impl Stage {
         };
         let agent = Agent::builder("asks").skill(Asks).build().unwrap();
         let caller = Caller {
-            owner: World::new(run(), "keyed").unwrap().owner,
+            owner: SampleData::new(run(), "keyed").unwrap().owner,
             tier: "default".to_owned(),
             scopes: BTreeSet::new(),
         };

@@ -4,6 +4,7 @@ use a2a_lambda::prelude::*;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::FileReader;
 use a2a_lambda::task::TenantId;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::fixture::{Fixture, Place};
 use a2a_local::embedded::BUCKET;
@@ -39,7 +40,7 @@ async fn objects(fixture: &Fixture) -> Vec<i64> {
 
 #[tokio::test]
 async fn a_reader_above_the_limit_fails_its_task_and_leaves_nothing() {
-    for place in Place::ALL {
+    each_row_async(Place::ALL, async |place| {
         let small = |settings: &mut Settings| settings.policy.upload_max = ALLOWED;
         let agent = Agent::builder("pours").skill(pours);
         let agent = agent.description("Pours.").version("1").build().unwrap();
@@ -68,5 +69,6 @@ async fn a_reader_above_the_limit_fails_its_task_and_leaves_nothing() {
             Place::Emulator => vec![ALLOWED as i64],
         };
         assert_eq!(objects(&fixture).await, kept, "{place:?}");
-    }
+    })
+    .await;
 }

@@ -5,6 +5,7 @@ use a2a_lambda::skill::{
     Agent, AgentDefinition, AgentResult, Content, OnInputResult, OnRequestResult, Skill,
     SkillHandler, SkillMetadata, SkillSlot, TaskContext,
 };
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Say, at};
 use a2a_lambda_tests::fixture::{Fixture, Place};
 use serde::{Deserialize, Serialize};
@@ -127,27 +128,29 @@ async fn besides(fixture: &Fixture, kept_by: &str) -> usize {
 
 #[tokio::test]
 async fn tasks_and_threads_keep_1_mib_and_not_a_byte_more() {
-    for place in Place::ALL {
+    each_row_async(Place::ALL, async |place| {
         let fixture = Fixture::at(place, agent(), |_| ()).await.unwrap();
         for kept_by in ["task", "conversation"] {
             let besides = besides(&fixture, kept_by).await;
-            for size in TAKEN {
+            each_row_async(TAKEN, async |size| {
                 let context = format!("mine:{kept_by}-{size}");
                 let length = size - besides;
                 let task = keep(&fixture, kept_by, length, &context).await;
                 assert_eq!(D.state(&task), "input-required", "{place:?} {size} {task}");
                 assert_eq!(kept(&fixture, &task).await, length.to_string());
                 if kept_by == "task" {
-                    continue;
+                    return;
                 }
                 // A larger value replaces nothing, and the context remains usable.
                 let more = keep(&fixture, kept_by, LIMIT + 1 - besides, &context).await;
                 assert_eq!(refused(&more), REPORTED, "{place:?} {size}");
                 let next = keep(&fixture, "nothing", 0, &context).await;
                 assert_eq!(kept(&fixture, &next).await, length.to_string(), "{place:?}");
-            }
+            })
+            .await;
             let more = keep(&fixture, kept_by, LIMIT + 1 - besides, "mine:more").await;
             assert_eq!(refused(&more), REPORTED, "{place:?} {kept_by}");
         }
-    }
+    })
+    .await;
 }

@@ -1,10 +1,11 @@
 //! Lists, and the requests of one page.
 
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::SampleData;
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{ListPosition, RecordPage, RecordQuery};
 use a2a_lambda::task::{TaskId, TaskRecord, TaskState};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::Client;
@@ -57,12 +58,12 @@ pub(crate) fn watched(emulator: &Emulator) -> (Records, Calls) {
 }
 
 /// `count` tasks, newest first.
-async fn made(emulator: &Emulator, world: &World, count: u32) -> Vec<TaskRecord> {
+async fn made(emulator: &Emulator, sample: &SampleData, count: u32) -> Vec<TaskRecord> {
     let mut tasks = Vec::new();
     for _ in 0..count {
-        let task = world.new_task(&world.owner, TaskId::made_of(world.number()));
+        let task = sample.new_task(&sample.owner, TaskId::made_of(sample.number()));
         let task = task.unwrap();
-        world.stored(&emulator.stores(), &task).await.unwrap();
+        sample.stored(&emulator.stores(), &task).await.unwrap();
         tasks.push(task);
     }
     tasks.sort_by_key(|task| Reverse(ListPosition::of(task)));
@@ -70,10 +71,10 @@ async fn made(emulator: &Emulator, world: &World, count: u32) -> Vec<TaskRecord>
 }
 
 /// All pages of a list. Only the first page counts.
-async fn joined(store: &Records, world: &World, mut query: RecordQuery) -> Vec<RecordPage> {
+async fn joined(store: &Records, sample: &SampleData, mut query: RecordQuery) -> Vec<RecordPage> {
     let mut pages = Vec::new();
     loop {
-        let page = store.list(&world.owner, &query).await.unwrap();
+        let page = store.list(&sample.owner, &query).await.unwrap();
         query.after.clone_from(&page.next);
         // Like the engine, which carries the count over in the page token.
         query.count_limit = 0;
@@ -87,13 +88,13 @@ async fn joined(store: &Records, world: &World, mut query: RecordQuery) -> Vec<R
 #[tokio::test]
 async fn pages_of_any_size_join_into_one_ordered_list() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "pages").unwrap();
-    let tasks = made(&emulator, &world, 50).await;
-    for limit in [1, 7, 50, 100] {
+    let sample = SampleData::new(run(), "pages").unwrap();
+    let tasks = made(&emulator, &sample, 50).await;
+    each_row_async([1, 7, 50, 100], async |limit| {
         let (store, calls) = watched(&emulator);
-        let mut query = world.everything();
+        let mut query = sample.everything();
         query.limit = limit;
-        let pages = joined(&store, &world, query).await;
+        let pages = joined(&store, &sample, query).await;
         let found: Vec<TaskRecord> = pages.iter().flat_map(|page| page.records.clone()).collect();
         assert_eq!(found, tasks, "pages of {limit}");
         assert_eq!(pages[0].matching, 50);
@@ -102,10 +103,11 @@ async fn pages_of_any_size_join_into_one_ordered_list() {
         let calls = calls.taken();
         let queries = calls.iter().filter(|(operation, _)| operation == "Query");
         assert!(queries.count() <= pages.len() + 1, "pages of {limit}");
-    }
-    let mut query = world.everything();
+    })
+    .await;
+    let mut query = sample.everything();
     query.context_id = Some(tasks[3].context_id().clone());
-    let found = emulator.records.list(&world.owner, &query).await.unwrap();
+    let found = emulator.records.list(&sample.owner, &query).await.unwrap();
     assert!(found.records.contains(&tasks[3]));
     assert_eq!(found.matching, found.records.len());
 }
@@ -113,14 +115,14 @@ async fn pages_of_any_size_join_into_one_ordered_list() {
 #[tokio::test]
 async fn a_list_page_reads_a_bounded_number_of_items_and_never_scans() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "bounded").unwrap();
-    made(&emulator, &world, 12).await;
+    let sample = SampleData::new(run(), "bounded").unwrap();
+    made(&emulator, &sample, 12).await;
     let (store, calls) = watched(&emulator);
-    let mut query = world.everything();
+    let mut query = sample.everything();
     query.limit = 5;
-    joined(&store, &world, query.clone()).await;
+    joined(&store, &sample, query.clone()).await;
     query.state = Some(TaskState::Working);
-    joined(&store, &world, query).await;
+    joined(&store, &sample, query).await;
     let calls = calls.taken();
     assert!(calls.len() > 4);
     for (operation, body) in &calls {
@@ -184,24 +186,24 @@ fn late(emulator: &Emulator, now: &str, then: &str) -> Records {
 #[tokio::test]
 async fn a_lagging_index_lists_no_outdated_task() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "late").unwrap();
-    let open = made(&emulator, &world, 2).await;
-    let over = world.finished(&world.task().unwrap()).unwrap();
-    world.stored(&emulator.stores(), &over).await.unwrap();
+    let sample = SampleData::new(run(), "late").unwrap();
+    let open = made(&emulator, &sample, 2).await;
+    let over = sample.finished(&sample.task().unwrap()).unwrap();
+    sample.stored(&emulator.stores(), &over).await.unwrap();
 
     // The index shows a task in a state that the task has left.
-    let mut query = world.everything();
+    let mut query = sample.everything();
     query.state = Some(TaskState::Submitted);
     let store = late(&emulator, "submitted", "completed");
-    let page = store.list(&world.owner, &query).await.unwrap();
+    let page = store.list(&sample.owner, &query).await.unwrap();
     assert_eq!((page.records.len(), page.matching), (0, 1));
 
     // The index shows a task as it was before its expiry.
-    let mut query = world.everything();
-    query.now = world.expiry();
+    let mut query = sample.everything();
+    query.now = sample.expiry();
     let now = query.now.as_millis().to_string();
     let store = late(&emulator, &now, &"0".repeat(now.len()));
-    let page = store.list(&world.owner, &query).await.unwrap();
+    let page = store.list(&sample.owner, &query).await.unwrap();
     assert_eq!(page.matching, 3);
     assert_eq!(page.records, open);
 }
@@ -209,17 +211,17 @@ async fn a_lagging_index_lists_no_outdated_task() {
 #[tokio::test]
 async fn a_task_behind_2100_newer_ones_is_counted_and_found() {
     let emulator = Emulator::alone().await.unwrap();
-    let world = World::new(run(), "behind").unwrap();
-    let tasks = made(&emulator, &world, 2_100).await;
-    let mut query = world.everything();
+    let sample = SampleData::new(run(), "behind").unwrap();
+    let tasks = made(&emulator, &sample, 2_100).await;
+    let mut query = sample.everything();
     query.limit = 10;
     query.count_limit = 1_000;
-    let page = emulator.records.list(&world.owner, &query).await.unwrap();
+    let page = emulator.records.list(&sample.owner, &query).await.unwrap();
     assert_eq!((page.records.len(), page.matching), (10, 1_000));
     // A query for one context does not read the others.
     let oldest = tasks.last().unwrap();
     query.context_id = Some(oldest.context_id().clone());
-    let page = emulator.records.list(&world.owner, &query).await.unwrap();
+    let page = emulator.records.list(&sample.owner, &query).await.unwrap();
     assert_eq!(
         (page.records.as_slice(), page.matching),
         (std::slice::from_ref(oldest), 1)

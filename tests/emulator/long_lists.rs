@@ -1,7 +1,7 @@
 //! A list that is longer than one page may read: 2,000 items of the index.
 
 use a2a_lambda::store::RecordQuery;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::SampleData;
 use a2a_lambda::task::{TaskId, TaskState};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
@@ -63,12 +63,12 @@ async fn copied(emulator: &Emulator, item: &Item, id: &TaskId, ids: &[TaskId]) {
 /// The pages of a list: the length of each, and the ids on all of them.
 async fn pages(
     emulator: &Emulator,
-    world: &World,
+    sample: &SampleData,
     mut query: RecordQuery,
 ) -> (Vec<usize>, BTreeSet<TaskId>) {
     let (mut lengths, mut found) = (Vec::new(), BTreeSet::new());
     loop {
-        let page = emulator.records.list(&world.owner, &query).await.unwrap();
+        let page = emulator.records.list(&sample.owner, &query).await.unwrap();
         lengths.push(page.records.len());
         found.extend(page.records.iter().map(|record| record.id().clone()));
         query.after = page.next;
@@ -82,43 +82,43 @@ async fn pages(
 #[tokio::test]
 async fn a_page_ends_after_2000_items_and_a_count_at_its_limit() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "long").unwrap();
+    let sample = SampleData::new(run(), "long").unwrap();
     let stores = emulator.stores();
     // The two wanted tasks are older than all others.
     let mut wanted = BTreeSet::new();
     for _ in 0..2 {
-        let task = world.task().unwrap();
-        world.stored(&stores, &task).await.unwrap();
-        let asks = world.committed(&stores, &task, [world.start()]).await;
+        let task = sample.task().unwrap();
+        sample.stored(&stores, &task).await.unwrap();
+        let asks = sample.committed(&stores, &task, [sample.start()]).await;
         wanted.insert(asks.unwrap().id().clone());
     }
-    let done = world.finished(&world.task().unwrap()).unwrap();
-    world.stored(&stores, &done).await.unwrap();
-    let partition = format!("T#{}#K#{}", world.owner.tenant, done.id());
+    let done = sample.finished(&sample.task().unwrap()).unwrap();
+    sample.stored(&stores, &done).await.unwrap();
+    let partition = format!("T#{}#K#{}", sample.owner.tenant, done.id());
     let mut stored = item(&emulator, &partition).await;
     let later = stored["GSI1SK"].as_s().unwrap().replacen('4', "5", 1);
     stored.insert("GSI1SK".to_owned(), AttributeValue::S(later));
     let ids: Vec<TaskId> = (0..TASKS).map(|n| TaskId::made_of(n as u128)).collect();
     copied(&emulator, &stored, done.id(), &ids).await;
 
-    let mut query = world.everything();
+    let mut query = sample.everything();
     query.state = Some(TaskState::Working);
     query.limit = 50;
-    let first = emulator.records.list(&world.owner, &query).await.unwrap();
+    let first = emulator.records.list(&sample.owner, &query).await.unwrap();
     assert_eq!(
         (first.records.len(), first.matching),
         (0, 0),
         "the count is a lower bound"
     );
     assert!(first.next.is_some(), "there is another page");
-    let (lengths, found) = pages(&emulator, &world, query.clone()).await;
+    let (lengths, found) = pages(&emulator, &sample, query.clone()).await;
     assert_eq!((lengths, found), (vec![0, 2], wanted));
 
     // The count stops exactly at its limit.
     query.state = None;
     for (limit, expected) in [(1_001, 1_001), (5_000, 2_000)] {
         query.count_limit = limit;
-        let page = emulator.records.list(&world.owner, &query).await.unwrap();
+        let page = emulator.records.list(&sample.owner, &query).await.unwrap();
         assert_eq!(page.matching, expected, "up to {limit}");
     }
 }

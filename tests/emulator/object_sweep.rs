@@ -5,7 +5,7 @@ use a2a_lambda::engine::{Clock as _, Engine, SystemClock};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::Blobs as _;
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::ObjectsPlace;
 use a2a_lambda::store::records::Records;
@@ -51,14 +51,14 @@ fn runtime(
 
 /// A task and two commits of it. Each replaces the value of the one before; the last one
 /// asks a question.
-fn growing(world: &World) -> [TaskRecord; 3] {
+fn growing(sample: &SampleData) -> [TaskRecord; 3] {
     let keeps = |size: usize| Change::Save {
         key: "k".to_owned(),
         value: noise(1, size).into(),
         outputs: OutputCounts::new(),
     };
-    let task = world.task().unwrap();
-    let first = world.next(&task, [world.start(), keeps(LARGE)]).unwrap();
+    let task = sample.task().unwrap();
+    let first = sample.next(&task, [sample.start(), keeps(LARGE)]).unwrap();
     let asks = Change::AskInput {
         message: a2a_lambda::task::Message::from_agent("m", Vec::new()),
         slot: a2a_lambda::task::SavedSlot {
@@ -66,8 +66,8 @@ fn growing(world: &World) -> [TaskRecord; 3] {
             value: serde_json::Value::Null,
         },
     };
-    let (write, later) = (world.write_id(), world.now.plus(1000 * HOUR));
-    let second = first.next([keeps(LARGE + 1), asks], write, world.now, later);
+    let (write, later) = (sample.write_id(), sample.now.plus(1000 * HOUR));
+    let second = first.next([keeps(LARGE + 1), asks], write, sample.now, later);
     let mut second = second.unwrap();
     stored::arrange(&mut second);
     [task, first, second]
@@ -86,10 +86,10 @@ async fn counts(estate: &Estate, folders: &[String; 2]) -> [usize; 2] {
 #[tokio::test]
 async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
     let estate = Estate::new("leftover").await;
-    let world = &estate.world;
+    let sample = &estate.sample;
     let context = ContextId::parse("c:1").unwrap();
     let state = |expect: u64| {
-        let mut write = world.thread(&world.owner, &context, expect);
+        let mut write = sample.thread(&sample.owner, &context, expect);
         let value = noise(1, LARGE).into();
         write.record.state = ThreadState {
             session: [("k".to_owned(), value)].into(),
@@ -97,11 +97,11 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
         };
         write
     };
-    let [task, first, second] = growing(world);
+    let [task, first, second] = growing(sample);
     let writes = [
-        world.create(&task),
-        world.update(&first, &task),
-        world.update(&second, &first),
+        sample.create(&task),
+        sample.update(&first, &task),
+        sample.update(&second, &first),
     ];
     for (n, write) in (0..).zip(&writes) {
         // Each is a process that has read nothing of the others' writes.
@@ -110,12 +110,12 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
         side.records.put_thread(&state(n)).await.unwrap();
     }
     let folders = [
-        TaskKey::new(&world.owner, task.id()).folder(),
-        ThreadKey::new(&world.owner, &context).folder(),
+        TaskKey::new(&sample.owner, task.id()).folder(),
+        ThreadKey::new(&sample.owner, &context).folder(),
     ];
     assert_eq!(counts(&estate, &folders).await, [2, 3]);
     for (hours, left) in [(23, [2, 3]), (25, [1, 1]), (49, [1, 1])] {
-        let now = world.now.plus(hours * HOUR);
+        let now = sample.now.plus(hours * HOUR);
         let from_the_start = ObjectsPlace::default();
         let sweep = estate.near.records.sweep();
         let noted = sweep.note_objects_place(&from_the_start);
@@ -136,9 +136,9 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
     }
     // Named objects still exist long before the end of their task's life.
     let side = estate.side();
-    let found = side.records.load(&world.owner, task.id(), world.now);
+    let found = side.records.load(&sample.owner, task.id(), sample.now);
     assert!(found.await.unwrap().as_ref() == Some(&second));
-    let found = side.records.load_thread(&world.owner, &context).await;
+    let found = side.records.load_thread(&sample.owner, &context).await;
     assert!(found.unwrap().as_ref() == Some(&state(2).record));
 }
 

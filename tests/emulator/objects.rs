@@ -4,7 +4,7 @@
 use crate::full_tenant::{Estate, Stored};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::runtime::stores;
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::ObjectsPlace;
 use a2a_lambda::store::records::Records;
@@ -35,8 +35,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 const LARGE: usize = 300 * 1024;
 
 /// A write of a thread at version `expect`, with this many bytes of state.
-fn thread(world: &World, id: &ContextId, expect: u64, size: usize) -> ThreadWrite {
-    let mut write = world.thread(&world.owner, id, expect);
+fn thread(sample: &SampleData, id: &ContextId, expect: u64, size: usize) -> ThreadWrite {
+    let mut write = sample.thread(&sample.owner, id, expect);
     write.record.state = ThreadState {
         session: [("k".to_owned(), noise(1, size).into())].into(),
         ..ThreadState::default()
@@ -53,7 +53,7 @@ fn objects(stored: &Stored, mark: &str) -> Vec<String> {
 #[tokio::test]
 async fn the_next_days_sweep_removes_replaced_objects() {
     let estate = Estate::new("replaced").await;
-    let owner = &estate.world.owner;
+    let owner = &estate.sample.owner;
     let context = ContextId::parse("mine:c").unwrap();
     let much = estate
         .say(owner, "much", |command| {
@@ -98,11 +98,11 @@ async fn look_tomorrow(estate: &Estate) {
 #[tokio::test]
 async fn content_objects_names_every_object_of_a_task() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "named").unwrap();
+    let sample = SampleData::new(run(), "named").unwrap();
     let stores = emulator.stores();
-    let task = world.task().unwrap();
-    world.stored(&stores, &task).await.unwrap();
-    let started = world.committed(&stores, &task, [world.start()]).await;
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
+    let started = sample.committed(&stores, &task, [sample.start()]).await;
     let mut task = started.unwrap();
     // Most of the messages stay in the table, on several pages; the last ones are objects.
     for size in [30 * 1024; 40].into_iter().chain([LARGE; 3]) {
@@ -110,7 +110,7 @@ async fn content_objects_names_every_object_of_a_task() {
             message: Some(Message::from_agent("m", vec![Part::text(noise(2, size))])),
             metadata: Default::default(),
         };
-        task = world.committed(&stores, &task, [says]).await.unwrap();
+        task = sample.committed(&stores, &task, [says]).await.unwrap();
     }
     let below = format!("v1/{}/", task.key().folder());
     let mut kept = emulator.blobs.keys(&below, None, 100).await.unwrap();
@@ -125,31 +125,31 @@ async fn content_objects_names_every_object_of_a_task() {
 #[tokio::test]
 async fn a_repeated_thread_write_leaves_a_later_one_unchanged() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "late").unwrap();
+    let sample = SampleData::new(run(), "late").unwrap();
     let id = ContextId::parse("c:1").unwrap();
-    let first = thread(&world, &id, 0, LARGE);
-    let second = thread(&world, &id, 1, LARGE + 1);
+    let first = thread(&sample, &id, 0, LARGE);
+    let second = thread(&sample, &id, 1, LARGE + 1);
     let records = &emulator.records;
     for write in [&first, &second, &first, &second] {
         assert!(records.put_thread(write).await.unwrap());
-        let newest = records.load_thread(&world.owner, &id).await.unwrap();
+        let newest = records.load_thread(&sample.owner, &id).await.unwrap();
         assert_ne!(newest, None);
     }
-    let stored = records.load_thread(&world.owner, &id).await.unwrap();
+    let stored = records.load_thread(&sample.owner, &id).await.unwrap();
     assert!(stored.as_ref() == Some(&second.record));
 }
 
 #[tokio::test]
 async fn expiry_and_deletion_of_state_remove_its_object() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "state").unwrap();
+    let sample = SampleData::new(run(), "state").unwrap();
     let records = &emulator.records;
     let id = ContextId::parse("c:1").unwrap();
-    let below = format!("v1/{}/", ThreadKey::new(&world.owner, &id).folder());
+    let below = format!("v1/{}/", ThreadKey::new(&sample.owner, &id).folder());
     let keys = || async { emulator.blobs.keys(&below, None, 10).await.unwrap() };
 
-    let mut write = thread(&world, &id, 0, LARGE);
-    write.record.state_expires_at = world.now;
+    let mut write = thread(&sample, &id, 0, LARGE);
+    write.record.state_expires_at = sample.now;
     assert!(records.put_thread(&write).await.unwrap());
     assert_eq!(keys().await.len(), 1);
     // Another process cleans up; it has never read the state.
@@ -157,27 +157,27 @@ async fn expiry_and_deletion_of_state_remove_its_object() {
     TABLE.clone_into(&mut settings.table);
     BUCKET.clone_into(&mut settings.bucket);
     let sweep = stores(&emulator.clients, &settings).0.sweep();
-    let removed = |at: Timestamp| sweep.remove_state(&world.owner, &id, at);
+    let removed = |at: Timestamp| sweep.remove_state(&sample.owner, &id, at);
     let nothing = StateRemoved::default();
-    assert_eq!(removed(world.at(-1)).await.unwrap(), nothing);
+    assert_eq!(removed(sample.at(-1)).await.unwrap(), nothing);
     assert_eq!(keys().await.len(), 1);
     let gone = StateRemoved {
         state: true,
         objects: 1,
     };
-    assert_eq!(removed(world.now).await.unwrap(), gone);
+    assert_eq!(removed(sample.now).await.unwrap(), gone);
     assert_eq!(keys().await, [""; 0]);
-    assert_eq!(removed(world.now).await.unwrap(), nothing);
+    assert_eq!(removed(sample.now).await.unwrap(), nothing);
 
-    let mut later = thread(&world, &id, 1, LARGE);
+    let mut later = thread(&sample, &id, 1, LARGE);
     later.record.state_version = 2;
     assert!(records.put_thread(&later).await.unwrap());
     // The objects of an attempt that lost are removed too. An object later than the stored
     // thread is kept: it may belong to the next one.
-    let lost = thread(&world, &id, 0, LARGE + 1);
+    let lost = thread(&sample, &id, 0, LARGE + 1);
     assert!(!records.put_thread(&lost).await.unwrap());
-    let mut next = thread(&world, &id, 7, LARGE + 2);
-    next.record.updated_at = world.at(1);
+    let mut next = thread(&sample, &id, 7, LARGE + 2);
+    next.record.updated_at = sample.at(1);
     assert!(!records.put_thread(&next).await.unwrap());
     assert_eq!(keys().await.len(), 3);
     assert!(records.remove_thread(&later.record).await.unwrap());
@@ -217,15 +217,15 @@ fn reading(emulator: &Emulator, first: BoxFuture<'static, ()>) -> Records {
 #[tokio::test]
 async fn state_replaced_during_a_read_is_read_again() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "meanwhile").unwrap();
+    let sample = SampleData::new(run(), "meanwhile").unwrap();
     let id = ContextId::parse("c:1").unwrap();
     let records = emulator.records.clone();
-    let first = thread(&world, &id, 0, LARGE);
+    let first = thread(&sample, &id, 0, LARGE);
     assert!(records.put_thread(&first).await.unwrap());
-    let second = thread(&world, &id, 1, LARGE);
+    let second = thread(&sample, &id, 1, LARGE);
     let write = second.clone();
     let blobs = emulator.blobs.clone();
-    let below = format!("v1/{}/", ThreadKey::new(&world.owner, &id).folder());
+    let below = format!("v1/{}/", ThreadKey::new(&sample.owner, &id).folder());
     let replaced = Box::pin(async move {
         let before = blobs.keys(&below, None, 10).await.unwrap();
         assert!(records.put_thread(&write).await.unwrap());
@@ -233,7 +233,7 @@ async fn state_replaced_during_a_read_is_read_again() {
         blobs.remove(&before).await.unwrap();
     });
     let reader = reading(&emulator, replaced);
-    let read = reader.load_thread(&world.owner, &id).await.unwrap();
+    let read = reader.load_thread(&sample.owner, &id).await.unwrap();
     assert!(read.as_ref() == Some(&second.record));
 }
 
@@ -249,15 +249,15 @@ fn keeps(size: usize) -> Change {
 #[tokio::test]
 async fn a_task_value_replaced_during_a_read_is_read_again() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "kept").unwrap();
+    let sample = SampleData::new(run(), "kept").unwrap();
     let records = emulator.records.clone();
-    let task = world.task().unwrap();
-    records.commit(&world.create(&task)).await.unwrap();
-    let first = world.next(&task, [world.start(), keeps(LARGE)]).unwrap();
-    let answer = records.commit(&world.update(&first, &task)).await.unwrap();
+    let task = sample.task().unwrap();
+    records.commit(&sample.create(&task)).await.unwrap();
+    let first = sample.next(&task, [sample.start(), keeps(LARGE)]).unwrap();
+    let answer = records.commit(&sample.update(&first, &task)).await.unwrap();
     assert_eq!(answer, Committed::Done);
-    let second = world.next(&first, [keeps(LARGE + 1)]).unwrap();
-    let write = world.update(&second, &first);
+    let second = sample.next(&first, [keeps(LARGE + 1)]).unwrap();
+    let write = sample.update(&second, &first);
     let blobs = emulator.blobs.clone();
     let below = format!("v1/{}/", task.key().folder());
     let replaced = Box::pin(async move {
@@ -267,27 +267,27 @@ async fn a_task_value_replaced_during_a_read_is_read_again() {
         blobs.remove(&before).await.unwrap();
     });
     let reader = reading(&emulator, replaced);
-    let read = reader.load(&world.owner, task.id(), world.now).await;
+    let read = reader.load(&sample.owner, task.id(), sample.now).await;
     assert!(read.unwrap().as_ref() == Some(&second));
 }
 
 #[tokio::test]
 async fn one_replaced_object_among_several_makes_the_reader_read_again() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "several").unwrap();
+    let sample = SampleData::new(run(), "several").unwrap();
     let records = emulator.records.clone();
-    let task = world.task().unwrap();
-    records.commit(&world.create(&task)).await.unwrap();
+    let task = sample.task().unwrap();
+    records.commit(&sample.create(&task)).await.unwrap();
     let says = Change::Update {
         message: Some(Message::from_agent("m", vec![Part::text(noise(2, LARGE))])),
         metadata: Default::default(),
     };
-    let first = world.next(&task, [world.start(), says, keeps(LARGE)]);
+    let first = sample.next(&task, [sample.start(), says, keeps(LARGE)]);
     let first = first.unwrap();
-    let answer = records.commit(&world.update(&first, &task)).await.unwrap();
+    let answer = records.commit(&sample.update(&first, &task)).await.unwrap();
     assert_eq!(answer, Committed::Done);
-    let second = world.next(&first, [keeps(LARGE + 1)]).unwrap();
-    let write = world.update(&second, &first);
+    let second = sample.next(&first, [keeps(LARGE + 1)]).unwrap();
+    let write = sample.update(&second, &first);
     let blobs = emulator.blobs.clone();
     let below = format!("v1/{}/", task.key().folder());
     let replaced = Box::pin(async move {
@@ -301,27 +301,27 @@ async fn one_replaced_object_among_several_makes_the_reader_read_again() {
         blobs.remove(&gone).await.unwrap();
     });
     let reader = reading(&emulator, replaced);
-    let read = reader.load(&world.owner, task.id(), world.now).await;
+    let read = reader.load(&sample.owner, task.id(), sample.now).await;
     assert!(read.unwrap().as_ref() == Some(&second));
 }
 
 #[tokio::test]
 async fn a_missing_object_is_an_error_without_endless_reads() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "missing").unwrap();
+    let sample = SampleData::new(run(), "missing").unwrap();
     let records = &emulator.records;
     let message = Message::from_user("m-1", vec![Part::text(noise(1, LARGE))]);
-    let id = TaskId::made_of(world.number());
-    let mut task = world.task_saying(&world.owner, id, message).unwrap();
+    let id = TaskId::made_of(sample.number());
+    let mut task = sample.task_saying(&sample.owner, id, message).unwrap();
     stored::arrange(&mut task);
-    records.commit(&world.create(&task)).await.unwrap();
+    records.commit(&sample.create(&task)).await.unwrap();
     let context = ContextId::parse("c:1").unwrap();
-    let write = thread(&world, &context, 0, LARGE);
+    let write = thread(&sample, &context, 0, LARGE);
     assert!(records.put_thread(&write).await.unwrap());
-    let key = TaskKey::new(&world.owner, task.id());
+    let key = TaskKey::new(&sample.owner, task.id());
     for folder in [
         key.folder(),
-        ThreadKey::new(&world.owner, &context).folder(),
+        ThreadKey::new(&sample.owner, &context).folder(),
     ] {
         let below = format!("v1/{folder}/");
         assert_eq!(
@@ -331,9 +331,9 @@ async fn a_missing_object_is_an_error_without_endless_reads() {
             1
         );
     }
-    let read = records.load(&world.owner, task.id(), world.now).await;
+    let read = records.load(&sample.owner, task.id(), sample.now).await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
-    let read = records.load_thread(&world.owner, &context).await;
+    let read = records.load_thread(&sample.owner, &context).await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
 }
 
@@ -364,12 +364,12 @@ impl Intercept for Begun {
 #[tokio::test]
 async fn a_multipart_upload_announces_the_checksum_of_its_parts() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "announced").unwrap();
+    let sample = SampleData::new(run(), "announced").unwrap();
     let begun = Begun::default();
     let config = emulator.clients.s3.config().to_builder();
     let client = aws_sdk_s3::Client::from_conf(config.interceptor(begun.clone()).build());
     let blobs = S3Blobs::new(client, BUCKET);
-    let task = world.task().unwrap().key();
+    let task = sample.task().unwrap().key();
     let key = format!("v1/{}/announced", task.folder());
     // Large enough for a multipart upload.
     let mut source: BlobReader = Box::pin(std::io::Cursor::new(vec![7; 9 * 1024 * 1024]));
@@ -426,12 +426,12 @@ impl AsyncRead for Broken {
 #[tokio::test]
 async fn only_an_upload_that_fails_is_aborted() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "aborted").unwrap();
+    let sample = SampleData::new(run(), "aborted").unwrap();
     let aborted = Aborted::default();
     let config = emulator.clients.s3.config().to_builder();
     let client = aws_sdk_s3::Client::from_conf(config.interceptor(aborted.clone()).build());
     let blobs = S3Blobs::new(client, BUCKET);
-    let task = world.task().unwrap().key();
+    let task = sample.task().unwrap().key();
     let key = |name: &str| format!("v1/{}/{name}", task.folder());
     // Large enough for a multipart upload.
     let bytes = || std::io::Cursor::new(vec![7; 9 * 1024 * 1024]);
@@ -474,16 +474,16 @@ impl BlobHooks for Denies {
 #[tokio::test]
 async fn a_denied_object_is_an_outage_while_its_record_names_it() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "denied").unwrap();
+    let sample = SampleData::new(run(), "denied").unwrap();
     let stores = emulator.stores();
-    let task = world.task().unwrap();
-    world.stored(&stores, &task).await.unwrap();
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
     let says = Change::Update {
         message: Some(Message::from_agent("m", vec![Part::text(noise(2, LARGE))])),
         metadata: Default::default(),
     };
-    let changes = [world.start(), says, Change::Complete { message: None }];
-    let task = world.committed(&stores, &task, changes).await.unwrap();
+    let changes = [sample.start(), says, Change::Complete { message: None }];
+    let task = sample.committed(&stores, &task, changes).await.unwrap();
     let load = async |meanwhile: Option<BoxFuture<'static, ()>>| {
         let denies = Denies {
             meanwhile: tokio::sync::Mutex::new(meanwhile),
@@ -491,15 +491,15 @@ async fn a_denied_object_is_an_outage_while_its_record_names_it() {
         let denies = BlobLayer::new(Arc::new(emulator.blobs.clone()), denies);
         let records = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
         let records = records.with_blobs(denies);
-        records.load(&world.owner, task.id(), world.now).await
+        records.load(&sample.owner, task.id(), sample.now).await
     };
     let denied = load(None).await;
     assert!(matches!(denied, Err(StoreError::Denied(_))), "{denied:?}");
     let (records, ended) = (
         emulator.records.clone(),
-        task.ended(world.write_id(), world.at(-1)),
+        task.ended(sample.write_id(), sample.at(-1)),
     );
-    let write = world.update(&ended, &task);
+    let write = sample.update(&ended, &task);
     let deleted = Box::pin(async move {
         assert_eq!(records.commit(&write).await.unwrap(), Committed::Done);
         assert!(records.remove_task(&ended).await.unwrap());

@@ -4,7 +4,7 @@
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{Policy, Reader, SystemClock};
 use a2a_lambda::store::contract::noise;
-use a2a_lambda::store::contract::{Stores, World};
+use a2a_lambda::store::contract::{SampleData, Stores};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{
@@ -14,6 +14,7 @@ use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ListQuery, Message, Metadata, Page, Part, TaskRecord,
     Timestamp,
 };
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
 use async_trait::async_trait;
@@ -194,7 +195,7 @@ impl Blobs for Shelf {
 
 /// A reader on a table and bucket with recorded reads.
 struct Desk {
-    world: World,
+    sample: SampleData,
     emulator: Emulator,
     store: Records,
     shelf: Arc<Shelf>,
@@ -216,7 +217,7 @@ impl Desk {
             policy,
         );
         Self {
-            world: World::new(run(), case).unwrap(),
+            sample: SampleData::new(run(), case).unwrap(),
             emulator,
             store,
             shelf,
@@ -231,11 +232,11 @@ impl Desk {
             records: self.store.clone(),
             ..self.emulator.stores()
         };
-        let mut task = self.world.task().unwrap();
-        self.world.stored(&stores, &task).await.unwrap();
-        for changes in [vec![self.world.start()]].into_iter().chain(commits) {
-            let next = self.world.next(&task, changes).unwrap();
-            let write = self.world.update(&next, &task);
+        let mut task = self.sample.task().unwrap();
+        self.sample.stored(&stores, &task).await.unwrap();
+        for changes in [vec![self.sample.start()]].into_iter().chain(commits) {
+            let next = self.sample.next(&task, changes).unwrap();
+            let write = self.sample.update(&next, &task);
             stores.records.commit(&write).await.unwrap();
             task = next;
         }
@@ -247,7 +248,7 @@ impl Desk {
         self.watch.taken();
         self.shelf.reads.lock().unwrap().bytes = 0;
         let caller = Caller {
-            owner: self.world.owner.clone(),
+            owner: self.sample.owner.clone(),
             tier: "standard".to_owned(),
             scopes: Default::default(),
         };
@@ -364,9 +365,9 @@ const fn within(bytes: usize) -> Projection {
 async fn the_objects_of_a_task_are_read_sixteen_at_a_time_and_each_once() {
     let desk = Desk::new("wave", Policy::default()).await;
     let task = desk.task(commits(40, |n| chunk(n > 0, 33 * KB))).await;
-    let (owner, id) = (&desk.world.owner, task.id());
+    let (owner, id) = (&desk.sample.owner, task.id());
     desk.shelf.hold(16);
-    let whole = desk.store.load(owner, id, desk.world.now).await.unwrap();
+    let whole = desk.store.load(owner, id, desk.sample.now).await.unwrap();
     assert!(whole.as_ref() == Some(&task));
     assert_eq!((desk.shelf.most(), desk.shelf.once().len()), (16, 40));
     desk.shelf.hold(16);
@@ -395,8 +396,8 @@ async fn the_large_batches_of_a_log_are_read_in_one_wave() {
     let desk = Desk::new("batches", Policy::default()).await;
     let task = desk.task(commits(3, |n| chunk(n > 0, 210 * KB))).await;
     desk.shelf.hold(3);
-    let (owner, id) = (&desk.world.owner, task.id());
-    let tail = desk.store.tail(owner, id, 0, desk.world.now).await;
+    let (owner, id) = (&desk.sample.owner, task.id());
+    let tail = desk.store.tail(owner, id, 0, desk.sample.now).await;
     let events: Vec<_> = task.events_after(0).cloned().collect();
     assert!(tail.unwrap().unwrap().events == events);
     assert_eq!((desk.shelf.most(), desk.shelf.once().len()), (3, 3));
@@ -407,15 +408,16 @@ async fn objects_beyond_the_response_budget_are_not_read() {
     let desk = Desk::new("fits", Policy::default()).await;
     let task = desk.task(commits(40, |_| says(33 * KB))).await;
     let head = || async {
-        let head = desk.store.head(task.owner(), task.id(), desk.world.now);
+        let head = desk.store.head(task.owner(), task.id(), desk.sample.now);
         head.await.unwrap().unwrap()
     };
     // A child has its message twice: in the history and in an event.
-    for (bytes, objects) in [(0, 0), (60 * KB, 0), (70 * KB, 1), (340 * KB, 5)] {
+    let rows = [(0, 0), (60 * KB, 0), (70 * KB, 1), (340 * KB, 5)];
+    each_row_async(rows, async |(bytes, objects)| {
         desk.shelf.hold(objects);
         let found = desk
             .store
-            .project(head().await, within(bytes), desk.world.now);
+            .project(head().await, within(bytes), desk.sample.now);
         let found = found.await.unwrap().unwrap();
         assert!(!found.complete, "{bytes}");
         let read = desk.shelf.once();
@@ -427,7 +429,8 @@ async fn objects_beyond_the_response_budget_are_not_read() {
             objects.saturating_sub(1)
         );
         assert!(found.read <= bytes, "{} of {bytes}", found.read);
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -435,7 +438,7 @@ async fn a_small_read_budget_reads_only_the_children_that_fit() {
     let desk = Desk::new("little", Policy::default()).await;
     let task = desk.task(commits(40, |_| says(20 * KB))).await;
     for (bytes, children) in [(50 * KB, 1), (130 * KB, 3)] {
-        let (owner, now) = (task.owner(), desk.world.now);
+        let (owner, now) = (task.owner(), desk.sample.now);
         let head = desk.store.head(owner, task.id(), now).await;
         let head = head.unwrap().unwrap();
         desk.watch.taken();

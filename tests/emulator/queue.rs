@@ -2,7 +2,7 @@
 
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::sqs_client;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::SampleData;
 use a2a_lambda::store::queue::{Receipt as _, WorkItem, WorkMessage, WorkQueue as _};
 use a2a_lambda::store::sqs::{self, SqsQueue};
 use a2a_lambda::task::TaskId;
@@ -16,11 +16,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 fn items(count: usize) -> Vec<WorkMessage> {
-    let world = World::new(run(), "queue").unwrap();
+    let sample = SampleData::new(run(), "queue").unwrap();
     let item = |turn| WorkItem {
-        owner: world.owner.clone(),
-        task: TaskId::made_of(world.number()),
-        incarnation: world.write_id(),
+        owner: sample.owner.clone(),
+        task: TaskId::made_of(sample.number()),
+        incarnation: sample.write_id(),
         turn,
         dispatch: 7,
     };

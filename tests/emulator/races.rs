@@ -1,7 +1,7 @@
 //! Jobs that another process overtakes between two of their requests. What the other
 //! process has stored stays.
 
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{Committed, TaskWrite};
@@ -102,28 +102,28 @@ async fn commits(records: &Records, writes: &[TaskWrite]) {
 }
 
 /// A task under this id with items beside it, and the two writes that store it.
-fn grown(world: &World, id: &TaskId) -> (TaskRecord, [TaskWrite; 2]) {
-    let task = world.new_task(&world.owner, id.clone()).unwrap();
+fn grown(sample: &SampleData, id: &TaskId) -> (TaskRecord, [TaskWrite; 2]) {
+    let task = sample.new_task(&sample.owner, id.clone()).unwrap();
     let text = vec![Part::text(noise(1, 9_000))];
     let says = Change::Update {
         message: Some(Message::from_agent("m", text)),
         metadata: Metadata::new(),
     };
-    let grown = world.next(&task, [world.start(), says]).unwrap();
+    let grown = sample.next(&task, [sample.start(), says]).unwrap();
     assert!(!grown.layout().is_empty());
-    let writes = [world.create(&task), world.update(&grown, &task)];
+    let writes = [sample.create(&task), sample.update(&grown, &task)];
     (grown, writes)
 }
 
 #[tokio::test]
 async fn a_late_removal_keeps_the_items_of_the_next_task() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "late removal").unwrap();
+    let sample = SampleData::new(run(), "late removal").unwrap();
     let id = TaskId::parse("order:1").unwrap();
-    let (first, writes) = grown(&world, &id);
+    let (first, writes) = grown(&sample, &id);
     commits(&emulator.records, &writes).await;
     // Its items have the same names.
-    let (second, writes) = grown(&world, &id);
+    let (second, writes) = grown(&sample, &id);
     let (records, removed) = (emulator.records.clone(), first.clone());
     let other = async move {
         assert!(records.remove_task(&removed).await.unwrap());
@@ -132,7 +132,7 @@ async fn a_late_removal_keeps_the_items_of_the_next_task() {
     let late = overtaken(&emulator, "DeleteItem", other);
     let removed = late.remove_task(&first).await.unwrap();
     assert!(!removed, "another task is stored");
-    let found = emulator.records.load(&world.owner, &id, world.now).await;
+    let found = emulator.records.load(&sample.owner, &id, sample.now).await;
     assert!(found.unwrap().as_ref() == Some(&second));
 }
 
@@ -141,17 +141,17 @@ async fn a_removal_that_a_write_overtakes_keeps_the_task() {
     let emulator = Emulator::start().await.unwrap();
     // The write is a commit of the task, or creates the next task under the id.
     for next in [false, true] {
-        let world = World::new(run(), "overtaken").unwrap();
+        let sample = SampleData::new(run(), "overtaken").unwrap();
         let id = TaskId::parse("order:1").unwrap();
-        let task = world.new_task(&world.owner, id.clone()).unwrap();
-        commits(&emulator.records, &[world.create(&task)]).await;
+        let task = sample.new_task(&sample.owner, id.clone()).unwrap();
+        commits(&emulator.records, &[sample.create(&task)]).await;
         let (stays, write) = if next {
-            let other = world.new_task(&world.owner, id.clone()).unwrap();
-            let write = world.create(&other);
+            let other = sample.new_task(&sample.owner, id.clone()).unwrap();
+            let write = sample.create(&other);
             (other, write)
         } else {
-            let working = world.next(&task, [world.start()]).unwrap();
-            let write = world.update(&working, &task);
+            let working = sample.next(&task, [sample.start()]).unwrap();
+            let write = sample.update(&working, &task);
             (working, write)
         };
         let (records, removed) = (emulator.records.clone(), task.clone());
@@ -163,7 +163,7 @@ async fn a_removal_that_a_write_overtakes_keeps_the_task() {
         };
         let late = overtaken(&emulator, "TransactWriteItems", other);
         assert!(!late.remove_task(&task).await.unwrap(), "{next}");
-        let found = emulator.records.load(&world.owner, &id, world.now).await;
+        let found = emulator.records.load(&sample.owner, &id, sample.now).await;
         assert_eq!(found.unwrap(), Some(stays), "{next}");
     }
 }
@@ -171,18 +171,18 @@ async fn a_removal_that_a_write_overtakes_keeps_the_task() {
 #[tokio::test]
 async fn a_value_replaced_during_its_look_up_counts_as_named() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "looked up").unwrap();
+    let sample = SampleData::new(run(), "looked up").unwrap();
     let keeps = |size: usize| Change::Save {
         key: "k".to_owned(),
         value: noise(1, size).into(),
         outputs: OutputCounts::new(),
     };
-    let task = world.task().unwrap();
-    let first = world.next(&task, [world.start(), keeps(LARGE)]).unwrap();
-    let writes = [world.create(&task), world.update(&first, &task)];
+    let task = sample.task().unwrap();
+    let first = sample.next(&task, [sample.start(), keeps(LARGE)]).unwrap();
+    let writes = [sample.create(&task), sample.update(&first, &task)];
     commits(&emulator.records, &writes).await;
-    let second = world.next(&first, [keeps(LARGE + 1)]).unwrap();
-    let (records, write) = (emulator.records.clone(), world.update(&second, &first));
+    let second = sample.next(&first, [keeps(LARGE + 1)]).unwrap();
+    let (records, write) = (emulator.records.clone(), sample.update(&second, &first));
     let other = async move {
         commits(&records, &[write]).await;
     };

@@ -2,7 +2,7 @@
 
 use a2a_lambda::engine::{Engine, Leases, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::SampleData;
 use a2a_lambda::store::queue::TaskImage;
 use a2a_lambda::task::TaskRecord;
 use a2a_lambda_tests::emulator::{Emulator, run};
@@ -32,11 +32,11 @@ fn engine(emulator: &Emulator) -> Engine {
 }
 
 /// A task with a turn that has died.
-async fn died(emulator: &Emulator, world: &World) -> TaskRecord {
+async fn died(emulator: &Emulator, sample: &SampleData) -> TaskRecord {
     let stores = emulator.stores();
-    let task = world.task().unwrap();
-    world.stored(&stores, &task).await.unwrap();
-    let started = world.committed(&stores, &task, [world.start()]).await;
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
+    let started = sample.committed(&stores, &task, [sample.start()]).await;
     started.unwrap()
 }
 
@@ -59,10 +59,10 @@ async fn broken(emulator: &Emulator, task: &TaskRecord) {
 #[tokio::test]
 async fn open_tasks_are_spread_over_all_partitions_of_their_index() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "spread").unwrap();
+    let sample = SampleData::new(run(), "spread").unwrap();
     for _ in 0..160 {
-        let task = world.task().unwrap();
-        world.stored(&emulator.stores(), &task).await.unwrap();
+        let task = sample.task().unwrap();
+        sample.stored(&emulator.stores(), &task).await.unwrap();
     }
     let mut counts = Vec::new();
     let sweep = emulator.records.sweep();
@@ -70,7 +70,7 @@ async fn open_tasks_are_spread_over_all_partitions_of_their_index() {
         let page = sweep.open_tasks(shard, None, 1_000).await;
         let (mut found, next) = page.unwrap();
         assert_eq!(next, None);
-        found.retain(|open| open.owner == world.owner);
+        found.retain(|open| open.owner == sample.owner);
         counts.push(found.len());
     }
     assert_eq!(counts.iter().sum::<usize>(), 160);
@@ -85,10 +85,10 @@ async fn open_tasks_are_spread_over_all_partitions_of_their_index() {
 async fn an_unreadable_task_does_not_block_the_sweep() {
     // A sweep covers the whole table, so the test needs its own.
     let emulator = Emulator::alone().await.unwrap();
-    let world = World::new(run(), "unreadable").unwrap();
+    let sample = SampleData::new(run(), "unreadable").unwrap();
     // The sweep starts with the oldest task.
-    let unreadable = died(&emulator, &world).await;
-    let task = died(&emulator, &world).await;
+    let unreadable = died(&emulator, &sample).await;
+    let task = died(&emulator, &sample).await;
     broken(&emulator, &unreadable).await;
 
     let engine = engine(&emulator);
@@ -96,7 +96,7 @@ async fn an_unreadable_task_does_not_block_the_sweep() {
     let swept = engine.sweep(&queue, Leases::CountAsExpired);
     swept.await.unwrap();
 
-    let found = world.loaded(&emulator.stores(), &task).await.unwrap();
+    let found = sample.loaded(&emulator.stores(), &task).await.unwrap();
     let image = TaskImage::of(&found.unwrap());
     assert!(image.dispatch.is_some(), "{image:?}");
 }

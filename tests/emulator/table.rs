@@ -9,7 +9,8 @@ use a2a_lambda::store::table::{
     Action, Comparison, Condition, Item, ItemChange, Outcome, Path, Position, Query, QuerySource,
     Range, Statement, Table, Value, Write,
 };
-use a2a_lambda::store::{StoreError, contract::World};
+use a2a_lambda::store::{StoreError, contract::SampleData};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -39,14 +40,14 @@ struct Random {
 
 impl Random {
     fn new(seed: u64) -> Self {
-        let world = World::new(run(), &format!("table {seed}")).unwrap();
-        let owner = || DocumentOwner::Tenant(world.owner.tenant.clone());
+        let sample = SampleData::new(run(), &format!("table {seed}")).unwrap();
+        let owner = || DocumentOwner::Tenant(sample.owner.tenant.clone());
         let named = |name| DocumentCollection::new(owner(), name).unwrap();
         let shard = u32::try_from(run() % 1_000_000_000).unwrap();
         Self {
             state: seed,
             collections: ["a", "b"].map(named).into(),
-            indexes: [keys::contexts(&world.owner), keys::expiring(shard)],
+            indexes: [keys::contexts(&sample.owner), keys::expiring(shard)],
         }
     }
 
@@ -343,10 +344,11 @@ async fn each_call_of_a_table_is_the_request_of_its_right() {
             .map(|(name, _)| name)
             .collect::<Vec<_>>()
     };
-    for (write, name) in writes {
+    each_row_async(writes, async |(write, name)| {
         let _done: Outcome = table.write(write).await.unwrap();
         assert_eq!(names(), [name]);
-    }
+    })
+    .await;
     for (keys, name) in [
         (vec![one.clone()], "GetItem"),
         (vec![one, other], "BatchGetItem"),

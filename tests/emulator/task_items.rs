@@ -4,7 +4,7 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Engine, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::{Blobs as _, Committed, Expect, StoreError, TaskWrite, stored};
 use a2a_lambda::task::{
@@ -12,6 +12,7 @@ use a2a_lambda::task::{
     Part, PartContent, SendCommand, SendMode, SubscribeCommand, TaskKey, TaskRecord, ThreadKey,
     Timestamp,
 };
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::{BUCKET, TABLE};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -87,22 +88,22 @@ fn keeps(length: usize) -> Change {
 #[tokio::test]
 async fn no_item_exceeds_its_limit_and_children_name_their_incarnation() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "limits").unwrap();
+    let sample = SampleData::new(run(), "limits").unwrap();
     let stores = emulator.stores();
-    let task = world.task().unwrap();
-    world.stored(&stores, &task).await.unwrap();
-    let mut task = world
-        .committed(&stores, &task, [world.start()])
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
+    let mut task = sample
+        .committed(&stores, &task, [sample.start()])
         .await
         .unwrap();
     for length in [100, 5_000, 150_000, 390_000, 410_000, 1_100_000] {
         let changes = [says(length), keeps(length), says(9)];
-        task = world.committed(&stores, &task, changes).await.unwrap();
+        task = sample.committed(&stores, &task, changes).await.unwrap();
     }
     let all = items(&emulator, &task.key()).await;
     let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
     assert!(names.len() > 6, "{names:?}");
-    let lifetime = world.expiry().since(world.now);
+    let lifetime = sample.expiry().since(sample.now);
     for (name, item) in &all {
         assert!(size(item) <= 400 * 1024, "{name}: {}", size(item));
         if name == "META" {
@@ -111,7 +112,7 @@ async fn no_item_exceeds_its_limit_and_children_name_their_incarnation() {
         }
         assert!(number(item, "version") <= i64::try_from(task.version()).unwrap());
         assert_eq!(item["incarnation"], all_of(&all, "META")["incarnation"]);
-        let stays = world.expiry().plus(lifetime);
+        let stays = sample.expiry().plus(lifetime);
         assert_eq!(number(item, "ttl"), stays.ttl_seconds(), "{name}");
     }
 }
@@ -140,7 +141,7 @@ fn delivers(length: usize) -> Change {
 #[tokio::test]
 async fn content_of_more_than_32_kb_when_compressed_is_an_object() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "edges").unwrap();
+    let sample = SampleData::new(run(), "edges").unwrap();
     let stores = emulator.stores();
     // A value has half of its size when it is compressed. A child has its text twice, in an event
     // and in an artifact or message.
@@ -150,14 +151,14 @@ async fn content_of_more_than_32_kb_when_compressed_is_an_object() {
         (70, "object", Some("object")),
     ] {
         let size = kilobytes * 1024;
-        let task = world.task().unwrap();
-        world.stored(&stores, &task).await.unwrap();
-        let mut task = world
-            .committed(&stores, &task, [world.start()])
+        let task = sample.task().unwrap();
+        sample.stored(&stores, &task).await.unwrap();
+        let mut task = sample
+            .committed(&stores, &task, [sample.start()])
             .await
             .unwrap();
         for change in [delivers(size), says(size), keeps(size)] {
-            task = world.committed(&stores, &task, [change]).await.unwrap();
+            task = sample.committed(&stores, &task, [change]).await.unwrap();
         }
         let all = items(&emulator, &task.key()).await;
         let (moved, rest): (Vec<_>, Vec<_>) =
@@ -176,10 +177,10 @@ async fn content_of_more_than_32_kb_when_compressed_is_an_object() {
             "{kilobytes}"
         );
         // The 32 KiB limit also holds for the state of a thread.
-        let mut thread = world.thread(&world.owner, task.context_id(), 0);
+        let mut thread = sample.thread(&sample.owner, task.context_id(), 0);
         thread.record.state.session = [("k".to_owned(), noise(1, size).into())].into();
         assert!(emulator.records.put_thread(&thread).await.unwrap());
-        let folder = ThreadKey::new(&world.owner, task.context_id()).folder();
+        let folder = ThreadKey::new(&sample.owner, task.context_id()).folder();
         let below = format!("v1/{folder}/");
         let kept = emulator.blobs.keys(&below, None, 10).await.unwrap();
         assert_eq!(kept.len(), usize::from(size > 64 * 1024), "{kilobytes}");
@@ -189,11 +190,11 @@ async fn content_of_more_than_32_kb_when_compressed_is_an_object() {
 #[tokio::test]
 async fn a_child_is_never_overwritten_and_lives_as_long_as_its_task() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "children").unwrap();
+    let sample = SampleData::new(run(), "children").unwrap();
     let stores = emulator.stores();
-    let task = world.task().unwrap();
-    world.stored(&stores, &task).await.unwrap();
-    let task = world.committed(&stores, &task, [world.start(), says(9_000)]);
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
+    let task = sample.committed(&stores, &task, [sample.start(), says(9_000)]);
     let task = task.await.unwrap();
     let before = items(&emulator, &task.key()).await;
     assert!(before.len() > 1);
@@ -201,9 +202,9 @@ async fn a_child_is_never_overwritten_and_lives_as_long_as_its_task() {
     // Another commit with the same child names. The condition on META holds, which cannot
     // happen in practice, and the existing children make the commit fail.
     let mut form = stored::encode(&task);
-    form["writeIds"] = serde_json::json!([world.write_id().to_string()]);
+    form["writeIds"] = serde_json::json!([sample.write_id().to_string()]);
     let other = stored::decode(form).unwrap();
-    let write = world.write(
+    let write = sample.write(
         &other,
         Expect::Version {
             version: task.version(),
@@ -216,15 +217,15 @@ async fn a_child_is_never_overwritten_and_lives_as_long_as_its_task() {
 
     // Hours later: children outlive their task.
     let mut task = task;
-    for hours in [1, 2, 4, 9] {
-        let now = world.at(hours * 3_600_000);
+    each_row_async([1, 2, 4, 9], async |hours| {
+        let now = sample.at(hours * 3_600_000);
         let expires = now.plus(Duration::from_secs(3_600));
-        let next = task.next([says(10)], world.write_id(), now, expires);
+        let next = task.next([says(10)], sample.write_id(), now, expires);
         let mut next = next.unwrap();
         stored::arrange(&mut next);
         let write = TaskWrite {
             now,
-            ..world.update(&next, &task)
+            ..sample.update(&next, &task)
         };
         let done = emulator.records.commit(&write).await.unwrap();
         assert_eq!(done, Committed::Done);
@@ -237,17 +238,18 @@ async fn a_child_is_never_overwritten_and_lives_as_long_as_its_task() {
             }
         }
         task = next;
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn items_that_outlive_their_task_show_nothing() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "outlived").unwrap();
+    let sample = SampleData::new(run(), "outlived").unwrap();
     let stores = emulator.stores();
-    let task = world.task().unwrap();
-    world.stored(&stores, &task).await.unwrap();
-    let task = world.committed(&stores, &task, [world.start(), says(9_000)]);
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
+    let task = sample.committed(&stores, &task, [sample.start(), says(9_000)]);
     let task = task.await.unwrap();
     // Native TTL removes the items of a task in any order.
     let key = task.key();
@@ -261,7 +263,7 @@ async fn items_that_outlive_their_task_show_nothing() {
         .unwrap();
     let left = items(&emulator, &key).await;
     assert!(left.iter().any(|(name, _)| name.starts_with("EVT#")));
-    let (records, owner, now) = (&emulator.records, task.owner(), world.now);
+    let (records, owner, now) = (&emulator.records, task.owner(), sample.now);
     let tail = records.tail(owner, task.id(), 0, now).await;
     assert_eq!(tail.unwrap(), None);
     let found = records.load(owner, task.id(), now).await;
@@ -271,12 +273,12 @@ async fn items_that_outlive_their_task_show_nothing() {
 #[tokio::test]
 async fn an_object_with_other_bytes_is_an_error() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "object").unwrap();
+    let sample = SampleData::new(run(), "object").unwrap();
     let stores = emulator.stores();
-    let task = world.task().unwrap();
-    world.stored(&stores, &task).await.unwrap();
-    let changes = [world.start(), keeps(300_000)];
-    let task = world.committed(&stores, &task, changes).await.unwrap();
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
+    let changes = [sample.start(), keeps(300_000)];
+    let task = sample.committed(&stores, &task, changes).await.unwrap();
     let all = items(&emulator, &task.key()).await;
     let name = all_of(&all, "STATE")["object"].as_s().unwrap().clone();
     assert!(name.starts_with("v1/"), "{name}");
@@ -292,7 +294,7 @@ async fn an_object_with_other_bytes_is_an_error() {
     for bytes in [same_length, b"other bytes".to_vec()] {
         let put = emulator.clients.s3.put_object().bucket(BUCKET).key(&name);
         put.body(bytes.into()).send().await.unwrap();
-        let read = emulator.records.load(task.owner(), task.id(), world.now);
+        let read = emulator.records.load(task.owner(), task.id(), sample.now);
         let read = read.await;
         assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
     }
@@ -301,32 +303,34 @@ async fn an_object_with_other_bytes_is_an_error() {
 #[tokio::test]
 async fn without_a_bucket_content_too_large_for_an_item_is_refused() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "no bucket").unwrap();
+    let sample = SampleData::new(run(), "no bucket").unwrap();
     let store = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
-    let task = world.task().unwrap();
-    store.commit(&world.create(&task)).await.unwrap();
-    let fits = world.next(&task, [world.start(), keeps(700_000)]).unwrap();
-    let done = store.commit(&world.update(&fits, &task)).await.unwrap();
+    let task = sample.task().unwrap();
+    store.commit(&sample.create(&task)).await.unwrap();
+    let fits = sample
+        .next(&task, [sample.start(), keeps(700_000)])
+        .unwrap();
+    let done = store.commit(&sample.update(&fits, &task)).await.unwrap();
     assert_eq!(done, Committed::Done);
-    let large = world.next(&fits, [keeps(900_000)]).unwrap();
-    let answer = store.commit(&world.update(&large, &fits)).await;
+    let large = sample.next(&fits, [keeps(900_000)]).unwrap();
+    let answer = store.commit(&sample.update(&large, &fits)).await;
     assert!(matches!(answer, Err(StoreError::TooLarge(_))), "{answer:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_tail_sees_every_event_once_and_in_order_during_writes() {
     let emulator = Arc::new(Emulator::start().await.unwrap());
-    let world = World::new(run(), "beside").unwrap();
+    let sample = SampleData::new(run(), "beside").unwrap();
     let stores = emulator.stores();
-    let task = world.task().unwrap();
-    world.stored(&stores, &task).await.unwrap();
-    let mut task = world
-        .committed(&stores, &task, [world.start()])
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
+    let mut task = sample
+        .committed(&stores, &task, [sample.start()])
         .await
         .unwrap();
     let reads = {
         let (emulator, owner) = (Arc::clone(&emulator), task.owner().clone());
-        let (id, now) = (task.id().clone(), world.now);
+        let (id, now) = (task.id().clone(), sample.now);
         tokio::spawn(async move {
             let (mut seen, mut reads) = (0, 0);
             loop {
@@ -345,14 +349,14 @@ async fn a_tail_sees_every_event_once_and_in_order_during_writes() {
         })
     };
     for _ in 0..80 {
-        let next = world.next(&task, [says(700), says(10)]).unwrap();
-        let done = emulator.records.commit(&world.update(&next, &task)).await;
+        let next = sample.next(&task, [says(700), says(10)]).unwrap();
+        let done = emulator.records.commit(&sample.update(&next, &task)).await;
         assert_eq!(done.unwrap(), Committed::Done);
         task = next;
     }
     let ends = Change::Complete { message: None };
-    let ended = world.next(&task, [ends]).unwrap();
-    let done = emulator.records.commit(&world.update(&ended, &task)).await;
+    let ended = sample.next(&task, [ends]).unwrap();
+    let done = emulator.records.commit(&sample.update(&ended, &task)).await;
     assert_eq!(done.unwrap(), Committed::Done);
     let (seen, reads) = reads.await.unwrap();
     assert_eq!(seen, ended.events_after(0).count() as u64);
@@ -440,10 +444,10 @@ fn caller(owner: &Owner) -> Caller {
 #[tokio::test]
 async fn writes_of_a_2000_chunk_stream_do_not_grow() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "stream").unwrap();
+    let sample = SampleData::new(run(), "stream").unwrap();
     let writes = Arc::<Mutex<Vec<usize>>>::default();
     let engine = engine(&emulator, &writes);
-    let caller = caller(&world.owner);
+    let caller = caller(&sample.owner);
     let (frames, mut shown) = unbounded_channel();
     let streamed = engine.stream(&caller, go(), CallBudget::default(), frames);
     Box::pin(streamed).await.unwrap();
@@ -459,7 +463,7 @@ async fn writes_of_a_2000_chunk_stream_do_not_grow() {
     let id = id.unwrap();
 
     let now = Timestamp::from_millis(0);
-    let stored = emulator.records.load(&world.owner, &id, now).await;
+    let stored = emulator.records.load(&sample.owner, &id, now).await;
     let stored: TaskRecord = stored.unwrap().unwrap();
     let events: Vec<_> = stored.events_after(0).cloned().collect();
     assert!(events.ends_with(&live), "the stream is the end of the log");

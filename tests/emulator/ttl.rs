@@ -6,7 +6,7 @@ use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Policy, RandomIds, Services, SystemClock,
 };
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::task::{
     A2aError, ContextId, Generation, GetQuery, IdempotencyKey, Message, Metadata, Part, PushOffer,
@@ -50,7 +50,7 @@ struct Stage {
 impl Stage {
     async fn new() -> Self {
         let emulator = Emulator::start().await.unwrap();
-        let owner = World::new(run(), "ttl").unwrap().owner;
+        let owner = SampleData::new(run(), "ttl").unwrap().owner;
         let store = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
         let store = store.with_blobs(Arc::new(emulator.blobs.clone()));
         let store = store.with_tombstone(LIFE);

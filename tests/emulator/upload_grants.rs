@@ -1,6 +1,7 @@
 //! Misuse of an upload grant, against a real bucket: only the announced file can be stored,
 //! and only once.
 
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::emulator::outside;
 use a2a_lambda_tests::error_rows::{Fault, PARAMS};
@@ -56,14 +57,15 @@ async fn an_upload_grant_allows_only_its_bytes_and_only_once() {
     }
     let agent = tester::agent(Gate::default()).unwrap();
     let fixture = Fixture::at(Place::Emulator, agent, |_| ()).await.unwrap();
-    for (body, without) in [
+    let rows = [
         (b"0123456788".as_slice(), [].as_slice()),
         (b"012345678", &[]),
         (b"01234567890", &[]),
         (b"", &[]),
         (BYTES, &["if-none-match"]),
         (BYTES, &["content-type"]),
-    ] {
+    ];
+    each_row_async(rows, async |(body, without)| {
         let grant = granted(&fixture).await;
         let status = put(&grant, body, without).await;
         assert!(
@@ -74,7 +76,8 @@ async fn an_upload_grant_allows_only_its_bytes_and_only_once() {
         let reply = named(&fixture, &grant).await;
         let fault = Fault::new(DIALECT, PARAMS).at("message.parts[1]");
         assert_eq!(fault.check(&reply), Ok(()), "{body:?} {}", reply.text());
-    }
+    })
+    .await;
     let grant = granted(&fixture).await;
     assert_eq!(put(&grant, BYTES, &[]).await, 200);
     assert_eq!(

@@ -2,7 +2,7 @@
 //! The embedded S3 keeps no versions, so some tests reply in its place.
 
 use a2a_lambda::store::Blobs as _;
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::{S3Blobs, create_bucket};
@@ -23,7 +23,7 @@ struct Versioned {
     records: Records,
     blobs: S3Blobs,
     deployment: Deployment,
-    world: World,
+    sample: SampleData,
 }
 
 impl Versioned {
@@ -49,7 +49,7 @@ impl Versioned {
                 endpoint: Some(url),
                 s3_endpoint: None,
             },
-            world: World::new(run(), "versions").unwrap(),
+            sample: SampleData::new(run(), "versions").unwrap(),
             emulator,
         }
     }
@@ -57,9 +57,9 @@ impl Versioned {
     /// A task of `owner` with an S3 object for its message.
     async fn large(&self, owner: &Owner) -> TaskRecord {
         let said = Message::from_user("m-1", vec![Part::text(noise(1, 300 * 1024))]);
-        let id = TaskId::made_of(self.world.number());
-        let task = self.world.task_saying(owner, id, said).unwrap();
-        let write = self.world.create(&task);
+        let id = TaskId::made_of(self.sample.number());
+        let task = self.sample.task_saying(owner, id, said).unwrap();
+        let write = self.sample.create(&task);
         self.records.commit(&write).await.unwrap();
         write.record
     }
@@ -103,7 +103,7 @@ async fn an_erasure_keeps_no_version() {
         return;
     };
     let case = Versioned::at(url).await;
-    let [other, colleague] = [&case.world.stranger, &case.world.colleague];
+    let [other, colleague] = [&case.sample.stranger, &case.sample.colleague];
     case.large(other).await;
     let forgotten = case.large(colleague).await;
     case.erase(other, None).await;

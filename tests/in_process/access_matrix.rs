@@ -5,6 +5,7 @@
 use crate::tenants::seen;
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Function;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{CONTEXT_EXPIRED, Fault, NOT_FOUND, PARAMS, UNAUTHENTICATED};
 use a2a_lambda_tests::per_dialect;
@@ -405,7 +406,7 @@ fn every_operation_has_a_row() {
 
 #[tokio::test(start_paused = true)]
 async fn a_foreign_item_looks_like_an_absent_one() {
-    for operation in operations() {
+    each_row_async(operations(), async |operation| {
         let without_data = nothing(Dialect::Rest10, "acme");
         for (at, row) in rows(&operation, &without_data).unwrap().iter().enumerate() {
             let word = match row.about {
@@ -419,9 +420,9 @@ async fn a_foreign_item_looks_like_an_absent_one() {
             let unknown = view(&world, &operation, at, &none, OWNER).await;
             assert!(unknown.contains(word), "{}: {unknown}", row.name);
             let writes = world.store.writes();
-            for other in OTHERS {
+            each_row_async(OTHERS, async |other| {
                 let tenant = tenant_of(other);
-                for (what, named) in [
+                let cases = [
                     (
                         "foreign",
                         Target {
@@ -437,7 +438,8 @@ async fn a_foreign_item_looks_like_an_absent_one() {
                             ..none.clone()
                         },
                     ),
-                ] {
+                ];
+                each_row_async(cases, async |(what, named)| {
                     // The path of another tenant gives the error of an absent task.
                     let elsewhere = operation.contains("{tenant}") && named.tenant != tenant;
                     let found = view(&world, &operation, at, &named, other).await;
@@ -446,20 +448,23 @@ async fn a_foreign_item_looks_like_an_absent_one() {
                     } else {
                         assert_eq!(found, unknown, "{} {what} by {other}", row.name);
                     }
-                }
-            }
+                })
+                .await;
+            })
+            .await;
             assert_eq!(world.store.writes(), writes, "{}", row.name);
             let own = world.call(&row.request.from(OWNER)).await;
             let good =
                 own.status == 200 && !refused(row.dialect, &own) || row.name.ends_with("again");
             assert!(good, "{}: {} {}", row.name, own.status, own.text());
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_item_looks_like_an_absent_one() {
-    for operation in operations() {
+    each_row_async(operations(), async |operation| {
         let dialect = rows(&operation, &nothing(Dialect::Rest10, "acme")).unwrap()[0].dialect;
         let (world, target) = asked(dialect).await;
         let none = nothing(dialect, "acme");
@@ -479,12 +484,13 @@ async fn an_expired_item_looks_like_an_absent_one() {
                 }
             }
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn callers_without_data_all_see_the_same() {
-    for operation in operations() {
+    each_row_async(operations(), async |operation| {
         let dialect = rows(&operation, &nothing(Dialect::Rest10, "acme")).unwrap()[0].dialect;
         let (world, target) = asked(dialect).await;
         for (at, row) in rows(&operation, &target).unwrap().iter().enumerate() {
@@ -494,7 +500,7 @@ async fn callers_without_data_all_see_the_same() {
             };
             let without_data =
                 view(&world, &operation, at, &named(EMPTY_CALLER), EMPTY_CALLER).await;
-            for other in OTHERS {
+            each_row_async(OTHERS, async |other| {
                 let seen = view(&world, &operation, at, &named(other), other).await;
                 match row.about {
                     // A new task, with ids of its own.
@@ -504,7 +510,8 @@ async fn callers_without_data_all_see_the_same() {
                     }
                     _ => assert_eq!(seen, without_data, "{} by {other}", row.name),
                 }
-            }
+            })
+            .await;
             let own = view(&world, &operation, at, &target, OWNER).await;
             match row.about {
                 About::Own => assert_ne!(own, without_data, "{}: the owner sees nothing", row.name),
@@ -512,12 +519,13 @@ async fn callers_without_data_all_see_the_same() {
                 _ => {}
             }
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_public_card_needs_no_authentication() {
-    for operation in operations() {
+    each_row_async(operations(), async |operation| {
         let target = nothing(Dialect::Rest10, "acme");
         for row in rows(&operation, &target).unwrap() {
             let world = World::with(behind_a_gateway).unwrap();
@@ -541,7 +549,8 @@ async fn only_the_public_card_needs_no_authentication() {
             );
             assert_eq!(world.store.writes(), 0, "{}", row.name);
         }
-    }
+    })
+    .await;
 }
 
 async fn a_message_that_names_another_context_is_refused(dialect: Dialect) {

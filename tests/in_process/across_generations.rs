@@ -2,6 +2,7 @@
 //! what another one has begun.
 
 use crate::contexts::{answer, done};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Say};
 use a2a_lambda_tests::frames::frames;
 use a2a_lambda_tests::per_dialect;
@@ -18,7 +19,7 @@ per_dialect! {
 const SECOND: Duration = Duration::from_secs(1);
 
 async fn a_context_continues_in_any_generation(begins: Dialect) {
-    for continues in Dialect::ALL {
+    each_row_async(Dialect::ALL, async |continues| {
         for own in ["", "mine:c"] {
             let world = World::new().unwrap();
             let what = format!("{begins:?} {continues:?} {own}");
@@ -35,11 +36,12 @@ async fn a_context_continues_in_any_generation(begins: Dialect) {
             let said = "set k v add noted|noted|get k|show";
             assert_eq!(answer(begins, &task), said, "{what}");
         }
-    }
+    })
+    .await;
 }
 
 async fn a_question_is_answered_in_any_generation_and_by_any_function(asks: Dialect) {
-    for answers in Dialect::ALL {
+    each_row_async(Dialect::ALL, async |answers| {
         let world = World::new().unwrap();
         let what = format!("{asks:?} {answers:?}");
         let asked = asks.task(&world.call(&asks.send(&Say::to("ask", "hi"))).await);
@@ -56,5 +58,6 @@ async fn a_question_is_answered_in_any_generation_and_by_any_function(asks: Dial
         assert_eq!(answer(answers, &task), "blue after 2", "{what}");
         assert_eq!(task["id"], id, "{what}");
         assert_eq!(answers.context(&task), asks.context(&asked), "{what}");
-    }
+    })
+    .await;
 }

@@ -6,6 +6,7 @@ use a2a_lambda::prelude::*;
 use a2a_lambda::protocol::CardShape;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::task::Timestamp;
+use a2a_lambda_rows::{each_row, each_row_async};
 use a2a_lambda_tests::dialect::at;
 use a2a_lambda_tests::tester;
 use a2a_lambda_tests::world::{BASE_URL, Request, World, behind_a_gateway};
@@ -34,17 +35,19 @@ async fn a_card_with_a_known_etag_is_not_sent_again() {
         );
         // RFC 9110 §13.1.2: `If-None-Match` compares weakly, so a weak tag matches too.
         let weak = format!("W/{tag}");
-        for known in [
+        let rows = [
             tag.to_owned(),
             format!("\"x\", {tag}"),
             "*".to_owned(),
             weak,
-        ] {
+        ];
+        each_row_async(rows, async |known| {
             let again = Request::new("GET", path).header("if-none-match", &known);
             let again = world.call(&again).await;
             assert_eq!((again.status, again.body.len()), (304, 0), "{known}");
             assert_eq!(again.header("etag"), tag);
-        }
+        })
+        .await;
         let other = Request::new("GET", path).header("if-none-match", "\"other\"");
         assert_eq!(world.call(&other).await.body, reply.body);
     }
@@ -61,14 +64,15 @@ async fn an_unmodified_card_is_not_sent_again() {
             reply.header("last-modified"),
             "Thu, 28 May 2026 10:00:00 GMT"
         );
-        for (date, status) in [
+        let rows = [
             ("Thu, 28 May 2026 10:00:00 GMT", 304),
             ("Thu, 28 May 2026 10:00:01 GMT", 304),
             ("Thu May 28 10:00:00 2026", 304),
             ("Thu, 28 May 2026 09:59:59 GMT", 200),
             ("yesterday", 200),
             ("", 200),
-        ] {
+        ];
+        each_row_async(rows, async |(date, status)| {
             let again = get.clone().header("if-modified-since", date);
             let again = world.call(&again).await;
             assert_eq!(again.status, status, "{date}");
@@ -77,7 +81,8 @@ async fn an_unmodified_card_is_not_sent_again() {
             let other = get.clone().header("if-modified-since", date);
             let other = other.header("if-none-match", "\"other\"");
             assert_eq!(world.call(&other).await.status, 200, "{date}");
-        }
+        })
+        .await;
     }
     let undated = World::with(|settings| settings.deployed_at = None).unwrap();
     let reply = undated.call(&Request::new("GET", CARD)).await;
@@ -92,7 +97,7 @@ async fn no_request_header_changes_the_bytes_of_a_card() {
         let plain = Request::new("GET", path).from("evil:eve");
         let plain = world.call(&plain).await;
         assert_eq!(plain.status, 200, "{path}");
-        for (name, value) in [
+        let rows = [
             ("host", "evil.example"),
             ("host", "evil.example:1@agent.example"),
             ("host", ""),
@@ -118,7 +123,8 @@ async fn no_request_header_changes_the_bytes_of_a_card() {
             ("referer", "https://evil.example"),
             ("accept", "text/html"),
             ("content-type", "text/plain"),
-        ] {
+        ];
+        each_row_async(rows, async |(name, value)| {
             let hostile = Request::new("GET", path)
                 .header(name, value)
                 .from("evil:eve");
@@ -126,11 +132,12 @@ async fn no_request_header_changes_the_bytes_of_a_card() {
             // An agent with development identities refuses foreign hosts and origins.
             let refused = matches!((name, reply.status), ("host", 421) | ("origin", 403));
             if refused {
-                continue;
+                return;
             }
             assert_eq!(reply.body, plain.body, "{name}");
             assert_eq!(reply.header("etag"), plain.header("etag"), "{name}");
-        }
+        })
+        .await;
         let absolute = Request::new("GET", format!("https://evil.example{path}?url=evil"));
         let door = Function::of("GET", path);
         let reply = world.open_at(door, &absolute.from("evil:eve")).await;
@@ -182,13 +189,17 @@ async fn a_deployed_card_has_the_url_of_its_stage() {
         "https://b.example/agents",
         "https://a.example",
     ] {
-        for path in [CARD, LEGACY[0], LEGACY[1], "/extendedAgentCard"] {
-            let (status, card) = deployed(&world, path, Some(url)).await;
-            assert_eq!(status, 200, "{path} {card}");
-            let said = card.to_string();
-            assert!(said.contains(&format!("\"url\":\"{url}")), "{said}");
-            assert!(!said.contains("evil"), "{said}");
-        }
+        each_row_async(
+            [CARD, LEGACY[0], LEGACY[1], "/extendedAgentCard"],
+            async |path| {
+                let (status, card) = deployed(&world, path, Some(url)).await;
+                assert_eq!(status, 200, "{path} {card}");
+                let said = card.to_string();
+                assert!(said.contains(&format!("\"url\":\"{url}")), "{said}");
+                assert!(!said.contains("evil"), "{said}");
+            },
+        )
+        .await;
     }
 }
 
@@ -220,15 +231,19 @@ fn an_agent_without_a_valid_card_does_not_start_without_a_url_either() {
 #[tokio::test(start_paused = true)]
 async fn a_deployed_card_without_a_url_is_an_internal_error() {
     let world = addressed(BaseUrl::new(None, None));
-    for path in [CARD, LEGACY[0], LEGACY[1], "/extendedAgentCard"] {
-        for stage in [None, Some(""), Some("evil")] {
-            let (status, body) = deployed(&world, path, stage).await;
-            assert_eq!(status, 500, "{path} {body}");
-            assert!(!body.to_string().contains("evil"), "{body}");
-            // What to set is for the log.
-            assert!(!body.to_string().contains("publicUrl"), "{body}");
-        }
-    }
+    each_row_async(
+        [CARD, LEGACY[0], LEGACY[1], "/extendedAgentCard"],
+        async |path| {
+            for stage in [None, Some(""), Some("evil")] {
+                let (status, body) = deployed(&world, path, stage).await;
+                assert_eq!(status, 500, "{path} {body}");
+                assert!(!body.to_string().contains("evil"), "{body}");
+                // What to set is for the log.
+                assert!(!body.to_string().contains("publicUrl"), "{body}");
+            }
+        },
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,17 +251,19 @@ async fn neither_caller_nor_version_changes_the_bytes_of_a_public_card() {
     let world = World::new().unwrap();
     for path in [CARD, LEGACY[0], LEGACY[1]] {
         let plain = world.call(&Request::new("GET", path)).await;
-        for (name, value) in [
+        let rows = [
             ("a2a-version", "99.0"),
             ("a2a-extensions", "urn:evil"),
             ("authorization", "Bearer dev:evil:eve"),
             ("authorization", "Basic evil"),
-        ] {
+        ];
+        each_row_async(rows, async |(name, value)| {
             let request = Request::new("GET", path).header(name, value);
             assert_eq!(world.call(&request).await.body, plain.body, "{name}");
             let known = world.call(&request.from("evil:eve")).await;
             assert_eq!(known.body, plain.body, "{name}");
-        }
+        })
+        .await;
     }
 }
 
@@ -278,7 +295,7 @@ async fn a_card_names_the_configured_url_and_its_bindings_in_order() {
         r#""HTTP+JSON" "0.3""#,
     ];
     assert_eq!(interfaces, expected);
-    for (pointer, value) in [
+    let rows = [
         ("/name", json!("tester")),
         ("/version", json!("3.2.1")),
         ("/url", json!(BASE_URL)),
@@ -287,9 +304,10 @@ async fn a_card_names_the_configured_url_and_its_bindings_in_order() {
         ("/capabilities/streaming", json!(true)),
         ("/capabilities/pushNotifications", json!(true)),
         ("/capabilities/stateTransitionHistory", json!(true)),
-    ] {
+    ];
+    each_row(rows, |(pointer, value)| {
         assert_eq!(*at(&card, pointer), value, "{pointer}");
-    }
+    });
     assert!(card.get("supportsAuthenticatedExtendedCard").is_none());
     let skills = card["skills"].as_array().unwrap();
     assert_eq!(skills.len(), 13);
@@ -299,14 +317,15 @@ async fn a_card_names_the_configured_url_and_its_bindings_in_order() {
 async fn a_pure_card_of_1_0_has_no_older_member() {
     let world = World::with(|settings| settings.card = CardShape::V1).unwrap();
     let card = world.call(&Request::new("GET", CARD)).await.json();
-    for legacy in [
+    let rows = [
         "url",
         "preferredTransport",
         "protocolVersion",
         "additionalInterfaces",
-    ] {
+    ];
+    each_row(rows, |legacy| {
         assert!(card.get(legacy).is_none(), "{legacy}");
-    }
+    });
     assert!(at(&card, "/capabilities/stateTransitionHistory").is_null());
     let interfaces = card["supportedInterfaces"].as_array().unwrap();
     assert_eq!(interfaces.len(), 2);

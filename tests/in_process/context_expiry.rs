@@ -1,9 +1,10 @@
-//! When contexts expire and what remains of them: the cases that `contexts`
-//! does not have.
+//! When contexts expire, and what remains of them.
 
 use super::contexts::{DAY, HOUR, KINDS, Kind, RESET, WEEK};
 use super::contexts::{answer, contexts, conversation, done, expired, ids, ours, say};
+use a2a_lambda::engine::ThreadSweepReport;
 use a2a_lambda::settings::Settings;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault};
 use a2a_lambda_tests::per_dialect;
@@ -14,8 +15,10 @@ use tokio::time::advance;
 
 per_dialect! {
     paused ALL:
+    a_context_accepts_messages_until_the_millisecond_it_expires
     a_context_of_one_task_also_reports_an_expired_state
     a_new_context_has_nothing_of_an_expired_one_with_its_id
+    an_expired_context_gives_the_same_error_before_and_after_clean_up
 }
 
 per_dialect! {
@@ -39,7 +42,7 @@ async fn at_work(world: &World, dialect: Dialect, context: &str) -> (Live, Strin
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_server_made_context_id_is_never_new() {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let world = World::new().unwrap();
         let dialect = Dialect::Rest10;
         let (context, _) = conversation(&world, dialect, kind).await;
@@ -53,7 +56,8 @@ async fn an_expired_server_made_context_id_is_never_new() {
                 expired(dialect, &reply);
             }
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,7 +101,7 @@ async fn a_context_of_one_task_also_reports_an_expired_state(dialect: Dialect) {
 
 #[tokio::test(start_paused = true)]
 async fn deleting_an_expired_context_is_refused() {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         for (wait, there) in [(DAY - MILLISECOND, true), (DAY, false)] {
             let world = World::new().unwrap();
             let (context, asked) = conversation(&world, Dialect::Rest10, kind).await;
@@ -112,7 +116,8 @@ async fn deleting_an_expired_context_is_refused() {
             let get = Dialect::Rest10.of_task(Op::Get, asked["id"].as_str().unwrap());
             assert_eq!(world.call(&get).await.status, 200, "its tasks outlive it");
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,4 +178,182 @@ async fn a_new_context_has_nothing_of_an_expired_one_with_its_id(dialect: Dialec
     let page = contexts(&world, "", "local:local").await;
     let shown = &page["contexts"][0];
     assert_eq!(shown["createdAt"], shown["updatedAt"], "{page}");
+}
+
+async fn a_context_accepts_messages_until_the_millisecond_it_expires(dialect: Dialect) {
+    each_row_async(KINDS, async |kind| {
+        each_row_async(
+            [(-1_i64, true), (0, false), (1, false)],
+            async |(late, there)| {
+                for continues in [false, true] {
+                    let world = World::new().unwrap();
+                    let (context, asked) = conversation(&world, dialect, kind).await;
+                    let wait = i64::try_from(DAY.as_millis()).unwrap() + late;
+                    advance(Duration::from_millis(wait.unsigned_abs())).await;
+                    let reply = if continues {
+                        let id = asked["id"].as_str().unwrap();
+                        world.call(&dialect.send(&Say::in_task(id, "blue"))).await
+                    } else {
+                        say(&world, dialect, "echo", "more", &context).await
+                    };
+                    if there {
+                        let task = dialect.task(&reply);
+                        assert_eq!(dialect.state(&task), "completed", "{dialect:?} {kind:?}");
+                        continue;
+                    }
+                    expired(dialect, &reply);
+                    let id = asked["id"].as_str().unwrap();
+                    let kept = world.call(&dialect.of_task(Op::Get, id)).await;
+                    let state = dialect.state(&dialect.task(&kept));
+                    assert_eq!(state, "input-required", "the task outlives its context");
+                }
+            },
+        )
+        .await;
+    })
+    .await;
+}
+
+async fn an_expired_context_gives_the_same_error_before_and_after_clean_up(dialect: Dialect) {
+    each_row_async(KINDS, async |kind| {
+        let world = World::new().unwrap();
+        let (context, _) = conversation(&world, dialect, kind).await;
+        advance(DAY + Duration::from_secs(1)).await;
+        let writes = world.store.writes();
+        let before = say(&world, dialect, "echo", "more", &context).await;
+        expired(dialect, &before);
+        let stream = dialect.stream(&Say::to("echo", "more").in_context(&context));
+        let opened = world.call(&stream).await;
+        expired(dialect, &opened);
+        world.clean_up();
+        let after = say(&world, dialect, "echo", "more", &context).await;
+        assert_eq!(before.body, after.body, "{dialect:?} {kind:?}");
+        let after = world.call(&stream).await;
+        assert_eq!(opened.body, after.body, "{dialect:?} {kind:?}");
+        assert_eq!(
+            world.store.writes(),
+            writes,
+            "a refused message writes nothing"
+        );
+        // With its tombstone gone, a client-made id is new; a server-made id stays refused.
+        advance(DAY * 31).await;
+        world.clean_up();
+        let reply = say(&world, dialect, "echo", "more", &context).await;
+        if kind == Kind::Own {
+            let task = dialect.task(&reply);
+            assert_eq!(dialect.state(&task), "completed", "{}", reply.text());
+        } else {
+            assert_eq!(before.body, reply.body, "{dialect:?} {kind:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_made_context_id_is_new_after_its_tombstone_expires() {
+    for cleaned in [false, true] {
+        each_row_async(Dialect::ALL, async |dialect| {
+            let world = World::new().unwrap();
+            let orders = "set k v add noted";
+            let task = done(&world, dialect, "notes", orders, "mine:c").await;
+            advance(DAY + WEEK - Duration::from_millis(1)).await;
+            expired(
+                dialect,
+                &say(&world, dialect, "echo", "more", "mine:c").await,
+            );
+            advance(Duration::from_millis(1)).await;
+            if cleaned {
+                world.clean_up();
+            }
+            let again = done(&world, dialect, "notes", "get k", "mine:c").await;
+            assert_eq!(answer(dialect, &again), "nothing");
+            assert_eq!(at(&again, RESET), &Value::Null, "it is new, not reset");
+            // The new thread has only the messages since then.
+            let again = done(&world, dialect, "notes", "show", "mine:c").await;
+            assert_eq!(answer(dialect, &again), "get k|show");
+            assert_ne!(again["id"], task["id"]);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn activity_keeps_a_context_alive() {
+    each_row_async(KINDS, async |kind| {
+        let world = World::new().unwrap();
+        let dialect = Dialect::Rest10;
+        let (context, _) = conversation(&world, dialect, kind).await;
+        for _ in 0..5 {
+            advance(DAY * 9 / 10).await;
+            done(&world, dialect, "echo", "still here", &context).await;
+        }
+        advance(DAY).await;
+        expired(
+            dialect,
+            &say(&world, dialect, "echo", "more", &context).await,
+        );
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_task_keeps_its_context_alive() {
+    for kind in KINDS {
+        let life = Duration::from_secs(600);
+        let brief = |settings: &mut Settings| {
+            settings.policy.thread_ttl = life;
+            settings.policy.state_ttl = life;
+        };
+        let world = World::with(brief).unwrap();
+        let dialect = Dialect::Rest10;
+        let (context, _) = conversation(&world, dialect, kind).await;
+        let slow = dialect.stream(&Say::to("slow", "go").in_context(&context));
+        let live = world.open(&slow).await;
+        // This turn has no deadline: its heartbeat continues.
+        tokio::time::sleep(life * 3).await;
+        done(&world, dialect, "echo", "meanwhile", &context).await;
+        tokio::time::sleep(life * 3).await;
+        world.gate.open();
+        live.finish().await;
+        tokio::time::sleep(life * 9 / 10).await;
+        done(&world, dialect, "echo", "after it", &context).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sweep_removes_expired_items_and_changes_no_response() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    done(&world, dialect, "notes", "set k v", "mine:c").await;
+    advance(HOUR - Duration::from_millis(1)).await;
+    assert_eq!(
+        world.sweep_threads().await.unwrap(),
+        ThreadSweepReport::default()
+    );
+    // The index records only the hour of the expiry.
+    advance(HOUR + Duration::from_millis(1)).await;
+    let swept = world.sweep_threads().await.unwrap();
+    assert_eq!((swept.looked_at, swept.states_cleaned), (1, 1));
+    assert_eq!(
+        world.sweep_threads().await.unwrap(),
+        ThreadSweepReport::default()
+    );
+    let task = done(&world, dialect, "notes", "get k", "mine:c").await;
+    assert_eq!(answer(dialect, &task), "nothing");
+    assert_eq!(at(&task, RESET), &Value::Bool(true));
+
+    advance(DAY).await;
+    let before = say(&world, dialect, "echo", "more", "mine:c").await;
+    let swept = world.sweep_threads().await.unwrap();
+    assert_eq!(
+        swept,
+        ThreadSweepReport::default(),
+        "its expiry is not indexed"
+    );
+    world.clean_up();
+    let after = say(&world, dialect, "echo", "more", "mine:c").await;
+    expired(dialect, &after);
+    assert_eq!(before.body, after.body);
+    advance(WEEK).await;
+    done(&world, dialect, "echo", "anew", "mine:c").await;
 }

@@ -4,6 +4,7 @@ use crate::contexts::{
     DAY, KINDS, Kind, WEEK, answer, contexts, conversation, done, expired, ids, ours, say,
 };
 use a2a_lambda::task::Timestamp;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{Fault, NOT_FOUND};
 use a2a_lambda_tests::per_dialect;
@@ -105,7 +106,7 @@ async fn a_context_is_found_behind_many_newer_tasks_of_its_caller() {
     let dialect = Dialect::Rest10;
     // One read of the index returns at most ten tasks.
     world.store.read_at_most(10);
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let (context, _) = conversation(&world, dialect, kind).await;
         advance(Duration::from_secs(1)).await;
         done(&world, dialect, "notes", "add noted", &context).await;
@@ -124,7 +125,8 @@ async fn a_context_is_found_behind_many_newer_tasks_of_its_caller() {
         assert_eq!(answer(dialect, &task), "show");
         assert!(world.store.list_reads() <= reads + 1, "{kind:?}");
         advance(DAY).await;
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,7 +238,7 @@ async fn a_reply_that_saves_too_much_becomes_a_failed_task(dialect: Dialect) {
 #[tokio::test(start_paused = true)]
 async fn a_cancel_or_a_push_config_does_not_revive_an_expired_context() {
     let dialect = Dialect::Rest10;
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         for cancel in [true, false] {
             for cleaned in [false, true] {
                 let world = World::new().unwrap();
@@ -268,7 +270,8 @@ async fn a_cancel_or_a_push_config_does_not_revive_an_expired_context() {
                 expired(dialect, &world.call(&ours("DELETE", &path)).await);
             }
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,8 @@
-//! Contexts: what they keep and when they expire.
+//! Contexts: when they are written, what they keep, and how they are listed.
 
-use a2a_lambda::engine::ThreadSweepReport;
-use a2a_lambda::settings::Settings;
+use a2a_lambda_rows::{each_row, each_row_async};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
-use a2a_lambda_tests::error_rows::{BUSY, CONTEXT_EXPIRED, Fault, NOT_FOUND, PARAMS};
+use a2a_lambda_tests::error_rows::{CONTEXT_EXPIRED, Fault, PARAMS};
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World};
 use serde_json::{Value, json};
@@ -12,7 +11,6 @@ use tokio::time::advance;
 
 per_dialect! {
     paused ALL:
-    an_expired_context_gives_the_same_error_before_and_after_clean_up
     a_client_made_context_is_written_with_its_first_task
     an_idle_hour_expires_the_context_state_and_the_reply_says_so
     two_callers_may_use_the_same_context_id
@@ -105,141 +103,6 @@ pub(super) fn expired(dialect: Dialect, reply: &Reply) {
     assert_eq!(fault.check(reply), Ok(()), "{dialect:?} {}", reply.text());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_context_accepts_messages_until_the_millisecond_it_expires() {
-    for dialect in Dialect::ALL {
-        for kind in KINDS {
-            for (late, there) in [(-1_i64, true), (0, false), (1, false)] {
-                for continues in [false, true] {
-                    let world = World::new().unwrap();
-                    let (context, asked) = conversation(&world, dialect, kind).await;
-                    let wait = i64::try_from(DAY.as_millis()).unwrap() + late;
-                    advance(Duration::from_millis(wait.unsigned_abs())).await;
-                    let reply = if continues {
-                        let id = asked["id"].as_str().unwrap();
-                        world.call(&dialect.send(&Say::in_task(id, "blue"))).await
-                    } else {
-                        say(&world, dialect, "echo", "more", &context).await
-                    };
-                    if there {
-                        let task = dialect.task(&reply);
-                        assert_eq!(dialect.state(&task), "completed", "{dialect:?} {kind:?}");
-                        continue;
-                    }
-                    expired(dialect, &reply);
-                    let id = asked["id"].as_str().unwrap();
-                    let kept = world.call(&dialect.of_task(Op::Get, id)).await;
-                    let state = dialect.state(&dialect.task(&kept));
-                    assert_eq!(state, "input-required", "the task outlives its context");
-                }
-            }
-        }
-    }
-}
-
-async fn an_expired_context_gives_the_same_error_before_and_after_clean_up(dialect: Dialect) {
-    for kind in KINDS {
-        let world = World::new().unwrap();
-        let (context, _) = conversation(&world, dialect, kind).await;
-        advance(DAY + Duration::from_secs(1)).await;
-        let writes = world.store.writes();
-        let before = say(&world, dialect, "echo", "more", &context).await;
-        expired(dialect, &before);
-        let stream = dialect.stream(&Say::to("echo", "more").in_context(&context));
-        let opened = world.call(&stream).await;
-        expired(dialect, &opened);
-        world.clean_up();
-        let after = say(&world, dialect, "echo", "more", &context).await;
-        assert_eq!(before.body, after.body, "{dialect:?} {kind:?}");
-        let after = world.call(&stream).await;
-        assert_eq!(opened.body, after.body, "{dialect:?} {kind:?}");
-        assert_eq!(
-            world.store.writes(),
-            writes,
-            "a refused message writes nothing"
-        );
-        // With its tombstone gone, a client-made id is new; a server-made id stays refused.
-        advance(DAY * 31).await;
-        world.clean_up();
-        let reply = say(&world, dialect, "echo", "more", &context).await;
-        if kind == Kind::Own {
-            let task = dialect.task(&reply);
-            assert_eq!(dialect.state(&task), "completed", "{}", reply.text());
-        } else {
-            assert_eq!(before.body, reply.body, "{dialect:?} {kind:?}");
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_client_made_context_id_is_new_after_its_tombstone_expires() {
-    for cleaned in [false, true] {
-        for dialect in Dialect::ALL {
-            let world = World::new().unwrap();
-            let orders = "set k v add noted";
-            let task = done(&world, dialect, "notes", orders, "mine:c").await;
-            advance(DAY + WEEK - Duration::from_millis(1)).await;
-            expired(
-                dialect,
-                &say(&world, dialect, "echo", "more", "mine:c").await,
-            );
-            advance(Duration::from_millis(1)).await;
-            if cleaned {
-                world.clean_up();
-            }
-            let again = done(&world, dialect, "notes", "get k", "mine:c").await;
-            assert_eq!(answer(dialect, &again), "nothing");
-            assert_eq!(at(&again, RESET), &Value::Null, "it is new, not reset");
-            // The new thread has only the messages since then.
-            let again = done(&world, dialect, "notes", "show", "mine:c").await;
-            assert_eq!(answer(dialect, &again), "get k|show");
-            assert_ne!(again["id"], task["id"]);
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn activity_keeps_a_context_alive() {
-    for kind in KINDS {
-        let world = World::new().unwrap();
-        let dialect = Dialect::Rest10;
-        let (context, _) = conversation(&world, dialect, kind).await;
-        for _ in 0..5 {
-            advance(DAY * 9 / 10).await;
-            done(&world, dialect, "echo", "still here", &context).await;
-        }
-        advance(DAY).await;
-        expired(
-            dialect,
-            &say(&world, dialect, "echo", "more", &context).await,
-        );
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_running_task_keeps_its_context_alive() {
-    for kind in KINDS {
-        let life = Duration::from_secs(600);
-        let brief = |settings: &mut Settings| {
-            settings.policy.thread_ttl = life;
-            settings.policy.state_ttl = life;
-        };
-        let world = World::with(brief).unwrap();
-        let dialect = Dialect::Rest10;
-        let (context, _) = conversation(&world, dialect, kind).await;
-        let slow = dialect.stream(&Say::to("slow", "go").in_context(&context));
-        let live = world.open(&slow).await;
-        // This turn has no deadline: its heartbeat continues.
-        tokio::time::sleep(life * 3).await;
-        done(&world, dialect, "echo", "meanwhile", &context).await;
-        tokio::time::sleep(life * 3).await;
-        world.gate.open();
-        live.finish().await;
-        tokio::time::sleep(life * 9 / 10).await;
-        done(&world, dialect, "echo", "after it", &context).await;
-    }
-}
-
 async fn a_server_made_context_is_written_with_its_second_task(dialect: Dialect) {
     let world = World::new().unwrap();
     let task = done(&world, dialect, "echo", "hi", "").await;
@@ -284,7 +147,7 @@ async fn a_send_fails_if_the_thread_cannot_be_written() {
 }
 
 async fn an_idle_hour_expires_the_context_state_and_the_reply_says_so(dialect: Dialect) {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let silences = [
             (HOUR - Duration::from_millis(1), false),
             (HOUR, true),
@@ -317,13 +180,14 @@ async fn an_idle_hour_expires_the_context_state_and_the_reply_says_so(dialect: D
             let task = dialect.task(&reply);
             assert_eq!(answer(dialect, &task), "red after 1", "{}", reply.text());
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_message_does_not_use_up_the_reset_notice() {
     let dialect = Dialect::Rest10;
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let world = World::new().unwrap();
         let (context, asked) = conversation(&world, dialect, kind).await;
         done(&world, dialect, "notes", "set colour blue", &context).await;
@@ -339,7 +203,8 @@ async fn a_refused_message_does_not_use_up_the_reset_notice() {
         assert_eq!(world.store.thread_writes(), writes, "{kind:?}");
         let task = done(&world, dialect, "notes", "get colour", &context).await;
         assert_eq!(at(&task, RESET), &Value::Bool(true), "{kind:?}");
-    }
+    })
+    .await;
 }
 
 async fn streams_and_direct_replies_report_an_expired_state(dialect: Dialect) {
@@ -463,7 +328,8 @@ pub(super) fn ids(page: &Value) -> Vec<&str> {
         .collect()
 }
 
-async fn as_ann(world: &World, to: &str, context: &str) -> String {
+/// Opens a task for the caller `acme:ann`; returns its context.
+pub(super) async fn as_ann(world: &World, to: &str, context: &str) -> String {
     let dialect = Dialect::Rest10;
     let mut say = Say::to(to, "hi");
     if !context.is_empty() {
@@ -495,9 +361,9 @@ async fn contexts_are_listed_newest_activity_first() {
     assert_eq!(page["pageSize"], 50);
     let one = &page["contexts"][0];
     assert_eq!(one["status"], "active");
-    for time in ["createdAt", "updatedAt", "expiresAt"] {
+    each_row(["createdAt", "updatedAt", "expiresAt"], |time| {
         assert!(one[time].as_str().unwrap().ends_with('Z'), "{one}");
-    }
+    });
     let mut joined = Vec::new();
     let mut query = "?pageSize=2".to_owned();
     for _ in 0..3 {
@@ -525,7 +391,7 @@ async fn a_page_of_contexts_belongs_to_one_caller() {
     let token = page["nextPageToken"].as_str().unwrap();
     for caller in ["evil:ann", "acme:bob"] {
         assert_eq!(ids(&contexts(&world, "", caller).await), Vec::<&str>::new());
-        for token in [token, "x.y", ""] {
+        each_row_async([token, "x.y", ""], async |token| {
             let query = format!("contexts?pageToken={token}");
             let reply = world.call(&ours("GET", &query).from(caller)).await;
             let fault = Fault::new(Dialect::Rest10, PARAMS).at("pageToken");
@@ -535,177 +401,18 @@ async fn a_page_of_contexts_belongs_to_one_caller() {
                 "{token} {}",
                 reply.text()
             );
-        }
+        })
+        .await;
     }
-    for query in [
+    let rows = [
         "contexts?pageSize=0",
         "contexts?pageSize=101",
         "contexts?pageSize=x",
-    ] {
+    ];
+    each_row_async(rows, async |query| {
         let reply = world.call(&ours("GET", query)).await;
         let fault = Fault::new(Dialect::Rest10, PARAMS).at("pageSize");
         assert_eq!(fault.check(&reply), Ok(()), "{query}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn deleting_a_task_keeps_its_context() {
-    let world = World::new().unwrap();
-    let dialect = Dialect::Rest10;
-    let task = done(&world, dialect, "ask", "hi", "mine:c").await;
-    let path = format!("tasks/{}", task["id"].as_str().unwrap());
-    let deleted = world.call(&ours("DELETE", &path)).await;
-    assert_eq!(
-        (deleted.status, deleted.json()),
-        (200, serde_json::json!({}))
-    );
-    for request in [
-        ours("DELETE", &path),
-        dialect.of_task(Op::Get, task["id"].as_str().unwrap()),
-    ] {
-        let reply = world.call(&request).await;
-        assert_eq!(
-            Fault::new(dialect, NOT_FOUND).check(&reply),
-            Ok(()),
-            "{}",
-            reply.text()
-        );
-    }
-    done(&world, dialect, "echo", "hi", "mine:c").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_running_task_and_its_context_cannot_be_deleted() {
-    let world = World::new().unwrap();
-    let dialect = Dialect::Rest10;
-    let finished = done(&world, dialect, "echo", "hi", "mine:c").await;
-    let slow = dialect.stream(&Say::to("slow", "go").in_context("mine:c"));
-    let live = world.open(&slow).await;
-    let list = dialect.request(Op::List, "", &serde_json::json!({"contextId": "mine:c"}));
-    let tasks = dialect.result(&world.call(&list).await)["tasks"].clone();
-    let open = tasks
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|it| it["id"] != finished["id"]);
-    let open = open.unwrap()["id"].as_str().unwrap();
-    for path in [format!("tasks/{open}"), "contexts/mine:c".to_owned()] {
-        let reply = world.call(&ours("DELETE", &path)).await;
-        assert_eq!(
-            Fault::new(dialect, BUSY).check(&reply),
-            Ok(()),
-            "{}",
-            reply.text()
-        );
-    }
-    let kept = world
-        .call(&dialect.of_task(Op::Get, finished["id"].as_str().unwrap()))
-        .await;
-    assert_eq!(kept.status, 200, "nothing was deleted");
-    world.gate.open();
-    live.finish().await;
-    let reply = world.call(&ours("DELETE", "contexts/mine:c")).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-}
-
-#[tokio::test(start_paused = true)]
-async fn deleting_a_context_deletes_its_tasks() {
-    for kind in KINDS {
-        let world = World::new().unwrap();
-        let dialect = Dialect::Rest10;
-        let (context, asked) = conversation(&world, dialect, kind).await;
-        let kept = done(&world, dialect, "notes", "set k v", &context).await;
-        let path = format!("contexts/{context}");
-        let deleted = world.call(&ours("DELETE", &path)).await;
-        assert_eq!(deleted.status, 200, "{}", deleted.text());
-        for task in [&asked, &kept] {
-            let reply = world
-                .call(&dialect.of_task(Op::Get, task["id"].as_str().unwrap()))
-                .await;
-            assert_eq!(Fault::new(dialect, NOT_FOUND).check(&reply), Ok(()));
-        }
-        expired(dialect, &world.call(&ours("DELETE", &path)).await);
-        let again = say(&world, dialect, "notes", "get k", &context).await;
-        expired(dialect, &again);
-        let page = contexts(&world, "", "local:local").await;
-        assert_eq!(ids(&page), Vec::<&str>::new(), "{kind:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn deleting_a_foreign_item_looks_like_deleting_an_absent_one() {
-    let world = World::new().unwrap();
-    let dialect = Dialect::Rest10;
-    let open = dialect
-        .send(&Say::to("ask", "hi").in_context("mine:c"))
-        .from("acme:ann");
-    let task = dialect.task(&world.call(&open).await);
-    let made = as_ann(&world, "echo", "").await;
-    let unknown = "ffffffffffffffffffffffffffffffff";
-    let pairs = [
-        (
-            format!("tasks/{}", task["id"].as_str().unwrap()),
-            format!("tasks/task-{unknown}"),
-        ),
-        ("contexts/mine:c".to_owned(), "contexts/mine:x".to_owned()),
-        (
-            format!("contexts/{made}"),
-            format!("contexts/ctx-{unknown}"),
-        ),
-    ];
-    for caller in ["evil:ann", "acme:bob", "ACME:ann"] {
-        for (theirs, none) in &pairs {
-            let foreign = world.call(&ours("DELETE", theirs).from(caller)).await;
-            let absent = world.call(&ours("DELETE", none).from(caller)).await;
-            assert_eq!(foreign.body, absent.body, "{theirs} by {caller}");
-            assert_eq!(foreign.status, absent.status);
-            assert!(foreign.status >= 400, "{theirs} by {caller}");
-        }
-    }
-    for (mine, _) in &pairs {
-        let reply = world.call(&ours("DELETE", mine).from("acme:ann")).await;
-        assert_eq!(reply.status, 200, "{mine} {}", reply.text());
-    }
-    assert_eq!(
-        ids(&contexts(&world, "", "acme:ann").await),
-        Vec::<&str>::new()
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_sweep_removes_expired_items_and_changes_no_response() {
-    let world = World::new().unwrap();
-    let dialect = Dialect::Rest10;
-    done(&world, dialect, "notes", "set k v", "mine:c").await;
-    advance(HOUR - Duration::from_millis(1)).await;
-    assert_eq!(
-        world.sweep_threads().await.unwrap(),
-        ThreadSweepReport::default()
-    );
-    // The index records only the hour of the expiry.
-    advance(HOUR + Duration::from_millis(1)).await;
-    let swept = world.sweep_threads().await.unwrap();
-    assert_eq!((swept.looked_at, swept.states_cleaned), (1, 1));
-    assert_eq!(
-        world.sweep_threads().await.unwrap(),
-        ThreadSweepReport::default()
-    );
-    let task = done(&world, dialect, "notes", "get k", "mine:c").await;
-    assert_eq!(answer(dialect, &task), "nothing");
-    assert_eq!(at(&task, RESET), &Value::Bool(true));
-
-    advance(DAY).await;
-    let before = say(&world, dialect, "echo", "more", "mine:c").await;
-    let swept = world.sweep_threads().await.unwrap();
-    assert_eq!(
-        swept,
-        ThreadSweepReport::default(),
-        "its expiry is not indexed"
-    );
-    world.clean_up();
-    let after = say(&world, dialect, "echo", "more", "mine:c").await;
-    expired(dialect, &after);
-    assert_eq!(before.body, after.body);
-    advance(WEEK).await;
-    done(&world, dialect, "echo", "anew", "mine:c").await;
+    })
+    .await;
 }

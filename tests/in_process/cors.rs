@@ -1,6 +1,7 @@
 //! Pages of the allowed origin call the agent from a browser; other pages cannot.
 
 use a2a_lambda::http::CorsOrigin;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Say};
 use a2a_lambda_tests::world::{Reply, Request, World};
 
@@ -72,17 +73,19 @@ async fn a_preflight_needs_no_caller_and_names_the_headers_of_a_call() {
 #[tokio::test(start_paused = true)]
 async fn a_page_of_another_origin_changes_nothing() {
     let world = world();
-    for origin in [
+    let rows = [
         "https://app.example.com.evil.example",
         "https://app.example.com:8443",
         "http://app.example.com",
         "null",
-    ] {
+    ];
+    each_row_async(rows, async |origin| {
         let reply = world.call(&from(origin, send())).await;
         assert_eq!(reply.status, 403, "{origin}");
         // A browser compares this with the page's origin.
         assert_eq!(allowed(&reply), PAGE);
-    }
+    })
+    .await;
     let list = world
         .call(&DIALECT.versioned(Request::new("GET", "/tasks")))
         .await;

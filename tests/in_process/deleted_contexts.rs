@@ -1,9 +1,10 @@
 //! Deleted contexts: what a deletion removes, and when the id can be used again.
 
 use super::contexts::{DAY, HOUR, KINDS, RESET, WEEK};
-use super::contexts::{answer, contexts, conversation, done, expired, ids, ours, say};
+use super::contexts::{answer, as_ann, contexts, conversation, done, expired, ids, ours, say};
 use a2a_lambda::store::{Blobs as _, ThreadStatus};
 use a2a_lambda::task::{ContextId, Owner, Subject, TenantId};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault, NOT_FOUND, UNAVAILABLE};
 use a2a_lambda_tests::per_dialect;
@@ -156,7 +157,7 @@ async fn a_task_id_is_free_when_its_context_is_deleted(dialect: Dialect) {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_the_index_lacks_is_read_and_deleted_with_its_context() {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let world = World::new().unwrap();
         let (context, question) = conversation(&world, DIALECT, kind).await;
         world.store.memory().table.lag_indexes();
@@ -167,7 +168,8 @@ async fn a_task_the_index_lacks_is_read_and_deleted_with_its_context() {
         assert!(!is_there(&world, &question).await, "{kind:?}");
         assert!(!is_there(&world, &unseen).await, "{kind:?}");
         assert_eq!(stored(&world, &context).await, 0);
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -470,4 +472,127 @@ async fn a_read_of_a_task_with_a_lost_object_gives_500() {
     world.store.memory().blobs.remove(&objects).await.unwrap();
     let read = world.call(&DIALECT.of_task(Op::Get, &id)).await;
     assert_eq!(read.status, 500, "{}", read.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_a_task_keeps_its_context() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let task = done(&world, dialect, "ask", "hi", "mine:c").await;
+    let path = format!("tasks/{}", task["id"].as_str().unwrap());
+    let deleted = world.call(&ours("DELETE", &path)).await;
+    assert_eq!((deleted.status, deleted.json()), (200, json!({})));
+    for request in [
+        ours("DELETE", &path),
+        dialect.of_task(Op::Get, task["id"].as_str().unwrap()),
+    ] {
+        let reply = world.call(&request).await;
+        assert_eq!(
+            Fault::new(dialect, NOT_FOUND).check(&reply),
+            Ok(()),
+            "{}",
+            reply.text()
+        );
+    }
+    done(&world, dialect, "echo", "hi", "mine:c").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_task_and_its_context_cannot_be_deleted() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let finished = done(&world, dialect, "echo", "hi", "mine:c").await;
+    let slow = dialect.stream(&Say::to("slow", "go").in_context("mine:c"));
+    let live = world.open(&slow).await;
+    let list = dialect.request(Op::List, "", &json!({"contextId": "mine:c"}));
+    let tasks = dialect.result(&world.call(&list).await)["tasks"].clone();
+    let open = tasks
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["id"] != finished["id"]);
+    let open = open.unwrap()["id"].as_str().unwrap();
+    for path in [format!("tasks/{open}"), "contexts/mine:c".to_owned()] {
+        let reply = world.call(&ours("DELETE", &path)).await;
+        assert_eq!(
+            Fault::new(dialect, BUSY).check(&reply),
+            Ok(()),
+            "{}",
+            reply.text()
+        );
+    }
+    let kept = world
+        .call(&dialect.of_task(Op::Get, finished["id"].as_str().unwrap()))
+        .await;
+    assert_eq!(kept.status, 200, "nothing was deleted");
+    world.gate.open();
+    live.finish().await;
+    let reply = world.call(&ours("DELETE", "contexts/mine:c")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_a_context_deletes_its_tasks() {
+    each_row_async(KINDS, async |kind| {
+        let world = World::new().unwrap();
+        let dialect = Dialect::Rest10;
+        let (context, asked) = conversation(&world, dialect, kind).await;
+        let kept = done(&world, dialect, "notes", "set k v", &context).await;
+        let path = format!("contexts/{context}");
+        let deleted = world.call(&ours("DELETE", &path)).await;
+        assert_eq!(deleted.status, 200, "{}", deleted.text());
+        for task in [&asked, &kept] {
+            let reply = world
+                .call(&dialect.of_task(Op::Get, task["id"].as_str().unwrap()))
+                .await;
+            assert_eq!(Fault::new(dialect, NOT_FOUND).check(&reply), Ok(()));
+        }
+        expired(dialect, &world.call(&ours("DELETE", &path)).await);
+        let again = say(&world, dialect, "notes", "get k", &context).await;
+        expired(dialect, &again);
+        let page = contexts(&world, "", "local:local").await;
+        assert_eq!(ids(&page), Vec::<&str>::new(), "{kind:?}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_a_foreign_item_looks_like_deleting_an_absent_one() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let open = dialect
+        .send(&Say::to("ask", "hi").in_context("mine:c"))
+        .from("acme:ann");
+    let task = dialect.task(&world.call(&open).await);
+    let made = as_ann(&world, "echo", "").await;
+    let unknown = "ffffffffffffffffffffffffffffffff";
+    let pairs = [
+        (
+            format!("tasks/{}", task["id"].as_str().unwrap()),
+            format!("tasks/task-{unknown}"),
+        ),
+        ("contexts/mine:c".to_owned(), "contexts/mine:x".to_owned()),
+        (
+            format!("contexts/{made}"),
+            format!("contexts/ctx-{unknown}"),
+        ),
+    ];
+    each_row_async(["evil:ann", "acme:bob", "ACME:ann"], async |caller| {
+        for (theirs, none) in &pairs {
+            let foreign = world.call(&ours("DELETE", theirs).from(caller)).await;
+            let absent = world.call(&ours("DELETE", none).from(caller)).await;
+            assert_eq!(foreign.body, absent.body, "{theirs} by {caller}");
+            assert_eq!(foreign.status, absent.status);
+            assert!(foreign.status >= 400, "{theirs} by {caller}");
+        }
+    })
+    .await;
+    for (mine, _) in &pairs {
+        let reply = world.call(&ours("DELETE", mine).from("acme:ann")).await;
+        assert_eq!(reply.status, 200, "{mine} {}", reply.text());
+    }
+    assert_eq!(
+        ids(&contexts(&world, "", "acme:ann").await),
+        Vec::<&str>::new()
+    );
 }

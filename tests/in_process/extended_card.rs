@@ -3,6 +3,7 @@
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Backend, BaseUrl, Cards, CardsByUrl, Function, HttpService};
 use a2a_lambda::protocol::{Capabilities, CardInfo, CardShape, SkillInfo};
+use a2a_lambda_rows::{each_row, each_row_async};
 use a2a_lambda_tests::dialect::{Dialect, at};
 use a2a_lambda_tests::error_rows::{
     Fault, NO_EXTENDED_CARD, NOT_FOUND, Row, UNAUTHENTICATED, UNSUPPORTED,
@@ -61,7 +62,7 @@ async fn an_authenticated_caller_gets_the_extended_card_in_every_generation() {
         assert_eq!(announced.is_some(), shape == CardShape::Union);
         assert!(!skills(&public).contains(&"hidden"));
         assert!(!public.to_string().contains("hidden"));
-        for (dialect, request) in ways() {
+        each_row_async(ways(), async |(dialect, request)| {
             let reply = world.call(&request.from("acme:ann")).await;
             let card = dialect.result(&reply);
             assert_eq!(card["description"], "What only known callers are told.");
@@ -70,10 +71,11 @@ async fn an_authenticated_caller_gets_the_extended_card_in_every_generation() {
             let schemas = at(&card, "/capabilities/extensions/0/params/skills/hidden");
             assert!(schemas["inputSchema"].is_object(), "{schemas}");
             // The other members equal those of the public card.
-            for same in ["name", "version", "supportedInterfaces", "url"] {
+            each_row(["name", "version", "supportedInterfaces", "url"], |same| {
                 assert_eq!(card.get(same), public.get(same), "{same}");
-            }
-        }
+            });
+        })
+        .await;
     }
 }
 
@@ -85,7 +87,7 @@ async fn the_extended_card_requires_authentication() {
     refused(&world, UNAUTHENTICATED).await;
     let gateway = World::serving(tester::extended_agent, behind_a_gateway).unwrap();
     refused(&gateway, UNAUTHENTICATED).await;
-    for (dialect, request) in ways() {
+    each_row_async(ways(), async |(dialect, request)| {
         let door = Function::of(request.method, request.path());
         let authorizer = json!({"tenant": "acme", "subject": "ann"});
         let identity = Identity {
@@ -95,17 +97,19 @@ async fn the_extended_card_requires_authentication() {
         let reply = send(&gateway.edge(door), &request, identity).await;
         let card = dialect.result(&reply.finish().await);
         assert!(skills(&card).contains(&"hidden"), "{dialect:?}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_declares_no_extended_card_refuses_it() {
     let world = World::new().unwrap();
     refused(&world, UNSUPPORTED).await;
-    for (dialect, request) in ways() {
+    each_row_async(ways(), async |(dialect, request)| {
         let reply = world.call(&request.from("acme:ann")).await;
         Fault::new(dialect, UNSUPPORTED).check(&reply).unwrap();
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,7 +138,7 @@ async fn an_extended_card_that_is_declared_but_missing_has_its_own_error() {
     let url = BaseUrl::new(Some(info.base_url), None);
     let cards = Arc::new(CardsByUrl::new(url, move |_| Ok(cards.clone())));
     let auth = a2a_lambda::auth::Authentication::new(a2a_lambda::auth::AuthMode::Dev, None);
-    for (dialect, request) in ways() {
+    each_row_async(ways(), async |(dialect, request)| {
         let door = Function::of(request.method, request.path());
         let edge = HttpService::new(door, Backend::Cards, Arc::clone(&cards), auth.clone());
         let identity = Identity {
@@ -144,7 +148,8 @@ async fn an_extended_card_that_is_declared_but_missing_has_its_own_error() {
         let reply = send(&edge, &request, identity).await.finish().await;
         let fault = Fault::new(dialect, NO_EXTENDED_CARD);
         assert_eq!(fault.check(&reply), Ok(()), "{dialect:?} {}", reply.text());
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! Each function serves only its own routes.
 
 use a2a_lambda::http::Function;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, METHOD, Shape};
 use a2a_lambda_tests::world::{DOORS, Request, World};
@@ -165,55 +166,62 @@ fn paths_of_0_1() -> Vec<Route> {
 #[tokio::test(start_paused = true)]
 async fn each_function_serves_its_own_routes_and_no_other() {
     let world = World::new().unwrap();
-    for Route {
-        door,
-        dialect,
-        request,
-        works,
-    } in routes()
-    {
-        let line = format!("{} {} at {door:?}", request.method, request.target);
-        assert_eq!(Function::of(request.method, request.path()), door, "{line}");
-        for other in DOORS.into_iter().filter(|other| *other != door) {
-            let before = world.store.writes();
-            let reply = world.open_at(other, &request).await.finish().await;
-            let fault = Fault::new(dialect, METHOD).id(Value::Null);
-            let checked = fault.check(&reply);
-            assert_eq!(
-                checked,
-                Ok(()),
-                "{line}, sent to {other:?}: {}",
+    let rows = routes();
+    each_row_async(
+        rows,
+        async |Route {
+                   door,
+                   dialect,
+                   request,
+                   works,
+               }| {
+            let line = format!("{} {} at {door:?}", request.method, request.target);
+            assert_eq!(Function::of(request.method, request.path()), door, "{line}");
+            for other in DOORS.into_iter().filter(|other| *other != door) {
+                let before = world.store.writes();
+                let reply = world.open_at(other, &request).await.finish().await;
+                let fault = Fault::new(dialect, METHOD).id(Value::Null);
+                let checked = fault.check(&reply);
+                assert_eq!(
+                    checked,
+                    Ok(()),
+                    "{line}, sent to {other:?}: {}",
+                    reply.text()
+                );
+                assert_eq!(world.store.writes(), before, "{line}, sent to {other:?}");
+            }
+            let reply = world.open_at(door, &request).await.finish().await;
+            assert!(
+                !reply.text().contains("METHOD_NOT_FOUND"),
+                "{line}: {}",
                 reply.text()
             );
-            assert_eq!(world.store.writes(), before, "{line}, sent to {other:?}");
-        }
-        let reply = world.open_at(door, &request).await.finish().await;
-        assert!(
-            !reply.text().contains("METHOD_NOT_FOUND"),
-            "{line}: {}",
-            reply.text()
-        );
-        let good = reply.status == 200 && !reply.text().contains("\"error\"");
-        assert_eq!(good, works, "{line}: {} {}", reply.status, reply.text());
-    }
+            let good = reply.status == 200 && !reply.text().contains("\"error\"");
+            assert_eq!(good, works, "{line}: {} {}", reply.status, reply.text());
+        },
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_function_refuses_an_unknown_route() {
     let world = World::new().unwrap();
-    for target in [
+    let rows = [
         "/nowhere",
         "/a2a/tasks/send",
         "/message:send/x",
         "/health",
         "/metrics",
-    ] {
-        for door in DOORS {
+    ];
+    each_row_async(rows, async |target| {
+        each_row_async(DOORS, async |door| {
             let request = Request::post(target, &json!({}));
             let reply = world.open_at(door, &request).await.finish().await;
             let fault = Fault::new(Dialect::Rest10, METHOD).shaped(Shape::Rest10);
             assert_eq!(fault.check(&reply), Ok(()), "{target} at {door:?}");
-        }
-    }
+        })
+        .await;
+    })
+    .await;
     assert_eq!(world.store.writes(), 0);
 }

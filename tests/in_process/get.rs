@@ -1,5 +1,6 @@
 //! `GetTask` and the get methods of the older generations.
 
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Request, World};
@@ -45,18 +46,20 @@ async fn history_has_at_most_the_requested_length(dialect: Dialect) {
                 .collect::<Vec<_>>(),
         )
     };
-    for (asked, expected) in [
+    let rows = [
         (json!(0), None),
         (json!(1), latest(1)),
         (json!(2), latest(2)),
         (json!(100), latest(3)),
         (json!(2_000_000_000), latest(3)),
-    ] {
+    ];
+    each_row_async(rows, async |(asked, expected)| {
         let task = dialect.task(&world.call(&dialect.get(&id, asked.clone())).await);
         assert_eq!(history(dialect, &task), expected, "{dialect:?} {asked}");
         // A2A 1.0 §3.2.4: the member is absent for a length of 0.
         assert_eq!(task.get("history").is_some(), expected.is_some());
-    }
+    })
+    .await;
     let task = dialect.task(&world.call(&dialect.of_task(Op::Get, &id)).await);
     let unset = if dialect.is_v01() { None } else { latest(3) };
     assert_eq!(history(dialect, &task), unset, "{dialect:?}");

@@ -1,6 +1,7 @@
 //! Idempotency keys, in every generation and binding.
 
 use a2a_lambda::settings::Settings;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{Fault, KEY_REUSED, PARAMS, Row};
 use a2a_lambda_tests::frames::frames;
@@ -12,6 +13,7 @@ use tokio::time::advance;
 
 per_dialect! {
     paused ALL:
+    an_invalid_key_is_refused_with_its_path
     a_repeated_key_returns_its_task_and_runs_nothing
     a_keyed_send_is_stored_before_its_skill_runs
     a_known_key_with_other_content_is_refused
@@ -68,17 +70,18 @@ fn said(dialect: Dialect, reply: &Reply) -> Value {
 }
 
 async fn a_repeated_key_returns_its_task_and_runs_nothing(dialect: Dialect) {
-    for first in WAYS {
+    each_row_async(WAYS, async |first| {
         let world = World::new().unwrap();
         let say = Say::to("echo", "hi");
         let reply = world.call(&send(dialect, &say, first)).await;
         let answer = said(dialect, &reply);
         let writes = world.store.writes();
         // Neither the place of the key nor `returnImmediately` is part of the content.
-        for again in WAYS {
+        each_row_async(WAYS, async |again| {
             let reply = world.call(&send(dialect, &say, again)).await;
             assert_eq!(said(dialect, &reply), answer, "{dialect:?} {first:?}");
-        }
+        })
+        .await;
         let task = dialect.task(&reply);
         assert_eq!(dialect.state(&task), "completed", "{dialect:?}");
         assert_eq!(world.store.writes(), writes);
@@ -90,7 +93,8 @@ async fn a_repeated_key_returns_its_task_and_runs_nothing(dialect: Dialect) {
         let kind = if dialect.is_v01() { "status" } else { "task" };
         assert_eq!(dialect.described(&shown[0]), format!("{kind} completed"));
         assert_eq!(world.store.writes(), writes);
-    }
+    })
+    .await;
 }
 
 async fn a_keyed_send_is_stored_before_its_skill_runs(dialect: Dialect) {
@@ -256,10 +260,11 @@ async fn a_keyed_send_to_a_message_skill_returns_its_task(dialect: Dialect) {
     assert_eq!(dialect.state(&first), "completed", "{first}");
     let reply = &at(&first, "/status/message")[dialect.parts()];
     assert!(reply.to_string().contains("hello there"), "{first}");
-    for way in WAYS {
+    each_row_async(WAYS, async |way| {
         let repeat = world.call(&send(dialect, &say, way)).await;
         assert_eq!(dialect.task(&repeat), first, "{dialect:?} {way:?}");
-    }
+    })
+    .await;
     assert_eq!(creates(&world), 1);
     let id = first["id"].as_str().unwrap();
     let read = world.call(&dialect.of_task(Op::Get, id)).await;
@@ -272,26 +277,26 @@ async fn a_keyed_send_to_a_message_skill_returns_its_task(dialect: Dialect) {
     assert_eq!(creates(&world), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_invalid_key_is_refused_with_its_path() {
+async fn an_invalid_key_is_refused_with_its_path(dialect: Dialect) {
     let long = "k".repeat(257);
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        for (way, field) in [
-            (Way::Message, "message.metadata.a2a-lambda/idempotencyKey"),
-            (Way::Request, "metadata.a2a-lambda/idempotencyKey"),
-        ] {
-            for key in [json!(""), json!("a\nb"), json!(long), json!(1), Value::Null] {
-                let request = named(dialect, Op::Send, &Say::to("echo", "hi"), way, &key);
-                refused_at(dialect, &world.call(&request).await, field);
-            }
-        }
-        for key in ["", " ", long.as_str()] {
-            let request = dialect.send(&Say::to("echo", "hi")).header(HEADER, key);
-            refused_at(dialect, &world.call(&request).await, "Idempotency-Key");
-        }
-        assert_eq!(world.store.writes(), 0);
+    let world = World::new().unwrap();
+    for (way, field) in [
+        (Way::Message, "message.metadata.a2a-lambda/idempotencyKey"),
+        (Way::Request, "metadata.a2a-lambda/idempotencyKey"),
+    ] {
+        let rows = [json!(""), json!("a\nb"), json!(long), json!(1), Value::Null];
+        each_row_async(rows, async |key| {
+            let request = named(dialect, Op::Send, &Say::to("echo", "hi"), way, &key);
+            refused_at(dialect, &world.call(&request).await, field);
+        })
+        .await;
     }
+    each_row_async(["", " ", long.as_str()], async |key| {
+        let request = dialect.send(&Say::to("echo", "hi")).header(HEADER, key);
+        refused_at(dialect, &world.call(&request).await, "Idempotency-Key");
+    })
+    .await;
+    assert_eq!(world.store.writes(), 0);
 }
 
 async fn a_key_given_in_two_places_must_be_equal(dialect: Dialect) {

@@ -2,6 +2,7 @@
 //! shows the next. Only 0.1 clients make the ids of tasks.
 
 use super::contexts::ours;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, NOT_FOUND, PARAMS};
 use a2a_lambda_tests::frames::frames;
@@ -167,7 +168,7 @@ async fn a_task_cannot_be_resumed_after_an_event_of_its_predecessor(dialect: Dia
     for words in ["steps 2 100", "steps 3 100"] {
         let stream = world.call(&dialect.stream(&say(words))).await;
         let shown = frames(&stream).unwrap();
-        for reader in Dialect::ALL {
+        each_row_async(Dialect::ALL, async |reader| {
             for id in &seen {
                 let resume = reader.of_task(Op::Subscribe, ID);
                 let refused = world.call(&resume.header("last-event-id", id)).await;
@@ -180,7 +181,8 @@ async fn a_task_cannot_be_resumed_after_an_event_of_its_predecessor(dialect: Dia
                 .header("last-event-id", own);
             let resumed = world.call(&resume).await;
             assert_eq!(frames(&resumed).unwrap().len(), shown.len(), "{reader:?}");
-        }
+        })
+        .await;
         seen.extend(shown.into_iter().filter_map(|frame| frame.id));
         let deleted = world.call(&ours("DELETE", &format!("tasks/{ID}"))).await;
         assert_eq!(deleted.status, 200, "{}", deleted.text());

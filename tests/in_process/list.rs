@@ -1,5 +1,6 @@
 //! `ListTasks`.
 
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, PARAMS};
 use a2a_lambda_tests::per_dialect;
@@ -94,7 +95,7 @@ async fn a_filter_shows_only_matching_tasks(dialect: Dialect) {
     };
     let all = page(&world, dialect, json!({})).await;
     let second = all["tasks"][2]["status"]["timestamp"].clone();
-    for (filter, expected) in [
+    let rows = [
         (json!({"status": "TASK_STATE_COMPLETED"}), of(&[3, 0])),
         (json!({"status": "TASK_STATE_INPUT_REQUIRED"}), of(&[1])),
         (json!({"status": "TASK_STATE_WORKING"}), of(&[])),
@@ -105,16 +106,18 @@ async fn a_filter_shows_only_matching_tasks(dialect: Dialect) {
             json!({"contextId": made[0].1, "status": "TASK_STATE_FAILED"}),
             of(&[]),
         ),
-    ] {
+    ];
+    each_row_async(rows, async |(filter, expected)| {
         let found = page(&world, dialect, filter.clone()).await;
         assert_eq!(ids(&found), expected, "{dialect:?} {filter}");
         assert_eq!(found["totalSize"], expected.len());
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn pages_join_to_the_whole_list_and_keep_its_size() {
-    for dialect in LISTING {
+    each_row_async(LISTING, async |dialect| {
         let world = World::new().unwrap();
         let made = tasks(&world, dialect, &["echo"; 7]).await;
         let (mut token, mut found, mut pages) = (String::new(), Vec::new(), 0);
@@ -134,7 +137,8 @@ async fn pages_join_to_the_whole_list_and_keep_its_size() {
         found.reverse();
         let expected: Vec<String> = made.into_iter().map(|(id, _)| id).collect();
         assert_eq!((pages, found), (3, expected), "{dialect:?}");
-    }
+    })
+    .await;
 }
 
 async fn a_page_token_is_valid_only_for_its_caller_and_filter(dialect: Dialect) {
@@ -147,18 +151,20 @@ async fn a_page_token_is_valid_only_for_its_caller_and_filter(dialect: Dialect) 
     assert_eq!(world.call(&good).await.status, 200);
     let mut spoiled = token.to_owned();
     spoiled.replace_range(0..1, if token.starts_with('A') { "B" } else { "A" });
-    for bad in [
+    let rows = [
         good.clone().from("local:bob"),
         good.from("evil:local"),
         with(json!({"pageToken": token, "status": "TASK_STATE_COMPLETED"})),
         with(json!({"pageToken": token, "contextId": "other"})),
         with(json!({"pageToken": spoiled})),
         with(json!({"pageToken": token.split_at(token.len() - 2).0})),
-    ] {
+    ];
+    each_row_async(rows, async |bad| {
         let reply = world.call(&bad).await;
         let fault = Fault::new(dialect, PARAMS).at("pageToken");
         fault.check(&reply).unwrap();
-    }
+    })
+    .await;
 }
 
 async fn a_page_token_is_valid_for_an_hour(dialect: Dialect) {
@@ -176,7 +182,7 @@ async fn a_page_token_is_valid_for_an_hour(dialect: Dialect) {
 
 #[tokio::test(start_paused = true)]
 async fn a_total_above_its_limit_is_a_lower_bound() {
-    for dialect in LISTING {
+    each_row_async(LISTING, async |dialect| {
         let world = World::with(|settings| settings.policy.list_count_max = 2).unwrap();
         tasks(&world, dialect, &["echo"; 6]).await;
         let (mut token, mut totals) = (String::new(), Vec::new());
@@ -190,5 +196,6 @@ async fn a_total_above_its_limit_is_a_lower_bound() {
         }
         // At least the number delivered so far, plus one while there are more.
         assert_eq!(totals, [3, 5, 6], "{dialect:?}");
-    }
+    })
+    .await;
 }

@@ -11,6 +11,7 @@ use a2a_lambda::outbound::Reach;
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Say};
 use a2a_lambda_tests::log_lines::LogLines;
 use a2a_lambda_tests::tester::Gate;
@@ -228,7 +229,7 @@ async fn no_send_or_stream_logs_content_however_its_turn_ends() {
     let world = world();
     let lines = LogLines::default();
     let _guard = lines.capture();
-    for end in ENDS {
+    each_row_async(ENDS, async |end| {
         let text = format!("canary {end}");
         let reply = world.call(&secretive("keep", &text)).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
@@ -239,7 +240,8 @@ async fn no_send_or_stream_logs_content_however_its_turn_ends() {
         let streamed = DIALECT.stream(&Say::to("keep", &text));
         world.call(&streamed).await;
         is_clean(&lines, &text);
-    }
+    })
+    .await;
     let calls = lines.with_message("call");
     let ran_turns = calls.iter().filter(|line| line["a2a.attempt"].is_u64());
     assert_eq!(ran_turns.count(), 2 * ENDS.len());

@@ -3,6 +3,7 @@
 
 use a2a_lambda::auth::{AuthMode, Identity};
 use a2a_lambda::http::{Function, InvocationInfo, MAX_BODY};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::log_lines::LogLines;
 use a2a_lambda_tests::per_dialect;
@@ -157,7 +158,7 @@ async fn every_refusal_is_a_line_with_its_reason() {
             .header("content-type", "application/json")
             .body(body)
     };
-    for (world, request, reason) in [
+    let rows = [
         (
             &gateway,
             Dialect::Rest10.send(&Say::to("echo", "hi")),
@@ -175,14 +176,16 @@ async fn every_refusal_is_a_line_with_its_reason() {
             Request::new("POST", "/").body("x"),
             "CONTENT_TYPE_NOT_SUPPORTED",
         ),
-    ] {
+    ];
+    each_row_async(rows, async |(world, request, reason)| {
         lines.clear();
         let reply = world.call(&request).await;
         let line = only(&lines, "refused");
         assert_eq!(line["a2a.error"], reason, "{line}");
         assert_eq!(line["http.response.status_code"], reply.status, "{line}");
         assert!(line.get("a2a.tenant").is_none(), "{line}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

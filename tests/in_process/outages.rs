@@ -6,6 +6,7 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkQueue as _};
 use a2a_lambda::task::{Owner, PartContent, Subject, TaskId, TaskRecord, TaskState, TenantId};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::frames::frames;
 use a2a_lambda_tests::per_dialect;
@@ -247,9 +248,11 @@ async fn a_message_is_hidden_for_longer_while_nothing_can_be_stored() {
     let behind = queued(&world, "reads").await;
     let before = behind.record().await;
     world.store.refuse_commits(true);
-    for (receives, minutes) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 15), (6, 15), (99, 15)] {
+    let rows = [(1, 1), (2, 2), (3, 4), (4, 8), (5, 15), (6, 15), (99, 15)];
+    each_row_async(rows, async |(receives, minutes)| {
         assert_eq!(behind.works(receives).await, (Ack::Keep, minutes * MINUTE));
-    }
+    })
+    .await;
     assert_eq!(behind.record().await, before, "the claim was not stored");
 }
 
@@ -266,18 +269,20 @@ async fn a_duplicate_message_returns_less_often_and_ends_with_its_dispatch() {
     let others = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let lease = Duration::from_secs(59);
-        for (receives, hidden) in [
+        let rows = [
             (1, lease),
             (2, 2 * lease),
             (4, 8 * lease),
             (20, 60 * MINUTE),
-        ] {
+        ];
+        each_row_async(rows, async |(receives, hidden)| {
             assert_eq!(
                 behind.works(receives).await,
                 (Ack::Keep, hidden),
                 "{receives}"
             );
-        }
+        })
+        .await;
         let older = WorkItem {
             dispatch: item.dispatch - 1,
             ..item.clone()

@@ -1,5 +1,6 @@
 //! Page tokens: every invalid token gives the same response.
 
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, PARAMS};
 use a2a_lambda_tests::world::{Request, World};
@@ -95,7 +96,7 @@ fn bent(token: &str) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn every_invalid_page_token_gives_the_same_response() {
-    for list in LISTS {
+    each_row_async(LISTS, async |list| {
         let world = world().await;
         let own = list.token(&world, &json!({})).await;
         assert_eq!(world.call(&list.page(&own, &json!({}))).await.status, 200);
@@ -107,7 +108,7 @@ async fn every_invalid_page_token_gives_the_same_response() {
             bad.push(list.page(&own, &json!({})).from(caller));
         }
         // A token of another list, or of the same with another filter.
-        for other in LISTS {
+        each_row_async(LISTS, async |other| {
             let same = matches!((list, other), (List::Tasks(_), List::Tasks(_))) || list == other;
             let token = other.token(&world, &json!({})).await;
             if same {
@@ -116,7 +117,8 @@ async fn every_invalid_page_token_gives_the_same_response() {
             } else {
                 bad.push(list.page(&token, &json!({})));
             }
-        }
+        })
+        .await;
         if list != List::Contexts {
             let done = json!({"status": "TASK_STATE_COMPLETED"});
             let filtered = list.token(&world, &done).await;
@@ -130,12 +132,13 @@ async fn every_invalid_page_token_gives_the_same_response() {
         }
         let writes = world.store.writes();
         let mut answers = Vec::new();
-        for request in &bad {
+        each_row_async(&bad, async |request| {
             let reply = world.call(request).await;
             let fault = Fault::new(list.dialect(), PARAMS).at("pageToken");
             assert_eq!(fault.check(&reply), Ok(()), "{list:?} {}", request.target);
             answers.push((reply.headers, reply.body));
-        }
+        })
+        .await;
         advance(HOUR).await;
         let late = world.call(&list.page(&own, &json!({}))).await;
         answers.push((late.headers, late.body));
@@ -143,12 +146,13 @@ async fn every_invalid_page_token_gives_the_same_response() {
         answers.dedup();
         assert_eq!(answers.len(), 1, "{list:?}: responses differ");
         assert_eq!(world.store.writes(), writes);
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_list_can_be_continued_for_an_hour() {
-    for list in LISTS {
+    each_row_async(LISTS, async |list| {
         let world = world().await;
         let token = list.token(&world, &json!({})).await;
         advance(HOUR - Duration::from_millis(1)).await;
@@ -158,5 +162,6 @@ async fn every_list_can_be_continued_for_an_hour() {
         let late = world.call(&list.page(&token, &json!({}))).await;
         let fault = Fault::new(list.dialect(), PARAMS).at("pageToken");
         assert_eq!(fault.check(&late), Ok(()), "{list:?} {}", late.text());
-    }
+    })
+    .await;
 }

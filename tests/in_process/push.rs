@@ -2,6 +2,7 @@
 //! The engine and the local suite test the deliveries.
 
 use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 per_dialect! {
     paused ALL:
+    a_push_config_is_stored_shown_without_secrets_and_deleted
     push_calls_on_an_unknown_and_a_foreign_task_fail_alike
     every_kind_of_send_can_bring_a_push_config
 }
@@ -211,35 +213,32 @@ async fn task(world: &World, dialect: Dialect, skill: &str) -> Calls {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_push_config_is_stored_shown_without_secrets_and_deleted() {
-    for dialect in Dialect::ALL {
-        // One task that waits for input, and one that has completed.
-        for skill in ["ask", "echo"] {
-            let world = World::new().unwrap();
-            let calls = task(&world, dialect, skill).await;
-            for request in [calls.create(), calls.get()] {
-                let reply = world.call(&request).await;
-                assert_eq!(calls.result(&reply), calls.shown(), "{dialect:?}");
-            }
-            let (Some(list), Some(delete)) = (calls.list(), calls.delete()) else {
-                continue;
-            };
-            let listed = calls.result(&world.call(&list).await);
-            assert_eq!(listed, calls.all(&[calls.shown()]), "{dialect:?}");
-            for _ in 0..2 {
-                let removed = calls.result(&world.call(&delete).await);
-                let expected = match dialect {
-                    // The 0.3 kit expects the member `result` with the value null.
-                    Dialect::Rpc03 => Value::Null,
-                    _ => json!({}),
-                };
-                assert_eq!(removed, expected, "{dialect:?}");
-            }
-            let listed = calls.result(&world.call(&list).await);
-            assert_eq!(listed, calls.all(&[]), "{dialect:?}");
-            not_found(&world.call(&calls.get()).await, dialect);
+async fn a_push_config_is_stored_shown_without_secrets_and_deleted(dialect: Dialect) {
+    // One task that waits for input, and one that has completed.
+    for skill in ["ask", "echo"] {
+        let world = World::new().unwrap();
+        let calls = task(&world, dialect, skill).await;
+        for request in [calls.create(), calls.get()] {
+            let reply = world.call(&request).await;
+            assert_eq!(calls.result(&reply), calls.shown(), "{dialect:?}");
         }
+        let (Some(list), Some(delete)) = (calls.list(), calls.delete()) else {
+            continue;
+        };
+        let listed = calls.result(&world.call(&list).await);
+        assert_eq!(listed, calls.all(&[calls.shown()]), "{dialect:?}");
+        for _ in 0..2 {
+            let removed = calls.result(&world.call(&delete).await);
+            let expected = match dialect {
+                // The 0.3 kit expects the member `result` with the value null.
+                Dialect::Rpc03 => Value::Null,
+                _ => json!({}),
+            };
+            assert_eq!(removed, expected, "{dialect:?}");
+        }
+        let listed = calls.result(&world.call(&list).await);
+        assert_eq!(listed, calls.all(&[]), "{dialect:?}");
+        not_found(&world.call(&calls.get()).await, dialect);
     }
 }
 
@@ -322,21 +321,23 @@ async fn every_kind_of_send_can_bring_a_push_config(dialect: Dialect) {
 
 #[tokio::test(start_paused = true)]
 async fn a_forbidden_webhook_url_is_refused_with_its_field() {
-    for (dialect, field) in [
+    let cases = [
         (Dialect::Rpc10, "url"),
         (Dialect::Rest10, "url"),
         (Dialect::Rpc03, "pushNotificationConfig.url"),
         (Dialect::Rest03, "config.pushNotificationConfig.url"),
         (Dialect::Rpc01, "pushNotificationConfig.url"),
-    ] {
+    ];
+    each_row_async(cases, async |(dialect, field)| {
         let world = World::new().unwrap();
         let calls = task(&world, dialect, "ask").await;
-        for bad in [
+        let rows = [
             "http://hook.example/",
             "https://169.254.169.254/latest/",
             "https://user:pw@hook.example/",
             "https://localhost/",
-        ] {
+        ];
+        each_row_async(rows, async |bad| {
             let mut request = calls.create();
             let body = String::from_utf8(request.body).unwrap().replace(URL, bad);
             request.body = body.into_bytes();
@@ -347,9 +348,11 @@ async fn a_forbidden_webhook_url_is_refused_with_its_field() {
                 "{dialect:?}: {text}"
             );
             assert!(!text.contains("canary"), "{text}");
-        }
+        })
+        .await;
         not_found(&world.call(&calls.get()).await, dialect);
-    }
+    })
+    .await;
 }
 
 /// The settings of a function on AWS.
@@ -374,7 +377,7 @@ async fn a_local_agent_alone_names_the_setting_for_private_webhooks() {
     let way_out = ", unless the agent runs with `A2A_PUSH_ALLOW_PRIVATE=on`";
     let (scheme, host) = ("must be an https URL", "must name a public host");
     let user = "must not hold a user name or password";
-    for (bad, why, is_private) in [
+    let rows = [
         ("http://localhost:5000/notify", scheme, true),
         ("http://hook.example/", scheme, true),
         ("https://localhost/", host, true),
@@ -383,7 +386,8 @@ async fn a_local_agent_alone_names_the_setting_for_private_webhooks() {
         ("https://[::1]/", host, true),
         ("https://agent.internal/", host, true),
         ("https://user:pw@hook.example/", user, false),
-    ] {
+    ];
+    each_row_async(rows, async |(bad, why, is_private)| {
         for (is_local, world) in [
             (true, World::new().unwrap()),
             (false, World::with(as_deployed).unwrap()),
@@ -392,7 +396,7 @@ async fn a_local_agent_alone_names_the_setting_for_private_webhooks() {
                 true => format!("{why}{way_out}"),
                 false => why.to_owned(),
             };
-            for dialect in Dialect::ALL {
+            each_row_async(Dialect::ALL, async |dialect| {
                 let mut request = task(&world, dialect, "ask").await.create();
                 let body = String::from_utf8(request.body).unwrap().replace(URL, bad);
                 request.body = body.into_bytes();
@@ -401,9 +405,11 @@ async fn a_local_agent_alone_names_the_setting_for_private_webhooks() {
                     text.contains(&format!("{sentence}\"")),
                     "{dialect:?}: {text}"
                 );
-            }
+            })
+            .await;
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 use a2a_lambda::prelude::*;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::task::{Part, PartContent};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::frames::frames;
 use a2a_lambda_tests::per_dialect;
@@ -79,7 +80,7 @@ fn given(dialect: Dialect, message: &Value) -> String {
 }
 
 async fn every_reply_stays_within_the_response_limit(dialect: Dialect) {
-    for (order, left) in [
+    let rows = [
         ("text 10", "+"),
         ("bytes 60000", "+"),
         ("bytes 80000", "-"),
@@ -89,7 +90,8 @@ async fn every_reply_stays_within_the_response_limit(dialect: Dialect) {
         ("data 99000 text 10", ""),
         ("text 50000 text 50000 text 10", ""),
         ("bytes 30000 bytes 30000 bytes 30000", ""),
-    ] {
+    ];
+    each_row_async(rows, async |(order, left)| {
         for key in [None, Some("k1")] {
             let world = world();
             let mut request = dialect.send(&Say::to("gives", order));
@@ -120,7 +122,8 @@ async fn every_reply_stays_within_the_response_limit(dialect: Dialect) {
             );
             assert_eq!(frames(&shown).unwrap().len(), 1, "{}", shown.text());
         }
-    }
+    })
+    .await;
 }
 
 async fn a_too_large_reply_becomes_a_completed_task(dialect: Dialect) {

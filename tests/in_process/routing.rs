@@ -1,27 +1,24 @@
 //! How a message finds its skill, for clients that know nothing of our extensions: they send no
 //! metadata of ours and no idempotency keys.
 
-use crate::text_clients::{record, works};
-use a2a_lambda::engine::Leases;
+use crate::text_clients::record;
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::queue::WorkItem;
+use a2a_lambda_rows::{each_row, each_row_async};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
-use a2a_lambda_tests::error_rows::{Fault, PARAMS};
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World};
-use a2a_local::queue::LocalQueue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
+
+mod calls;
+mod references;
+mod workers;
 
 per_dialect! {
     paused ALL:
     every_sum_in_words_is_added
-    a_call_as_the_openai_api_writes_it_runs_its_skill
-    wrong_arguments_of_a_call_are_named_by_their_place
 }
 
 const REST: Dialect = Dialect::Rest10;
@@ -206,41 +203,28 @@ async fn every_sum_in_words_is_added(dialect: Dialect) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn make_it_blue_gives_a_new_blue_logo_and_leaves_the_first_as_it_is() {
-    for (wish, before, after) in [
-        ("Generate logo", "round black", "round blue"),
-        ("/logo a red square", "square red", "square blue"),
-    ] {
-        let world = world();
-        let first = says(&world, &text(wish)).await;
-        assert_eq!(picture(&first), before);
-        let read = REST.of_task(Op::Get, id(&first));
-        let stored = world.call(&read).await;
-        let context = REST.context(&first);
-
-        let say = text("Make it blue").in_context(&context).with_id("m-2");
-        let second = refers(&world, &say, &[id(&first)]).await;
-        assert_eq!(REST.state(&second), "completed", "{second}");
-        assert_eq!(picture(&second), after);
-        assert_ne!(id(&second), id(&first));
-        assert_eq!(REST.context(&second), context);
-        assert_eq!(world.call(&read).await.body, stored.body);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn text_that_no_skill_declares_gets_a_numbered_offer() {
     let world = world();
-    for words in ["hm", "What is the weather like?", "/nobody help", "7 × 6"] {
-        let offered = offer(&says(&world, &text(words)).await);
-        for skill in ["add", "echo", "logo", "book-flight", "create-report"] {
-            assert!(ids(&offered).contains(&skill), "{words}: {offered:?}");
-        }
-        // They read no text.
-        for skill in ["fingerprint", "knowledge_store", "memory_delete"] {
-            assert!(!ids(&offered).contains(&skill), "{words}: {offered:?}");
-        }
-    }
+    each_row_async(
+        ["hm", "What is the weather like?", "/nobody help", "7 × 6"],
+        async |words| {
+            let offered = offer(&says(&world, &text(words)).await);
+            each_row(
+                ["add", "echo", "logo", "book-flight", "create-report"],
+                |skill| {
+                    assert!(ids(&offered).contains(&skill), "{words}: {offered:?}");
+                },
+            );
+            // They read no text.
+            each_row(
+                ["fingerprint", "knowledge_store", "memory_delete"],
+                |skill| {
+                    assert!(!ids(&offered).contains(&skill), "{words}: {offered:?}");
+                },
+            );
+        },
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,13 +238,14 @@ async fn skill_of_the_last_task_in_the_context_is_offered_first() {
         ("logo", "/logo a red square"),
         ("book-flight", "book a flight to Oslo"),
     ];
-    for (skill, words) in uses {
+    each_row_async(uses, async |(skill, words)| {
         tokio::time::sleep(Duration::from_secs(1)).await;
         says(&world, &text(words).in_context(&context)).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let asked = says(&world, &text("hm").in_context(&context)).await;
         assert_eq!(ids(&offer(&asked))[0], skill, "after {words}");
-    }
+    })
+    .await;
     // The tasks of another context count for nothing.
     let other = offer(&says(&world, &text("hm")).await);
     let again = offer(&says(&world, &text("hm").in_context("mine:new")).await);
@@ -271,18 +256,19 @@ async fn skill_of_the_last_task_in_the_context_is_offered_first() {
 async fn reply_by_number_id_or_name_sends_the_first_message_to_that_skill() {
     let world = world();
     let words = "hm: 19 and 23, a red square";
-    for skill in ["add", "logo", "echo", "create-report"] {
+    each_row_async(["add", "logo", "echo", "create-report"], async |skill| {
         let offered = offer(&says(&world, &text(words)).await);
         let (id, name) = offered.iter().find(|(id, _)| id == skill).unwrap();
         let number = number(&offered, skill);
-        for reply in [
+        let rows = [
             number.clone(),
             format!(" {number}. "),
             id.to_uppercase(),
             format!("`{id}`"),
             name.clone(),
             name.to_lowercase(),
-        ] {
+        ];
+        each_row_async(rows, async |reply| {
             let asked = says(&world, &text(words)).await;
             let task = asked["id"].as_str().unwrap();
             let say = Say::in_task(task, &reply).with_id("m-2");
@@ -295,8 +281,10 @@ async fn reply_by_number_id_or_name_sends_the_first_message_to_that_skill() {
                 _ => report_is_about(&world, &done, words).await,
             }
             assert_eq!(skill_of(&world).await.unwrap(), skill, "{reply}");
-        }
-    }
+        })
+        .await;
+    })
+    .await;
 }
 
 /// Answers the question of the report writer, and checks what it writes about.
@@ -346,12 +334,13 @@ async fn number_counts_in_the_newest_offer() {
 #[tokio::test(start_paused = true)]
 async fn reply_that_a_skill_declares_is_routed_as_itself() {
     let world = world();
-    for (reply, skill) in [
+    let rows = [
         ("add 1 and 2", "add"),
         ("What's 2+2?", "add"),
         ("Draw a red square logo", "logo"),
         ("Book a flight", "book-flight"),
-    ] {
+    ];
+    each_row_async(rows, async |(reply, skill)| {
         let asked = says(&world, &text("hm: 19 and 23")).await;
         let say = Say::in_task(id(&asked), reply).with_id("m-2");
         let done = says(&world, &say).await;
@@ -362,7 +351,8 @@ async fn reply_that_a_skill_declares_is_routed_as_itself() {
             _ => assert_eq!(REST.status_words(&done), "Where to?"),
         }
         assert_eq!(skill_of(&world).await.unwrap(), skill, "{reply}");
-    }
+    })
+    .await;
 }
 
 /// The words of a skill in the card: of its name, its description and its tags.
@@ -417,119 +407,16 @@ async fn text_that_resembles_two_skills_is_asked_about() {
     let skills: Vec<Value> = skills.cloned().collect();
     assert!(skills.len() > 8, "{card}");
     let texts = resembling(&skills);
-    for (words, pair) in &texts {
+    each_row_async(&texts, async |(words, pair)| {
         let asked = says(&world, &text(words)).await;
         let offered = offer(&asked);
         for skill in pair {
             assert!(ids(&offered).contains(&skill.as_str()), "{words}");
         }
         assert_eq!(skill_of(&world).await, None, "{words}");
-    }
+    })
+    .await;
     assert_eq!(texts.len(), 200);
-}
-
-/// The parameters of a message with one data part.
-fn with_data(dialect: Dialect, data: &Value) -> Value {
-    let part = match dialect {
-        Dialect::Rpc10 | Dialect::Rest10 => json!({ "data": data }),
-        Dialect::Rest03 => json!({"data": {"data": data}}),
-        Dialect::Rpc03 => json!({"kind": "data", "data": data}),
-        Dialect::Rpc01 | Dialect::Path01 => json!({"type": "data", "data": data}),
-    };
-    let mut params = dialect.say(&text(""));
-    params["message"][dialect.parts()] = json!([part]);
-    params
-}
-
-async fn a_call_as_the_openai_api_writes_it_runs_its_skill(dialect: Dialect) {
-    for call in [
-        json!({"tool": "add", "arguments": "{\"a\":1,\"b\":2}"}),
-        json!({"tool": "add", "arguments": {"a": 1, "b": 2}}),
-        json!({"name": "add", "arguments": {"a": 1, "b": 2}}),
-        json!({"name": "add", "arguments": " {\"b\": 2, \"a\": 1}\n"}),
-        json!({"type": "function", "name": "add", "arguments": "{\"a\":1,\"b\":2}"}),
-    ] {
-        let world = world();
-        let reply = sent(&world, dialect, &with_data(dialect, &call)).await;
-        let task = dialect.task(&reply);
-        assert_eq!(dialect.state(&task), "completed", "{call}");
-        assert_eq!(dialect.status_words(&task), "3", "{call}");
-    }
-}
-
-async fn wrong_arguments_of_a_call_are_named_by_their_place(dialect: Dialect) {
-    let place = match dialect {
-        // Its parts are named so, and its data is an object in an object.
-        Dialect::Rest03 => "message.content[0].data.data.arguments",
-        _ => "message.parts[0].data.arguments",
-    };
-    for name in ["tool", "name"] {
-        for (arguments, inside) in [
-            (json!("1 and 2"), ""),
-            (json!("{\"a\":1,\"b\":2"), ""),
-            (json!("[1,2]"), ""),
-            (json!([1, 2]), ""),
-            (json!(3), ""),
-            (json!(null), ""),
-            (json!({"a": "one", "b": 2}), ".a"),
-            (json!("{\"a\":1,\"b\":\"two\"}"), ".b"),
-        ] {
-            let world = world();
-            let call = json!({name: "add", "arguments": arguments});
-            let reply = world.call(&send(dialect, &with_data(dialect, &call))).await;
-            let fault = Fault::new(dialect, PARAMS).at(format!("{place}{inside}"));
-            assert_eq!(fault.check(&reply), Ok(()), "{call}: {}", reply.text());
-            assert_eq!(world.store.commits(), [], "{call}");
-        }
-    }
-}
-
-/// A flight.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Flight {
-    to: String,
-    on: String,
-}
-
-/// Says what it was told.
-#[skill(id = "book-flight", tags = ["test"])]
-async fn tells(flight: Flight) -> AgentResult<OnRequestResult<Value>> {
-    let told = json!({"to": flight.to, "on": flight.on});
-    Ok(OnRequestResult::Completed {
-        message: None,
-        output: told,
-        artifacts: Vec::new(),
-    })
-}
-
-/// Declares the text that another skill declared before.
-#[skill(id = "travel", tags = ["test"], text = ["book a flight to {to} on {on}"])]
-async fn travel(_: Flight) -> AgentResult<bool> {
-    Ok(false)
-}
-
-/// Says what it was told. It has the id of the adder.
-#[skill(id = "add", tags = ["test"])]
-async fn quotes(input: Content) -> AgentResult<OnRequestResult<Value>> {
-    Ok(OnRequestResult::Completed {
-        message: None,
-        output: json!({"told": input.text()?}),
-        artifacts: Vec::new(),
-    })
-}
-
-/// The next release over the same store, which routes otherwise.
-fn next_release(world: &World) -> World {
-    let agent = |_| {
-        let agent = Agent::builder("reference").skill(travel).skill(tells);
-        agent
-            .skill(quotes)
-            .description("Next.")
-            .version("2")
-            .build()
-    };
-    world.redeployed(agent, |_| ()).unwrap()
 }
 
 /// The parameters of a message whose client does not wait.
@@ -543,201 +430,4 @@ fn is_queued(task: &Value) {
     let state = REST.state(task);
     let waits = ["submitted", "working"].contains(&state.as_str());
     assert!(waits && task["artifacts"] == json!([]), "{task}");
-}
-
-const FLIGHT: &str = "book a flight to São Paulo on 3 March";
-
-/// A world with a queued turn, whose message a pattern routed.
-async fn queued_by_a_pattern() -> World {
-    let world = world();
-    let task = REST.task(&sent(&world, REST, &at_once(&text(FLIGHT))).await);
-    is_queued(&task);
-    world
-}
-
-/// A world with a queued turn, whose message went where a number sent it.
-async fn queued_by_a_number() -> World {
-    let world = world();
-    let asked = says(&world, &text("hm: 19 and 23")).await;
-    let number = number(&offer(&asked), "add");
-    let say = Say::in_task(id(&asked), &number).with_id("m-2");
-    let task = REST.task(&sent(&world, REST, &at_once(&say)).await);
-    is_queued(&task);
-    world
-}
-
-/// What the task of a world has now.
-async fn result(world: &World) -> Value {
-    let id = record(world).await.id().to_string();
-    let task = REST.task(&world.call(&REST.of_task(Op::Get, &id)).await);
-    assert_eq!(REST.state(&task), "completed", "{task}");
-    at(&task, "/artifacts/0/parts/0/data").clone()
-}
-
-/// A worker that claims the turn and dies before it can store anything else.
-async fn crashes(world: &World) {
-    world.store.take(Duration::from_millis(10));
-    let claimed = async {
-        while record(world).await.attempt() == 0 || record(world).await.lease_until().is_none() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::select! {
-        () = works(world) => panic!("the turn ended"),
-        () = claimed => {}
-    }
-    world.store.take(Duration::ZERO);
-    assert!(!record(world).await.state().is_at_rest());
-}
-
-/// The sweep finds the turn of the dead worker, and another worker runs it.
-async fn runs_again(world: &World) {
-    tokio::time::sleep(Duration::from_secs(600)).await;
-    let queue = LocalQueue::<WorkItem>::new(world.clock.clone(), Duration::from_secs(60));
-    let swept = world.engine().sweep(&queue, Leases::Respect).await;
-    assert_eq!(swept.unwrap().redispatched, 1);
-    works(world).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn turn_of_a_worker_has_the_result_of_a_turn_in_the_call() {
-    let now = world();
-    let task = says(&now, &text(FLIGHT)).await;
-    let flight = at(&task, "/artifacts/0/parts/0/data").clone();
-    assert_eq!(flight, json!({"to": "São Paulo", "on": "3 March"}));
-    for (world, expected) in [
-        (queued_by_a_pattern().await, flight),
-        (queued_by_a_number().await, json!({"sum": 42})),
-    ] {
-        works(&world).await;
-        assert_eq!(result(&world).await, expected);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn turn_that_runs_again_after_a_crash_has_the_same_result() {
-    for (world, expected) in [
-        (
-            queued_by_a_pattern().await,
-            json!({"to": "São Paulo", "on": "3 March"}),
-        ),
-        (queued_by_a_number().await, json!({"sum": 42})),
-    ] {
-        crashes(&world).await;
-        runs_again(&world).await;
-        assert_eq!(result(&world).await, expected);
-        assert_eq!(record(&world).await.attempt(), 2);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn worker_of_the_next_release_keeps_the_skill_and_its_input() {
-    for (world, expected) in [
-        (
-            queued_by_a_pattern().await,
-            json!({"to": "São Paulo", "on": "3 March"}),
-        ),
-        (queued_by_a_number().await, json!({"told": "hm: 19 and 23"})),
-    ] {
-        let next = next_release(&world);
-        works(&next).await;
-        assert_eq!(result(&next).await, expected);
-    }
-}
-
-/// Draws so many logos; their ids.
-async fn logos(world: &World, count: usize) -> Vec<String> {
-    let mut ids = Vec::new();
-    for _ in 0..count {
-        let logo = says(world, &text("/logo a red square")).await;
-        ids.push(id(&logo).to_owned());
-    }
-    ids
-}
-
-#[tokio::test(start_paused = true)]
-async fn references_to_tasks_of_two_skills_are_asked_about() {
-    let world = world();
-    let logo = says(&world, &text("/logo a red square")).await;
-    let sum = says(&world, &text("add 1 and 2")).await;
-    let asked = says(&world, &text("hm")).await;
-    for ids in [
-        [id(&logo), id(&sum)],
-        [id(&sum), id(&logo)],
-        // A task that waits for the answer to such a question has no skill yet.
-        [id(&logo), id(&asked)],
-    ] {
-        let task = refers(&world, &text("Make it blue"), &ids).await;
-        assert!(offer(&task).len() > 2);
-        assert_eq!(skill_of(&world).await, None);
-    }
-    let twice = [id(&logo), id(&logo)];
-    let task = refers(&world, &text("Make it blue"), &twice).await;
-    assert_eq!(picture(&task), "square blue");
-}
-
-#[tokio::test(start_paused = true)]
-async fn reference_to_a_foreign_or_unknown_task_is_asked_about_and_reveals_nothing() {
-    let world = world();
-    let wish = send(REST, &REST.say(&text("/logo a red square")));
-    let foreign = REST.task(&world.call(&wish.from("acme:ann")).await);
-    assert_eq!(picture(&foreign), "square red");
-    let own = logos(&world, 1).await;
-    let mut questions = Vec::new();
-    for ids in [
-        vec![id(&foreign)],
-        vec!["nothing"],
-        vec!["not an id"],
-        vec![&own[0], id(&foreign)],
-        vec![&own[0], "nothing"],
-    ] {
-        let task = refers(&world, &text("Make it blue"), &ids).await;
-        assert!(offer(&task).len() > 2, "{ids:?}");
-        questions.push(REST.status_words(&task));
-    }
-    questions.dedup();
-    assert_eq!(questions.len(), 1, "{questions:?}");
-    let task = refers(&world, &text("Make it blue"), &[&own[0]]).await;
-    assert_eq!(picture(&task), "square blue");
-}
-
-#[tokio::test(start_paused = true)]
-async fn sixteen_references_choose_the_skill_and_seventeen_are_asked_about() {
-    let world = world();
-    let ids = logos(&world, 17).await;
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    let task = refers(&world, &text("Make it blue"), &ids[..16]).await;
-    assert_eq!(picture(&task), "square blue");
-    let task = refers(&world, &text("Make it blue"), &ids).await;
-    assert!(offer(&task).len() > 2);
-    assert_eq!(skill_of(&world).await, None);
-}
-
-/// A task whose message refers to a red square logo and to a sum, so that it is asked about.
-async fn asked_about_a_logo_and_a_sum(world: &World) -> String {
-    let logo = says(world, &text("/logo a red square")).await;
-    let sum = says(world, &text("add 1 and 2")).await;
-    let ids = [id(&logo), id(&sum)];
-    let asked = refers(world, &text("Make it blue"), &ids).await;
-    offer(&asked);
-    id(&asked).to_owned()
-}
-
-#[tokio::test(start_paused = true)]
-async fn chosen_skill_gets_the_references_of_the_first_message() {
-    let world = world();
-    let task = asked_about_a_logo_and_a_sum(&world).await;
-    let say = Say::in_task(&task, "logo").with_id("m-2");
-    assert_eq!(picture(&says(&world, &say).await), "square blue");
-}
-
-#[tokio::test(start_paused = true)]
-async fn chosen_skill_gets_the_references_of_the_first_message_in_a_worker() {
-    let world = world();
-    let task = asked_about_a_logo_and_a_sum(&world).await;
-    let say = Say::in_task(&task, "logo").with_id("m-2");
-    is_queued(&REST.task(&sent(&world, REST, &at_once(&say)).await));
-    works(&world).await;
-    let done = world.call(&REST.of_task(Op::Get, &task)).await;
-    assert_eq!(picture(&REST.task(&done)), "square blue");
 }

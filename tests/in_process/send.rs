@@ -1,6 +1,7 @@
 //! `SendMessage` and the send methods of the older generations.
 
 use a2a_lambda::task::TaskState;
+use a2a_lambda_rows::each_row;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault, UNAVAILABLE};
 use a2a_lambda_tests::per_dialect;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 per_dialect! {
     paused ALL:
+    a_failed_task_has_an_error_code_and_no_private_text
+    a_short_send_returns_the_completed_task
     a_response_has_the_shape_of_its_generation
     a_short_send_is_one_write
     a_message_with_a_task_id_continues_the_waiting_task
@@ -35,24 +38,21 @@ per_dialect! {
     a_0_1_retry_returns_the_task_and_runs_nothing
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_short_send_returns_the_completed_task() {
+async fn a_short_send_returns_the_completed_task(dialect: Dialect) {
     // A2A 1.0 §3.2.2: a blocking send waits until its task is terminal or interrupted.
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let reply = world.call(&dialect.send(&Say::to("echo", "hi"))).await;
-        assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());
-        let task = dialect.task(&reply);
-        assert_eq!(dialect.state(&task), "completed", "{dialect:?}");
-        assert_eq!(dialect.words(&task["artifacts"][0]), "echo: hi");
-        let media = match dialect {
-            Dialect::Rest10 => "application/a2a+json",
-            _ => "application/json",
-        };
-        assert_eq!(reply.header("content-type"), media, "{dialect:?}");
-        if dialect.is_rpc() {
-            assert_eq!(reply.json()["id"], 7);
-        }
+    let world = World::new().unwrap();
+    let reply = world.call(&dialect.send(&Say::to("echo", "hi"))).await;
+    assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());
+    let task = dialect.task(&reply);
+    assert_eq!(dialect.state(&task), "completed", "{dialect:?}");
+    assert_eq!(dialect.words(&task["artifacts"][0]), "echo: hi");
+    let media = match dialect {
+        Dialect::Rest10 => "application/a2a+json",
+        _ => "application/json",
+    };
+    assert_eq!(reply.header("content-type"), media, "{dialect:?}");
+    if dialect.is_rpc() {
+        assert_eq!(reply.json()["id"], 7);
     }
 }
 
@@ -186,8 +186,7 @@ async fn a_skill_that_only_replies_makes_no_task(dialect: Dialect) {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_failed_task_has_an_error_code_and_no_private_text() {
+async fn a_failed_task_has_an_error_code_and_no_private_text(dialect: Dialect) {
     let skills = [
         ("broken", "INTERNAL_ERROR", "internal error", json!({})),
         (
@@ -198,26 +197,24 @@ async fn a_failed_task_has_an_error_code_and_no_private_text() {
         ),
         ("panics", "INTERNAL_ERROR", "internal error", json!({})),
     ];
-    for dialect in Dialect::ALL {
-        for (skill, code, text, details) in &skills {
-            let world = World::new().unwrap();
-            let sent = world.call(&dialect.send(&Say::to(skill, "hi"))).await;
-            let task = dialect.task(&sent);
-            let id = task["id"].as_str().unwrap();
-            let read = world.call(&dialect.of_task(Op::Get, id)).await;
-            let streamed = dialect.stream(&Say::to(skill, "hi").under("order:2"));
-            let streamed = world.call(&streamed).await;
-            for reply in [&sent, &read, &streamed] {
-                assert!(!reply.text().contains(SKILL_CANARY), "{}", reply.text());
-            }
-            assert!(streamed.text().contains(code), "{}", streamed.text());
-            for task in [task.clone(), dialect.task(&read)] {
-                assert_eq!(dialect.state(&task), "failed", "{dialect:?} {skill}");
-                assert_eq!(dialect.status_words(&task), *text);
-                let metadata = at(&task, "/status/message/metadata");
-                assert_eq!(metadata["a2a-lambda/errorCode"], *code);
-                assert_eq!(metadata["a2a-lambda/errorDetails"], *details);
-            }
+    for (skill, code, text, details) in &skills {
+        let world = World::new().unwrap();
+        let sent = world.call(&dialect.send(&Say::to(skill, "hi"))).await;
+        let task = dialect.task(&sent);
+        let id = task["id"].as_str().unwrap();
+        let read = world.call(&dialect.of_task(Op::Get, id)).await;
+        let streamed = dialect.stream(&Say::to(skill, "hi").under("order:2"));
+        let streamed = world.call(&streamed).await;
+        each_row([&sent, &read, &streamed], |reply| {
+            assert!(!reply.text().contains(SKILL_CANARY), "{}", reply.text());
+        });
+        assert!(streamed.text().contains(code), "{}", streamed.text());
+        for task in [task.clone(), dialect.task(&read)] {
+            assert_eq!(dialect.state(&task), "failed", "{dialect:?} {skill}");
+            assert_eq!(dialect.status_words(&task), *text);
+            let metadata = at(&task, "/status/message/metadata");
+            assert_eq!(metadata["a2a-lambda/errorCode"], *code);
+            assert_eq!(metadata["a2a-lambda/errorDetails"], *details);
         }
     }
 }

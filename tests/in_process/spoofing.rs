@@ -8,6 +8,7 @@ use a2a_lambda::store::api_keys::{ApiKeyRecord, ApiKeys, KeyCheck};
 use a2a_lambda::store::contract::WatchedTable;
 use a2a_lambda::store::keys::{Key, api_key};
 use a2a_lambda::task::{Owner, Subject, TenantId, Timestamp};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::tester::{self, Gate};
 use a2a_lambda_tests::world::{Request, World, behind_a_gateway, send};
@@ -166,7 +167,7 @@ async fn nothing_in_a_request_changes_its_caller() {
 #[tokio::test(start_paused = true)]
 async fn no_client_can_send_the_context_of_the_authorizer() {
     let world = World::with(behind_a_gateway).unwrap();
-    for (name, request) in attempts() {
+    each_row_async(attempts(), async |(name, request)| {
         let identity = Identity {
             authorizer: None,
             ..gateway("acme", "ann")
@@ -178,7 +179,8 @@ async fn no_client_can_send_the_context_of_the_authorizer() {
             matches!(status, 0 | 400 | 401 | 404 | 405),
             "{name}: {status}"
         );
-    }
+    })
+    .await;
     assert_eq!(world.store.writes(), 0);
 }
 

@@ -2,6 +2,7 @@
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Function;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, UNAUTHENTICATED};
 use a2a_lambda_tests::per_dialect;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 per_dialect! {
     paused ALL:
+    a_deployed_agent_serves_only_callers_named_by_the_gateway
     a_foreign_task_looks_exactly_like_an_absent_one
     the_owner_can_do_every_operation
     a_foreign_context_looks_exactly_like_an_invented_one
@@ -87,13 +89,14 @@ async fn a_foreign_task_looks_exactly_like_an_absent_one(dialect: Dialect) {
         .into_iter()
         .zip(operations(dialect, &unknown));
     for ((name, theirs), (_, none)) in pairs {
-        for caller in OTHERS {
+        each_row_async(OTHERS, async |caller| {
             let foreign = world.call(&theirs.clone().from(caller)).await;
             let absent = world.call(&none.clone().from(caller)).await;
             let (foreign, absent) = (seen(&foreign, &id), seen(&absent, &unknown));
             assert_eq!(foreign, absent, "{dialect:?} {name} by {caller}");
             assert!(foreign.contains("TASK_NOT_FOUND"), "{foreign}");
-        }
+        })
+        .await;
         let absent = world.call(&none.clone().from(OWNER)).await;
         assert!(
             absent.text().contains("TASK_NOT_FOUND"),
@@ -137,11 +140,12 @@ async fn a_list_has_only_the_callers_own_tasks(dialect: Dialect) {
         let list = dialect.request(Op::List, "", &filter);
         let own = dialect.result(&world.call(&list.clone().from(OWNER)).await);
         assert_eq!(own["totalSize"], 1);
-        for caller in OTHERS {
+        each_row_async(OTHERS, async |caller| {
             let theirs = dialect.result(&world.call(&list.clone().from(caller)).await);
             assert_eq!(theirs["tasks"], json!([]), "{caller}");
             assert_eq!(theirs["totalSize"], 0);
-        }
+        })
+        .await;
     }
 }
 
@@ -152,7 +156,7 @@ async fn a_foreign_context_looks_exactly_like_an_invented_one(dialect: Dialect) 
         .from(OWNER);
     let context = dialect.context(&dialect.task(&world.call(&open).await));
     let invented = "ctx-0123456789abcdef0123456789abcdef";
-    for caller in OTHERS {
+    each_row_async(OTHERS, async |caller| {
         let mut answers = Vec::new();
         for id in [context.as_str(), invented] {
             let say = Say::to("echo", "hi").under("theirs:1").in_context(id);
@@ -161,7 +165,8 @@ async fn a_foreign_context_looks_exactly_like_an_invented_one(dialect: Dialect) 
         }
         assert!(answers[0].contains("CONTEXT_EXPIRED"), "{}", answers[0]);
         assert_eq!(answers[0], answers[1], "{dialect:?} {caller}");
-    }
+    })
+    .await;
 }
 
 async fn two_callers_may_use_the_same_0_1_task_id(dialect: Dialect) {
@@ -193,25 +198,30 @@ async fn a_tenant_named_in_the_request_is_not_an_identity() {
         .call(&read(format!("/tasks/{id}?tenant=acme")).from(OWNER))
         .await;
     assert_eq!(own.status, 200, "{}", own.text());
-    for path in [
+    let rows = [
         format!("/acme/tasks/{id}"),
         format!("/evil/tasks/{id}"),
         format!("/tasks/{id}?tenant=acme"),
         format!("/tasks/{id}?tenant=evil"),
-    ] {
+    ];
+    each_row_async(rows, async |path| {
         let reply = world.call(&read(path.clone()).from("evil:ann")).await;
         assert_eq!(reply.status, 404, "{path} {}", reply.text());
-    }
-    for header in ["x-tenant", "tenant", "x-a2a-tenant", "x-amzn-tenant"] {
-        let spoof = read(format!("/tasks/{id}"))
-            .header(header, "acme")
-            .from("evil:ann");
-        assert_eq!(world.call(&spoof).await.status, 404, "{header}");
-    }
+    })
+    .await;
+    each_row_async(
+        ["x-tenant", "tenant", "x-a2a-tenant", "x-amzn-tenant"],
+        async |header| {
+            let spoof = read(format!("/tasks/{id}"))
+                .header(header, "acme")
+                .from("evil:ann");
+            assert_eq!(world.call(&spoof).await.status, 404, "{header}");
+        },
+    )
+    .await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deployed_agent_serves_only_callers_named_by_the_gateway() {
+async fn a_deployed_agent_serves_only_callers_named_by_the_gateway(dialect: Dialect) {
     let identities = [
         json!({}),
         json!({"subject": "ann"}),
@@ -224,29 +234,28 @@ async fn a_deployed_agent_serves_only_callers_named_by_the_gateway() {
         json!({"tenant": "acme", "principalId": "ann"}),
         json!({"tenant": ["acme"], "subject": "ann"}),
     ];
-    for dialect in Dialect::ALL {
-        let world = World::with(behind_a_gateway).unwrap();
-        let request = dialect.send(&Say::to("echo", "hi"));
-        let edge = world.edge(Function::of(request.method, request.path()));
-        for context in &identities {
-            let identity = Identity {
-                authorizer: context.as_object().cloned(),
-                // An identity that only a development agent accepts.
-                authorization: Some("Bearer dev:acme:ann".to_owned()),
-            };
-            let reply = send(&edge, &request, identity).await.finish().await;
-            Fault::new(dialect, UNAUTHENTICATED).check(&reply).unwrap();
-            assert!(!reply.header("www-authenticate").is_empty());
-        }
-        assert_eq!(world.store.writes(), 0);
-        let named: Value = json!({"tenant": "acme", "subject": "ann"});
+    let world = World::with(behind_a_gateway).unwrap();
+    let request = dialect.send(&Say::to("echo", "hi"));
+    let edge = world.edge(Function::of(request.method, request.path()));
+    each_row_async(&identities, async |context| {
         let identity = Identity {
-            authorizer: named.as_object().cloned(),
-            authorization: None,
+            authorizer: context.as_object().cloned(),
+            // An identity that only a development agent accepts.
+            authorization: Some("Bearer dev:acme:ann".to_owned()),
         };
         let reply = send(&edge, &request, identity).await.finish().await;
-        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
-    }
+        Fault::new(dialect, UNAUTHENTICATED).check(&reply).unwrap();
+        assert!(!reply.header("www-authenticate").is_empty());
+    })
+    .await;
+    assert_eq!(world.store.writes(), 0);
+    let named: Value = json!({"tenant": "acme", "subject": "ann"});
+    let identity = Identity {
+        authorizer: named.as_object().cloned(),
+        authorization: None,
+    };
+    let reply = send(&edge, &request, identity).await.finish().await;
+    assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::Blobs as _;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{Fault, PARAMS};
 use a2a_lambda_tests::world::{Reply, Request, World};
@@ -137,12 +138,13 @@ async fn the_upload_limit_applies_to_all_files_of_a_message_together() {
 
 #[tokio::test(start_paused = true)]
 async fn an_upload_whose_bytes_do_not_match_its_order_is_refused() {
-    for other in [OTHER, b"0123456789.", b"012345678", b""] {
+    each_row_async([OTHER, b"0123456789.", b"012345678", b""], async |other| {
         let world = world();
         let (grant, _) = sent(&world, other).await;
         refused(&named(&world, &grant, "acme:ann").await);
         assert_eq!(world.store.commits(), []);
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

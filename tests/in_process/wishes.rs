@@ -2,6 +2,7 @@
 //! names of the older SDKs, the last word of a task.
 
 use a2a_lambda::prelude::*;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{CONTENT_TYPE, Fault};
 use a2a_lambda_tests::per_dialect;
@@ -72,14 +73,15 @@ fn wish(dialect: Dialect, op: Op, skill: &str, modes: &Value) -> Request {
 }
 
 async fn client_that_reads_text_alone_gets_data_as_text_in_every_answer(dialect: Dialect) {
-    for (modes, is_text) in [
+    let rows = [
         (json!(["text"]), true),
         (json!(["TEXT/PLAIN; charset=utf-8"]), true),
         (json!(["text/*", "image/png"]), true),
         (json!([]), false),
         (json!(["text/plain", "application/json"]), false),
         (json!(["*/*"]), false),
-    ] {
+    ];
+    each_row_async(rows, async |(modes, is_text)| {
         let world = world();
         let (text, data) = ("\"text\":\"[1,2]\"", "[1,2]}");
         let is_shown = |answer: &str, place: &str| {
@@ -100,22 +102,25 @@ async fn client_that_reads_text_alone_gets_data_as_text_in_every_answer(dialect:
         let world = self::world();
         let streamed = world.call(&wish(dialect, Op::Stream, "sums", &modes)).await;
         is_shown(&streamed.text(), "stream");
-    }
+    })
+    .await;
 }
 
 async fn wish_for_output_is_refused_only_if_nothing_can_be_read(dialect: Dialect) {
     let unknown: Vec<String> = (0..200).map(|n| format!("x-{n}/y")).collect();
     let mut with_text = unknown.clone();
     with_text.push("text".to_owned());
-    for modes in [
+    let rows = [
         json!(with_text),
         json!([""]),
         json!(["file"]),
         json!(["data"]),
-    ] {
+    ];
+    each_row_async(rows, async |modes| {
         let reply = world().call(&wish(dialect, Op::Send, "sums", &modes)).await;
         assert_eq!(dialect.state(&dialect.task(&reply)), "completed", "{modes}");
-    }
+    })
+    .await;
     for modes in [json!(unknown), json!(["video/mp4"]), json!(["image"])] {
         let world = world();
         let reply = world.call(&wish(dialect, Op::Send, "sums", &modes)).await;

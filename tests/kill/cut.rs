@@ -2,6 +2,7 @@
 
 use crate::agent::{Folder, Running};
 use crate::client::{events, open};
+use a2a_lambda_rows::each_row;
 use a2a_lambda_tests::dialect::Op;
 use a2a_lambda_tests::frames::Frame;
 use a2a_lambda_tests::scenarios::{says, subscribe};
@@ -125,9 +126,9 @@ async fn stream_check_detects_every_damage() {
     let agent = agent(&folder).await;
     let whole = Cut::after(agent.base(), 2).await;
     assert_eq!(whole.wrong(), None);
-    for damage in Damage::ALL {
+    each_row(Damage::ALL, |damage| {
         let mut cut = whole.clone();
         damage.spoil(&mut cut);
         assert!(cut.wrong().is_some(), "{damage:?}: {cut:?}");
-    }
+    });
 }

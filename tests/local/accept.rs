@@ -4,6 +4,7 @@ use crate::agent::{Folder, Running};
 use crate::calls::Call;
 use a2a_lambda::http::Function;
 use a2a_lambda::serve::GatewayEvent;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::world::{World, behind_a_gateway};
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
@@ -48,12 +49,13 @@ async fn three_accept_lines_mean_the_same_to_server_and_function() {
     let agent = Running::agent(&folder, &["--memory"]).await;
     let world = World::with(behind_a_gateway).unwrap();
     let (events, json) = ("text/event-stream", "application/json");
-    for (lines, expected) in [
+    let rows = [
         (["text/html", "TEXT/EVENT-STREAM;q=0.5", "*/*"], events),
         (["*/*", "text/html", events], events),
         ([events, json, "text/html"], json),
         ([json, "text/html", events], json),
-    ] {
+    ];
+    each_row_async(rows, async |(lines, expected)| {
         let mut call = Call::get(&format!("{}/", agent.base())).body(&body());
         call = call.without("A2A-Version").header("Content-Type", json);
         for line in lines {
@@ -72,5 +74,6 @@ async fn three_accept_lines_mean_the_same_to_server_and_function() {
             assert_eq!(function.headers[CONTENT_TYPE], expected, "{shown}");
             assert_eq!(body.collect().await.unwrap().to_bytes(), served, "{shown}");
         }
-    }
+    })
+    .await;
 }

@@ -2,6 +2,7 @@
 
 use crate::agent::{Folder, Running, refusal_in};
 use crate::calls::Call;
+use a2a_lambda_rows::each_row_async;
 
 /// A folder with the file `a2a.json`.
 fn folder(text: &str) -> Folder {
@@ -47,7 +48,7 @@ async fn an_empty_variable_hides_nothing_of_the_file() {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_used_stops_the_start_and_names_the_member() {
-    for (text, named) in [
+    let rows = [
         (r#"{"A2A_PUHS": "on"}"#, "`A2A_PUHS` is not a setting"),
         (r#"{"A2A_TASK_TTL": "bad"}"#, "`A2A_TASK_TTL` is `bad`"),
         (r#"{"A2A_TASK_TTL": null}"#, "`A2A_TASK_TTL`"),
@@ -61,9 +62,11 @@ async fn a_file_that_cannot_be_used_stops_the_start_and_names_the_member() {
         ),
         (r#"["A2A_PUSH"]"#, "an object of settings"),
         ("{", "a2a.json"),
-    ] {
+    ];
+    each_row_async(rows, async |(text, named)| {
         let said = refusal_in(&folder(text), &["--memory", "--port", "0"], &[]).await;
         assert!(said.contains(named), "{text}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
-    }
+    })
+    .await;
 }

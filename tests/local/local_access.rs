@@ -4,6 +4,7 @@
 use crate::agent::{Folder, Running, refusal};
 use crate::calls::Call;
 use a2a_lambda::store::aws::{AwsClients, EmulatorKeys, Endpoints};
+use a2a_lambda_rows::each_row_async;
 use std::collections::BTreeSet;
 use std::path::Path;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -263,7 +264,7 @@ async fn an_incomplete_body_is_refused_and_opens_no_task() {
     let here = format!("127.0.0.1:{port}");
     let size = SAY.len();
     let chunked = "Transfer-Encoding: chunked\r\n\r\n";
-    for (why, body) in [
+    let rows = [
         (
             "garbage after the last chunk",
             format!("{chunked}{size:x}\r\n{SAY}\r\nZZZ\r\n\r\n"),
@@ -277,7 +278,8 @@ async fn an_incomplete_body_is_refused_and_opens_no_task() {
             "fewer bytes than announced",
             format!("Content-Length: {}\r\n\r\n{SAY}", size + 5),
         ),
-    ] {
+    ];
+    each_row_async(rows, async |(why, body)| {
         let mut socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         let request = head(SEND, &here, &body);
         socket.write_all(request.as_bytes()).await.unwrap();
@@ -286,7 +288,8 @@ async fn an_incomplete_body_is_refused_and_opens_no_task() {
         socket.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 400"), "{why}: {answer}");
         assert_eq!(tasks(&agent).await, 0, "{why}");
-    }
+    })
+    .await;
     let whole = head(SEND, &here, &format!("Content-Length: {size}\r\n\r\n{SAY}"));
     let answer = raw(port, &whole).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

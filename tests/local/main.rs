@@ -18,6 +18,8 @@ mod context_client;
 #[cfg(test)]
 mod costs;
 #[cfg(test)]
+mod counter;
+#[cfg(test)]
 mod documented;
 #[cfg(test)]
 mod expiry;

@@ -2,6 +2,7 @@
 
 use crate::agent::{Folder, Running, ended_in};
 use crate::calls::Call;
+use a2a_lambda_rows::{each_row, each_row_async};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -308,22 +309,24 @@ async fn operated(agent: &Running, caller: &str, words: &str) -> Value {
 async fn erasing_a_subject_removes_its_memories_and_not_those_of_its_team() {
     let folder = Folder::new();
     let agent = Running::agent(&folder, &["--data", "data"]).await;
-    for (caller, layer) in [
+    let rows = [
         ("acme:ann", "user"),
         ("acme:ann", "team"),
         ("acme:bob", "user"),
-    ] {
+    ];
+    each_row_async(rows, async |(caller, layer)| {
         let words = format!(r#"/memory_add {{"content": "tea of {caller}", "layer": "{layer}"}}"#);
         assert_eq!(operated(&agent, caller, &words).await["layer"], layer);
-    }
+    })
+    .await;
     let health = Call::get(&format!("{}/a2a-lambda/health", agent.base()));
     let report = health.json().await;
-    for part in ["memory", "knowledge", "policies"] {
+    each_row(["memory", "knowledge", "policies"], |part| {
         assert!(
             report.to_string().contains(&format!("\"{part}\"")),
             "{report}"
         );
-    }
+    });
     agent.interrupt().await;
     command(
         &folder,

@@ -2,6 +2,7 @@
 
 use crate::agent::{Folder, Running, ended, refusal};
 use crate::calls::Call;
+use a2a_lambda_rows::each_row;
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
@@ -86,11 +87,14 @@ async fn head_on_a_card_is_get_without_a_body() {
         let head = call.method(Method::HEAD).response().await;
         assert_eq!(got.status(), 200, "{path}");
         assert_eq!(head.status(), 200, "{path}");
-        for name in ["etag", "content-length", "content-type", "cache-control"] {
-            let value = got.headers().get(name);
-            assert!(value.is_some(), "{path} {name}");
-            assert_eq!(head.headers().get(name), value, "{path} {name}");
-        }
+        each_row(
+            ["etag", "content-length", "content-type", "cache-control"],
+            |name| {
+                let value = got.headers().get(name);
+                assert!(value.is_some(), "{path} {name}");
+                assert_eq!(head.headers().get(name), value, "{path} {name}");
+            },
+        );
         let body = head.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body.len(), 0, "{path}");
     }
@@ -134,10 +138,10 @@ async fn a_v1_card_has_only_the_members_of_1_0() {
         "preferredTransport",
         "additionalInterfaces",
     ];
-    for member in old {
+    each_row(old, |member| {
         assert!(union.get(member).is_some(), "{member}");
         assert!(v1.get(member).is_none(), "{member}");
-    }
+    });
     assert_eq!(versions(&union), ["1.0", "1.0", "0.3", "0.3"]);
     assert_eq!(versions(&v1), ["1.0", "1.0"]);
     for (member, value) in v1.as_object().unwrap() {

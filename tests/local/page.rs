@@ -3,6 +3,7 @@
 use crate::agent::{Folder, Running};
 use crate::calls::Call;
 use crate::local_access::raw;
+use a2a_lambda_rows::{each_row, each_row_async};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -60,21 +61,22 @@ async fn the_page_is_served_with_its_headers() {
     for (path, media_type) in files {
         let answer = page.raw("GET", path, &[host]).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
-        for header in [
+        let rows = [
             &format!("content-type: {media_type}"),
             "x-content-type-options: nosniff",
             "referrer-policy: no-referrer",
             "default-src 'none'; script-src 'self'; style-src 'self'",
             "require-trusted-types-for 'script'",
             "frame-ancestors 'none'",
-        ] {
+        ];
+        each_row(rows, |header| {
             assert!(answer.contains(header), "{path} has no {header}: {answer}");
-        }
+        });
     }
     let (_, html) = Call::get(&format!("http://{}/", page.host)).send().await;
-    for inline in ["<style", "style=", "onclick", "<script>"] {
+    each_row(["<style", "style=", "onclick", "<script>"], |inline| {
         assert!(!html.contains(inline), "{inline}");
-    }
+    });
 }
 
 #[tokio::test]
@@ -89,15 +91,16 @@ async fn every_module_that_a_file_names_is_served() {
         }
         let (status, text) = page.call(&format!("/a2a-local/page/{name}")).send().await;
         assert_eq!(status, 200, "{name}");
-        for forbidden in [
+        let rows = [
             "innerHTML",
             "outerHTML",
             "insertAdjacentHTML",
             "document.write",
             "eval(",
-        ] {
+        ];
+        each_row(rows, |forbidden| {
             assert!(!text.contains(forbidden), "{name} has {forbidden}");
-        }
+        });
         let named = text.split("from \"./").skip(1);
         open.extend(named.map(|rest| rest.split('"').next().unwrap().to_owned()));
         seen.push(name);
@@ -125,21 +128,24 @@ async fn other_hosts_pages_and_tokens_are_refused() {
             .await
             .contains("200 OK")
     );
-    for foreign in ["evil.example", &other_port, &by_name] {
+    each_row_async(["evil.example", &other_port, &by_name], async |foreign| {
         let answer = page.raw("GET", FACTS, &[("Host", foreign), token]).await;
         assert!(answer.starts_with("HTTP/1.1 421"), "{foreign}: {answer}");
-    }
-    for foreign in [
+    })
+    .await;
+    let cases = [
         "https://evil.example",
         "http://localhost:3000",
         &format!("http://{by_name}"),
         "null",
-    ] {
-        for (method, path) in [
+    ];
+    each_row_async(cases, async |foreign| {
+        let rows = [
             ("GET", FACTS),
             ("POST", "/a2a-local/page/kill"),
             ("GET", "/"),
-        ] {
+        ];
+        each_row_async(rows, async |(method, path)| {
             let answer = page
                 .raw(method, path, &[host, token, ("Origin", foreign)])
                 .await;
@@ -147,8 +153,10 @@ async fn other_hosts_pages_and_tokens_are_refused() {
                 answer.starts_with("HTTP/1.1 403"),
                 "{foreign} {path}: {answer}"
             );
-        }
-    }
+        })
+        .await;
+    })
+    .await;
     let site = ("Sec-Fetch-Site", "same-site");
     let answer = page.raw("GET", FACTS, &[host, token, site]).await;
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
@@ -166,18 +174,20 @@ async fn nothing_but_the_files_is_served_without_the_token() {
     for wrong in [None, Some(("X-A2A-Local-Token", "0".repeat(64)))] {
         let wrong = wrong.as_ref().map(|(name, value)| (*name, value.as_str()));
         let headers: Vec<(&str, &str)> = [host].into_iter().chain(wrong).collect();
-        for (method, path) in [
+        let rows = [
             ("GET", FACTS),
             ("GET", "/a2a-local/page/checks"),
             ("GET", "/a2a-local/page/webhooks"),
             ("GET", "/a2a-local/page/tasks/t"),
             ("GET", "/a2a-local/page/none"),
             ("POST", "/a2a-local/page/kill"),
-        ] {
+        ];
+        each_row_async(rows, async |(method, path)| {
             let answer = page.raw(method, path, &headers).await;
             assert!(answer.starts_with("HTTP/1.1 401"), "{path}: {answer}");
             assert!(!answer.contains(&page.token), "{answer}");
-        }
+        })
+        .await;
     }
 }
 

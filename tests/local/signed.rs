@@ -2,6 +2,7 @@
 
 use crate::agent::{Folder, Running, ended, refusal};
 use crate::calls::Call;
+use a2a_lambda_rows::each_row;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -117,7 +118,7 @@ async fn sign_card_names_what_it_cannot_use() {
     assert!(said.contains("holds no card"), "{said}");
     let help = ended(&["sign-card", "--help"], &[]).await.stdout;
     let help = String::from_utf8(help).unwrap();
-    for flag in [
+    let rows = [
         "--key",
         "--out",
         "--print",
@@ -126,9 +127,10 @@ async fn sign_card_names_what_it_cannot_use() {
         "--token-file",
         "--kid",
         "--jku",
-    ] {
+    ];
+    each_row(rows, |flag| {
         assert!(help.contains(flag), "{help}");
-    }
+    });
 }
 
 #[tokio::test]

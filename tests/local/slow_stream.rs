@@ -3,7 +3,7 @@
 //! The stream runs on a virtual clock over the memory store, so its commits do not depend on
 //! the machine. Then the same commits are written to DynamoDB, with a meter.
 
-use crate::costs::{counted, indexes};
+use crate::counter::{counted, indexes};
 use crate::meter::Meter;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{CallBudget, Engine, Policy, RandomIds, Services};

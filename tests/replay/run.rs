@@ -3,7 +3,7 @@
 use super::log::{Effects, Log, Wait, text_of};
 use super::model::PromptedModel;
 use super::program::Program;
-use super::skills::{World, agent};
+use super::skills::{ProgramRun, agent};
 use a2a_lambda::SkillTest;
 use a2a_lambda::task::{Artifact, Event, PartContent, Task};
 use a2a_lambda::testing::SkillTestError;
@@ -108,11 +108,11 @@ pub(super) async fn observe(
     expected: Option<Arc<Effects>>,
 ) -> Result<Option<Observed>, SkillTestError> {
     let log = Arc::new(Log::new(point.wait(), expected));
-    let world = World {
+    let run = ProgramRun {
         program: Arc::clone(program),
         log: Arc::clone(&log),
     };
-    let mut client = SkillTest::new(&agent(&world), "run");
+    let mut client = SkillTest::new(&agent(&run), "run");
     client.model(PromptedModel(Arc::clone(&log)));
     let mut turns = Vec::new();
     for number in 0..program.turns.len() {

@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A program and the log of its run.
+/// A run of a program: the program, and the log of what it does.
 #[derive(Debug, Clone)]
-pub(super) struct World {
+pub(super) struct ProgramRun {
     pub(super) program: Arc<Program>,
     pub(super) log: Arc<Log>,
 }
 
 /// The agent of a run.
-pub(super) fn agent(world: &World) -> AgentDefinition {
-    let agent = Agent::builder("replay").skill(Run(world.clone()));
-    agent.skill(Probe(world.clone())).build().unwrap()
+pub(super) fn agent(run: &ProgramRun) -> AgentDefinition {
+    let agent = Agent::builder("replay").skill(Run(run.clone()));
+    agent.skill(Probe(run.clone())).build().unwrap()
 }
 
 /// Mixes a value into what a program has computed.
@@ -36,7 +36,7 @@ pub(super) fn mix(before: u32, value: &impl Serialize) -> u32 {
 
 /// Runs a program.
 #[skill(id = "run", tags = ["test"])]
-struct Run(World);
+struct Run(ProgramRun);
 
 /// What a program has computed, and its next turn.
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl Run {
     async fn turn(&self, cx: &TaskContext<'_>, asked: Asked) -> AgentResult<(u32, bool)> {
         self.0.log.notes().begin();
         let Asked { sum, turn } = asked;
-        let runner = Runner { world: &self.0, cx };
+        let runner = Runner { run: &self.0, cx };
         let place = Place {
             path: format!("t{turn}"),
             branch: format!("t{turn}"),
@@ -101,7 +101,7 @@ impl SkillHandler<Asked> for Run {
 
 /// Reads what the tasks of the context left for it.
 #[skill(id = "probe", tags = ["test"])]
-struct Probe(World);
+struct Probe(ProgramRun);
 
 impl SkillHandler for Probe {
     type Input = Content;
@@ -126,7 +126,7 @@ impl SkillHandler for Probe {
 
 /// Runs a part of a program as a tool.
 #[skill(id = "sub", tags = ["test"])]
-struct Sub(World);
+struct Sub(ProgramRun);
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct SubInput {
@@ -153,7 +153,7 @@ impl SkillHandler for Sub {
         } = input;
         self.0.log.effect(&branch, &path, "call");
         let body: Body = serde_json::from_value(body).unwrap();
-        let runner = Runner { world: &self.0, cx };
+        let runner = Runner { run: &self.0, cx };
         let end = Some(path.len());
         let place = Place {
             path,
@@ -237,13 +237,13 @@ impl Place {
 /// Runs operations in a turn.
 #[derive(Clone, Copy)]
 struct Runner<'a> {
-    world: &'a World,
+    run: &'a ProgramRun,
     cx: &'a TaskContext<'a>,
 }
 
 impl<'a> Runner<'a> {
     fn log(&self) -> &'a Log {
-        &self.world.log
+        &self.run.log
     }
 
     fn body(self, body: &'a [Op], place: Place, sum: u32) -> BoxFuture<'a, AgentResult<u32>> {
@@ -430,7 +430,7 @@ impl<'a> Runner<'a> {
         place: Place,
         sum: u32,
     ) -> AgentResult<u32> {
-        let (log, branch) = (Arc::clone(&self.world.log), place.branch.clone());
+        let (log, branch) = (Arc::clone(&self.run.log), place.branch.clone());
         let function = LlmTool::new("function", "Has an effect.", move |input: Value| {
             let key = input["path"].as_str().unwrap_or_default();
             log.effect(&format!("{branch}/{key}"), key, "function");
@@ -439,7 +439,7 @@ impl<'a> Runner<'a> {
         });
         let mut worker = LlmWorker::<String>::new("Do it.")
             .tool(function)
-            .skill(Sub(self.world.clone()));
+            .skill(Sub(self.run.clone()));
         if streams {
             worker = worker.stream_to(place.key("w"));
         }

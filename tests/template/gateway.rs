@@ -1,6 +1,7 @@
 //! The responses that API Gateway sends itself are errors of the protocol too.
 
 use a2a_lambda::task::A2aError;
+use a2a_lambda_rows::each_row;
 use a2a_lambda_wire::{RawRequest, RoutedRequest};
 use std::fmt::Write as _;
 
@@ -108,12 +109,12 @@ fn api_gateway_answers_with_the_errors_of_the_protocol() {
 
 #[test]
 fn what_may_succeed_later_says_when_to_try_again() {
-    for (kind, error) in errors() {
+    each_row(errors(), |(kind, error)| {
         let text = entry(kind, error);
         let later = text.contains("StatusCode: 429") || text.contains("StatusCode: 503");
         assert_eq!(text.contains("Retry-After"), later, "{text}");
         // A `$` would begin a variable of API Gateway, which could contain internal text.
         let body = text.split_once("ResponseTemplates").unwrap().1;
         assert!(!body.contains('$'), "{text}");
-    }
+    });
 }

@@ -207,10 +207,12 @@ fn lifetime(text: &str) -> Result<Duration, &'static str> {
 mod tests {
     use super::{KeysCommand, KeysError, report};
     use crate::AdminCommand;
+    use a2a_lambda::auth::AuthError;
     use a2a_lambda::auth::Credentials;
     use a2a_lambda::engine::SystemClock;
     use a2a_lambda::store::api_keys::ApiKeys;
     use a2a_lambda::store::memory::MemoryTable;
+    use a2a_lambda_rows::each_row;
     use clap::Parser as _;
     use std::sync::Arc;
 
@@ -252,19 +254,21 @@ mod tests {
                 .contains(id)
         );
         said(&table, &["withdraw", id]).await.unwrap();
-        assert!(credentials.admit(Some(key)).await.is_err());
+        let refused = credentials.admit(Some(key)).await;
+        assert!(matches!(refused, Err(AuthError::Refused)), "{refused:?}");
         let again = said(&table, &["withdraw", id]).await;
         assert!(matches!(again, Err(KeysError::Unknown(_))));
     }
 
     #[test]
     fn a_tier_a_scope_and_a_time_that_are_not_valid_are_refused() {
-        for bad in [
+        let rows = [
             ["--tier", "a#b"],
             ["--scope", "a b"],
             ["--expires", "soon"],
             ["--note", "a\nb"],
-        ] {
+        ];
+        each_row(rows, |bad| {
             let owner = [
                 "a2a-local",
                 "keys",
@@ -275,7 +279,7 @@ mod tests {
                 "b",
             ];
             assert!(Cli::try_parse_from([owner.as_slice(), &bad].concat()).is_err());
-        }
+        });
         let withdrawn = Cli::try_parse_from(["a2a-local", "keys", "withdraw", "x"]).unwrap();
         assert!(matches!(
             withdrawn.command,

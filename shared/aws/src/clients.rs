@@ -323,6 +323,7 @@ mod tests {
     use super::{
         ATTEMPTS, AwsClients, BEARER_TOKEN, Endpoints, SdkConfig, from_environment, is_loopback,
     };
+    use a2a_lambda_rows::each_row;
     use aws_credential_types::provider::ProvideCredentials as _;
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
@@ -385,15 +386,16 @@ mod tests {
             "clients::tests::print_settings",
             &[&keys[..], &endpoints[..]].concat(),
         );
-        for line in [
+        let rows = [
             "key AKIDFUNCTION",
             "given http://127.0.0.1:9",
             "dynamodb https://table.example",
             "sqs https://all.example",
             "token secret",
-        ] {
+        ];
+        each_row(rows, |line| {
             assert!(said.contains(line), "{line}: {said}");
-        }
+        });
     }
 
     #[tokio::test]
@@ -445,14 +447,15 @@ mod tests {
         ] {
             assert!(is_loopback(url), "{url}");
         }
-        for url in [
+        let rows = [
             "https://127.0.0.1.example.com",
             "http://10.0.0.1:4566",
             "http://localhost.example.com",
             "nonsense",
             "",
-        ] {
+        ];
+        each_row(rows, |url| {
             assert!(!is_loopback(url), "{url}");
-        }
+        });
     }
 }

@@ -99,6 +99,7 @@ pub(crate) struct Serve {
 mod tests {
     use super::*;
     use a2a_lambda_admin::AdminCommand;
+    use clap::error::ErrorKind;
 
     #[test]
     fn erase_tenant_requires_yes_or_dry_run() {
@@ -108,8 +109,13 @@ mod tests {
         };
         let unsaid = parsed(&[]).unwrap_err().to_string();
         assert!(unsaid.contains("--yes"), "{unsaid}");
-        assert!(parsed(&["--yes", "--dry-run"]).is_err());
-        assert!(parsed(&["--yes", "--data", "x", "--table", "y"]).is_err());
+        for both in [
+            &["--yes", "--dry-run"][..],
+            &["--yes", "--data", "x", "--table", "y"],
+        ] {
+            let refused = parsed(both).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ArgumentConflict, "{both:?}");
+        }
         for (flag, yes) in [("--yes", true), ("--dry-run", false)] {
             let Some(Command::Admin(AdminCommand::EraseTenant(options))) = parsed(&[flag]).unwrap()
             else {
@@ -121,6 +127,7 @@ mod tests {
 
     #[test]
     fn memory_and_a_data_folder_exclude_each_other() {
-        assert!(Cli::try_parse_from(["a2a-local", "--memory", "--data", "x"]).is_err());
+        let refused = Cli::try_parse_from(["a2a-local", "--memory", "--data", "x"]);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::ArgumentConflict);
     }
 }

@@ -259,6 +259,7 @@ fn cases(path: &Path) -> Result<Vec<RouteCase>, EvalRouterError> {
 mod tests {
     use super::*;
     use crate::agents::LocalAgent;
+    use a2a_lambda_rows::each_row;
 
     fn agents() -> Agents {
         Agents::new(LocalAgent::new("reference", |_| reference_agent::agent()))
@@ -289,14 +290,15 @@ mod tests {
             r#"{"text": "hm", "skill": "echo"}"#,
         ];
         let table = evaluated(&lines.join("\n")).await.unwrap();
-        for line in [
+        let rows = [
             "hit     command     echo (echo)  /echo hi",
             "miss    command     echo (add)  /echo hi",
             "asked   ask         - (echo)  hm",
             "ask 1, asked 1, command 2, hit 1, miss 1",
-        ] {
+        ];
+        each_row(rows, |line| {
             assert!(table.contains(line), "{table}");
-        }
+        });
     }
 
     /// The lines were written by others than the author of the router.

@@ -36,14 +36,18 @@ pub(crate) fn mac(key: &[u8], text: &[u8]) -> Option<Hmac<Sha256>> {
 #[cfg(test)]
 mod tests {
     use super::{fresh, known};
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn only_the_key_id_of_this_run_is_known() {
         let (keys, other) = (fresh(), fresh());
         assert!(known(&keys, &keys.id));
-        for id in [other.id.as_str(), "test", "", &keys.id.to_lowercase()] {
-            assert!(!known(&keys, id), "{id}");
-        }
+        each_row(
+            [other.id.as_str(), "test", "", &keys.id.to_lowercase()],
+            |id| {
+                assert!(!known(&keys, id), "{id}");
+            },
+        );
         assert_ne!(keys.secret, other.secret);
         assert!(!format!("{keys:?}").contains(&keys.secret));
     }

@@ -61,10 +61,11 @@ fn quoted(rest: &mut Chars<'_>, quote: char) -> (String, bool) {
 #[cfg(test)]
 mod tests {
     use super::without_values;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_text_of_serde_keeps_its_category_and_loses_its_value() {
-        for (text, cut) in [
+        let rows = [
             (
                 r#"invalid type: string "canary", expected u64 at line 1 column 9"#,
                 r#"invalid type: string "…", expected u64 at line 1 column 9"#,
@@ -88,8 +89,9 @@ mod tests {
             ("key 'canary' isn't known", "key '…' isn't known"),
             ("the table can't say \"canary", "the table can't say \"…"),
             ("no value", "no value"),
-        ] {
+        ];
+        each_row(rows, |(text, cut)| {
             assert_eq!(without_values(text), cut);
-        }
+        });
     }
 }

@@ -22,10 +22,10 @@ mod open;
 mod owners;
 mod pieces;
 mod pushes;
+mod sample;
 mod sizes;
 mod threads;
 mod watched;
-mod world;
 
 pub use self::api_keys::*;
 pub use self::blobs::*;
@@ -43,10 +43,10 @@ pub use self::open::*;
 pub use self::owners::*;
 pub use self::pieces::*;
 pub use self::pushes::*;
+pub use self::sample::{Broken, SampleData, Stores};
 pub use self::sizes::*;
 pub use self::threads::*;
 pub use self::watched::{Fault, WatchedTable};
-pub use self::world::{Broken, Stores, World};
 pub use a2a_lambda_model::task::distinct::noise;
 
 use crate::api_keys::ApiKeys;
@@ -56,11 +56,11 @@ use crate::limits::Limits;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// A table under test, and the names and times of one case.
+/// A table under test, and the sample data of one case.
 #[derive(Debug)]
 pub struct Case {
     table: Arc<dyn Table>,
-    world: World,
+    sample: SampleData,
 }
 
 impl Case {
@@ -69,8 +69,8 @@ impl Case {
     /// # Errors
     /// [`Broken::Id`], never.
     pub fn new(table: Arc<dyn Table>, run: u128, name: &str) -> Result<Self, Broken> {
-        let world = World::new(run, name)?;
-        Ok(Self { table, world })
+        let sample = SampleData::new(run, name)?;
+        Ok(Self { table, sample })
     }
 
     fn api_keys(&self) -> ApiKeys {
@@ -231,7 +231,7 @@ macro_rules! define_all {
         /// # Errors
         /// [`Broken`] when a call to the store fails that has to succeed.
         pub async fn all(stores: &Stores, run: u128) -> Result<(), Broken> {
-            $(Box::pin($case(stores, &World::new(run, stringify!($case))?)).await?;)*
+            $(Box::pin($case(stores, &SampleData::new(run, stringify!($case))?)).await?;)*
             Ok(())
         }
     };

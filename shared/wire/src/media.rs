@@ -83,6 +83,7 @@ pub(super) fn events_alone(accept: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn both_json_types_are_read_with_any_parameters() {
@@ -93,42 +94,45 @@ mod tests {
         ] {
             assert_eq!(check(Some(good)), Ok(()), "{good}");
         }
-        for bad in [
+        let rows = [
             "text/plain",
             "application/jsonx",
             "",
             "application/json, text/plain",
-        ] {
+        ];
+        each_row(rows, |bad| {
             assert_eq!(
                 check(Some(bad)),
                 Err(A2aError::UnsupportedMediaType),
                 "{bad}"
             );
-        }
+        });
         assert_eq!(check(None), Err(A2aError::UnsupportedMediaType));
     }
 
     #[test]
     fn a_client_that_names_json_reads_more_than_events() {
-        for events in [
+        let rows = [
             "text/event-stream",
             "Text/Event-Stream; q=1",
             "*/*, text/event-stream",
             "text/event-stream;q=0.9, */*;q=0.8",
             "text/html, TEXT/EVENT-STREAM, application/json;q=0",
-        ] {
+        ];
+        each_row(rows, |events| {
             assert!(events_alone(Some(events)), "{events}");
-        }
-        for more in [
+        });
+        let rows = [
             "text/event-stream, application/json",
             "application/a2a+json, text/event-stream",
             "text/event-stream;q=0, */*",
             "text/*",
             "*/*",
             "",
-        ] {
+        ];
+        each_row(rows, |more| {
             assert!(!events_alone(Some(more)), "{more}");
-        }
+        });
         assert!(!events_alone(None));
     }
 
@@ -148,7 +152,7 @@ mod tests {
     #[test]
     fn rest_of_1_0_is_the_type_of_a2a_unless_plain_json_is_preferred() {
         let rest = Dialect::rest(Generation::V10);
-        for other in [
+        let rows = [
             None,
             Some(""),
             Some("*/*"),
@@ -157,22 +161,24 @@ mod tests {
             Some("application/json;q=0, */*"),
             Some("application/json, application/a2a+json"),
             Some("application/json;q=0.5, application/a2a+json;q=0.8"),
-        ] {
+        ];
+        each_row(rows, |other| {
             assert_eq!(of_answer(rest, Some(JSON), other), A2A_JSON, "{other:?}");
-        }
-        for plain in [
+        });
+        let cases = [
             "application/json",
             "Application/JSON; charset=utf-8; q=0.1",
             "application/json, text/event-stream",
             "application/a2a+json;q=0.8, application/json",
             "application/a2a+json;q=0.85, application/json;q=0.9",
-        ] {
+        ];
+        each_row(cases, |plain| {
             assert_eq!(
                 of_answer(rest, Some(A2A_JSON), Some(plain)),
                 JSON,
                 "{plain}"
             );
-        }
+        });
     }
 
     #[test]
@@ -184,11 +190,11 @@ mod tests {
             ("0.123", 123),
             ("1", 1000),
         ];
-        for (text, wanted) in cases {
+        each_row(cases, |(text, wanted)| {
             assert_eq!(thousandths(text), wanted, "{text}");
-        }
-        for odd in ["", "2", "-1", "0.x", "1.0"] {
+        });
+        each_row(["", "2", "-1", "0.x", "1.0"], |odd| {
             assert_eq!(thousandths(odd), 1000, "{odd}");
-        }
+        });
     }
 }

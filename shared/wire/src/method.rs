@@ -198,6 +198,7 @@ pub(super) fn family(method: &str) -> Generation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_method_names_its_operation_and_generation() {
@@ -215,11 +216,11 @@ mod tests {
 
     #[test]
     fn every_operation_has_the_name_of_its_method_in_1_0() {
-        for (method, operation, rule) in METHODS {
+        each_row(METHODS, |(method, operation, rule)| {
             if rule == V10 {
                 assert_eq!(operation.name(), method);
             }
-        }
+        });
     }
 
     #[test]
@@ -233,14 +234,15 @@ mod tests {
 
     #[test]
     fn a_method_is_matched_exactly() {
-        for method in [
+        let rows = [
             "sendmessage",
             "SendMessage ",
             "message/Send",
             "tasks/list",
             "",
-        ] {
+        ];
+        each_row(rows, |method| {
             assert_eq!(named(method), None, "{method}");
-        }
+        });
     }
 }

@@ -75,6 +75,7 @@ pub(super) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     fn served(generation: Generation, version: Option<&str>) -> bool {
         check(Operation::Send, generation, version).is_ok()
@@ -85,24 +86,25 @@ mod tests {
         for good in ["1.0", "1.0.1", "1.0.0"] {
             assert!(served(Generation::V10, Some(good)), "{good}");
         }
-        for bad in [
+        let rows = [
             "0.3", "1", "1.1", "2.0", "99.0", "one", "1.0.0.0", "1.0.x", "-1.0", "1.+0",
-        ] {
+        ];
+        each_row(rows, |bad| {
             assert!(!served(Generation::V10, Some(bad)), "{bad}");
-        }
+        });
         assert!(!served(Generation::V10, None));
     }
 
     #[test]
     fn the_older_operations_take_every_published_version_or_none() {
         for generation in [Generation::V01, Generation::V03] {
-            for good in ["0.1", "0.2", "0.2.6", "0.3", "0.3.0", "1.0"] {
+            each_row(["0.1", "0.2", "0.2.6", "0.3", "0.3.0", "1.0"], |good| {
                 assert!(served(generation, Some(good)), "{good}");
-            }
+            });
             assert!(served(generation, None));
-            for bad in ["0.0", "0.4", "1.1", "99.0", "x"] {
+            each_row(["0.0", "0.4", "1.1", "99.0", "x"], |bad| {
                 assert!(!served(generation, Some(bad)), "{bad}");
-            }
+            });
         }
     }
 

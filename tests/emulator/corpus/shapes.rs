@@ -2,7 +2,7 @@
 //! during an upgrade.
 
 use super::{Corpus, Endpoint, NOW, body, long, owner, this_release};
-use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::{Committed, KeyWrite, ThreadRecord, ThreadWrite};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, IdempotencyKey, Message, Metadata,
@@ -17,7 +17,7 @@ const DAY: i64 = 86_400_000;
 /// Makes the shapes one after the other.
 struct Maker {
     site: Endpoint,
-    world: World,
+    sample: SampleData,
     made: u128,
 }
 
@@ -119,7 +119,7 @@ impl Maker {
     async fn new() -> Self {
         Self {
             site: Endpoint::new().await,
-            world: World::new(1, "corpus").unwrap(),
+            sample: SampleData::new(1, "corpus").unwrap(),
             made: 0,
         }
     }
@@ -168,7 +168,10 @@ impl Maker {
         changes.extend(with);
         let mut task = task.next(changes, write, at(5), at(30 * DAY)).unwrap();
         a2a_lambda::store::stored::arrange(&mut task);
-        self.world.stored(&self.site.stores(), &task).await.unwrap();
+        self.sample
+            .stored(&self.site.stores(), &task)
+            .await
+            .unwrap();
         task
     }
 
@@ -178,7 +181,7 @@ impl Maker {
         let now = at(i64::try_from(task.version()).unwrap() * 1_000);
         let mut next = task.next(changes, write, now, at(30 * DAY)).unwrap();
         a2a_lambda::store::stored::arrange(&mut next);
-        let write = self.world.update(&next, task);
+        let write = self.sample.update(&next, task);
         let answer = self.site.records.commit(&write).await.unwrap();
         assert_eq!(answer, Committed::Done);
         next
@@ -288,14 +291,14 @@ impl Maker {
         let write = self.write_id();
         let done = vec![Change::Complete { message: None }];
         let next = task.next(done, write, at(9), at(-1)).unwrap();
-        let write = self.world.update(&next, &task);
+        let write = self.sample.update(&next, &task);
         self.site.records.commit(&write).await.unwrap();
     }
 
     async fn listened_to(&mut self) {
         for (name, rests) in [("heard", false), ("heard-to-its-end", true)] {
             let task = self.begun(name, "what?", vec![start()]).await;
-            let mut push = self.world.push(&task, &PushId::parse("hook").unwrap());
+            let mut push = self.sample.push(&task, &PushId::parse("hook").unwrap());
             push.clean_at = at(60 * DAY);
             push.created_at = at(0);
             let listen = Change::RegisterPush(Box::new(push.listener.clone()));
@@ -370,7 +373,7 @@ impl Maker {
             start(),
         ];
         let task = task.next(opening, write, at(5), at(30 * DAY)).unwrap();
-        let mut create = self.world.create(&task);
+        let mut create = self.sample.create(&task);
         create.key = Some(KeyWrite {
             key: IdempotencyKey::parse("key-1").unwrap().hash(&owner()),
             content: "content".to_owned(),

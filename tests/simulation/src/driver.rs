@@ -2,7 +2,7 @@
 //! time: the seed determines the whole schedule.
 
 use crate::clients::{Endpoint, after};
-use crate::hub::{Hub, World};
+use crate::hub::{Hub, SimulationWorld};
 use crate::oracle::{Life, Moment, Seen};
 use crate::webhooks::BRINGS;
 use a2a_lambda::task::Timestamp;
@@ -392,7 +392,7 @@ impl Driver {
 }
 
 /// Checks that the readers that resumed, from the place `from` on, have seen everything.
-fn check_readers(world: &mut World, from: usize) {
+fn check_readers(world: &mut SimulationWorld, from: usize) {
     let positions = world.oracle.positions.clone();
     for position in positions.iter().skip(from).filter(|it| it.last.is_some()) {
         let last = world.oracle.last_seq(&position.life);

@@ -81,9 +81,9 @@ pub(crate) enum Late {
     Held,
 }
 
-/// The state of a history.
+/// What all processes of a history share.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct SimulationWorld {
     pub(crate) chance: Chance,
     pub(crate) now: i64,
     /// The earliest time that a process waits for.
@@ -143,7 +143,7 @@ impl Features {
     }
 }
 
-impl World {
+impl SimulationWorld {
     fn new(seed: u64, mutant: Option<Mutant>) -> Self {
         Self {
             chance: Chance::new(seed),
@@ -191,20 +191,20 @@ impl World {
 /// The world behind a lock. A history runs on one thread; the lock only satisfies the
 /// compiler.
 #[derive(Debug)]
-pub(crate) struct Hub(Mutex<World>);
+pub(crate) struct Hub(Mutex<SimulationWorld>);
 
 impl Default for Hub {
     fn default() -> Self {
-        Self(Mutex::new(World::new(0, None)))
+        Self(Mutex::new(SimulationWorld::new(0, None)))
     }
 }
 
 impl Hub {
     pub(crate) fn begin(&self, seed: u64, mutant: Option<Mutant>) {
-        *self.world() = World::new(seed, mutant);
+        *self.world() = SimulationWorld::new(seed, mutant);
     }
 
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+    pub(crate) fn world(&self) -> MutexGuard<'_, SimulationWorld> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

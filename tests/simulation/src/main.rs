@@ -228,8 +228,9 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use super::{histories, kills, lab, run};
+    use super::{USAGE, histories, kills, lab, run};
     use crate::mutant::Mutant;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn random_histories_have_no_violations() {
@@ -250,17 +251,18 @@ mod tests {
 
     #[test]
     fn planted_faults_cause_violations() {
-        for mutant in [
+        let rows = [
             Mutant::BlindCommit,
             Mutant::EarlyDelete,
             Mutant::LostBlob,
             Mutant::KeyAfterTask,
             Mutant::KeyUnchecked,
             Mutant::UnknownDropped,
-        ] {
+        ];
+        each_row(rows, |mutant| {
             let report = histories(1, 300, Some(mutant)).unwrap();
             assert_ne!(report.violations, [], "{mutant:?}");
-        }
+        });
     }
 
     #[test]
@@ -273,6 +275,7 @@ mod tests {
 
     #[test]
     fn unknown_arguments_fail_with_the_usage() {
-        assert!(run(&["nonsense".to_owned()]).is_err());
+        let refused = run(&["nonsense".to_owned()]).unwrap_err();
+        assert_eq!(refused.to_string(), USAGE);
     }
 }

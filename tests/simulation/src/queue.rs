@@ -1,7 +1,7 @@
 //! The table's stream, the work queue and the push queue. They deliver at least once:
 //! late, twice or early.
 
-use crate::hub::{Fate, Hub, World};
+use crate::hub::{Fate, Hub, SimulationWorld};
 use crate::mutant::Mutant;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::queue::{
@@ -150,7 +150,7 @@ impl SimQueue {
     async fn send_each<I>(
         &self,
         items: &[I],
-        mut add: impl FnMut(&mut World, &I, usize) + Send,
+        mut add: impl FnMut(&mut SimulationWorld, &I, usize) + Send,
     ) -> Result<Vec<bool>, StoreError>
     where
         I: Sync,

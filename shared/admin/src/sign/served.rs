@@ -127,6 +127,7 @@ fn read(response: &Fetched) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
     use serde_json::json;
 
     fn fetched(status: u16, body: &Value) -> Fetched {
@@ -145,21 +146,22 @@ mod tests {
             "supportedInterfaces": [{"url": "https://agent.example"}],
         });
         assert_eq!(read(&fetched(200, &card)), Ok(card.clone()));
-        for name in [
+        let rows = [
             "name",
             "description",
             "version",
             "skills",
             "supportedInterfaces",
-        ] {
+        ];
+        each_row(rows, |name| {
             let mut less = card.clone();
             less.as_object_mut().unwrap().remove(name);
             let why = read(&fetched(200, &less)).unwrap_err();
             assert!(why.contains(name), "{why}");
-        }
-        for status in [304, 401, 404, 500] {
+        });
+        each_row([304, 401, 404, 500], |status| {
             assert!(read(&fetched(status, &card)).is_err());
-        }
+        });
         let cut = Fetched {
             cut: true,
             ..fetched(200, &card)

@@ -336,6 +336,7 @@ fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
 mod tests {
     use super::{ConditionCheck, ErrorClass, WriteOutcome, canceled, classify, outcome};
     use a2a_lambda_model::store::StoreError;
+    use a2a_lambda_rows::each_row;
     use aws_sdk_dynamodb::error::{ErrorMetadata, SdkError};
     use aws_sdk_dynamodb::operation::put_item::PutItemError;
     use aws_sdk_dynamodb::types::CancellationReason;
@@ -432,11 +433,11 @@ mod tests {
                 ],
             ),
         ];
-        for (class, codes) in classes {
+        each_row(classes, |(class, codes)| {
             for code in codes.iter().copied() {
                 assert_eq!(classify(Some(code), ""), class, "{code}");
             }
-        }
+        });
         let other = classify(Some("AccessDeniedException"), "");
         assert_eq!(other, ErrorClass::Refused);
     }

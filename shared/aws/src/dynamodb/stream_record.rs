@@ -25,7 +25,7 @@ pub fn task_image_of_event(
 mod tests {
     use super::*;
     use a2a_lambda_model::task::Change;
-    use a2a_lambda_store::contract::World;
+    use a2a_lambda_store::contract::SampleData;
     use a2a_lambda_store::keys;
     use a2a_lambda_store::memory::MemoryTable;
     use a2a_lambda_store::records::Records;
@@ -34,12 +34,12 @@ mod tests {
 
     #[tokio::test]
     async fn the_task_of_a_lambda_event_is_the_stored_one() {
-        let world = World::new(1, "image").unwrap();
-        let task = world.task().unwrap();
-        let task = world.next(&task, [Change::Dispatch]).unwrap();
+        let sample = SampleData::new(1, "image").unwrap();
+        let task = sample.task().unwrap();
+        let task = sample.next(&task, [Change::Dispatch]).unwrap();
         let table = Arc::new(MemoryTable::default());
         let records = Records::new(table.clone());
-        records.commit(&world.create(&task)).await.unwrap();
+        records.commit(&sample.create(&task)).await.unwrap();
         let item = table.get(&[keys::task(&task.key())]).await.unwrap();
         let json: serde_json::Map<_, _> = item[0]
             .iter()

@@ -118,6 +118,7 @@ pub(super) fn failed<E: ProvideErrorMetadata>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
     use aws_sdk_s3::error::ErrorMetadata;
     use aws_sdk_s3::operation::get_object::GetObjectError;
     use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_broken_signature_or_bucket_is_no_missing_object() {
-        for (status, code) in [
+        let rows = [
             (403, Some("SignatureDoesNotMatch")),
             (403, Some("InvalidAccessKeyId")),
             (403, Some("RequestTimeTooSkewed")),
@@ -168,8 +169,9 @@ mod tests {
             (404, Some("NoSuchUpload")),
             (400, Some("ExpiredToken")),
             (503, Some("SlowDown")),
-        ] {
+        ];
+        each_row(rows, |(status, code)| {
             assert!(!is_missing(&answer(status, code)), "{status} {code:?}");
-        }
+        });
     }
 }

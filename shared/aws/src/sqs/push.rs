@@ -85,6 +85,7 @@ impl PushQueue for SqsQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
     use serde_json::json;
 
     #[test]
@@ -105,14 +106,15 @@ mod tests {
         });
         assert_eq!(body, expected);
         assert_eq!(decode(&encode(&item)).unwrap(), item);
-        for bad in [
+        let rows = [
             "",
             "{}",
             "null",
             "[]",
             &encode(&item).replace("\"v\":1", "\"v\":2"),
-        ] {
+        ];
+        each_row(rows, |bad| {
             assert!(matches!(decode(bad), Err(StoreError::Corrupt(_))), "{bad}");
-        }
+        });
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use a2a_lambda_rows::each_row;
 use serde_json::json;
 
 fn item() -> WorkItem {
@@ -74,23 +75,24 @@ fn an_unreadable_message_is_corrupt_and_never_panics() {
     let mut later = whole;
     later["v"] = json!(2);
     bad.push(later.to_string());
-    for body in bad {
+    each_row(bad, |body| {
         assert!(
             matches!(decode(&body), Err(StoreError::Corrupt(_))),
             "{body}"
         );
-    }
+    });
 }
 
 #[test]
 fn a_message_is_hidden_for_whole_seconds_and_at_most_twelve_hours() {
-    for (time, seconds) in [
+    let rows = [
         (Duration::ZERO, 0),
         (Duration::from_nanos(1), 1),
         (Duration::from_millis(60_000), 60),
         (Duration::from_millis(60_001), 61),
         (Duration::MAX, 43_200),
-    ] {
+    ];
+    each_row(rows, |(time, seconds)| {
         assert_eq!(whole_seconds(time), seconds);
-    }
+    });
 }

@@ -116,6 +116,7 @@ fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 #[cfg(test)]
 mod tests {
     use super::{Admission, OnlyHere, TOKEN};
+    use a2a_lambda_rows::each_row;
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
@@ -136,27 +137,29 @@ mod tests {
         let admission = at("127.0.0.1:8080");
         let own = ("host", "127.0.0.1:8080");
         assert_eq!(admission.reads(&headers(&[own])), Ok(()));
-        for host in [
+        let rows = [
             "localhost:8080",
             "127.0.0.1",
             "127.0.0.1:8081",
             "evil.example",
-        ] {
+        ];
+        each_row(rows, |host| {
             let refused = admission.reads(&headers(&[("host", host)]));
             assert_eq!(refused, Err(OnlyHere::Host), "{host}");
-        }
+        });
         assert_eq!(admission.reads(&HeaderMap::new()), Err(OnlyHere::Host));
         let from = |origin| admission.reads(&headers(&[own, ("origin", origin)]));
         assert_eq!(from("http://127.0.0.1:8080"), Ok(()));
-        for origin in [
+        let rows = [
             "http://localhost:8080",
             "http://127.0.0.1:3000",
             "https://127.0.0.1:8080",
             "null",
             "",
-        ] {
+        ];
+        each_row(rows, |origin| {
             assert_eq!(from(origin), Err(OnlyHere::Origin), "{origin}");
-        }
+        });
         for site in ["cross-site", "same-site"] {
             let refused = admission.reads(&headers(&[own, ("sec-fetch-site", site)]));
             assert_eq!(refused, Err(OnlyHere::Origin), "{site}");

@@ -88,6 +88,7 @@ fn target(store: Option<&str>, headers: &HeaderMap) -> Option<Uri> {
 #[cfg(test)]
 mod tests {
     use super::{TARGET, target};
+    use a2a_lambda_rows::each_row;
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     #[test]
@@ -101,7 +102,7 @@ mod tests {
             target(store, &HeaderMap::from_iter([header]))
         };
         assert!(given("http://127.0.0.1:9000/bucket/key?X-Amz-Signature=1").is_some());
-        for other in [
+        let rows = [
             "http://127.0.0.1:9001/bucket/key",
             "http://evil.example/bucket/key",
             "http://127.0.0.1:9000@evil.example/key",
@@ -109,9 +110,10 @@ mod tests {
             "https://127.0.0.1:9000/key",
             "/key",
             "",
-        ] {
+        ];
+        each_row(rows, |other| {
             assert_eq!(given(other), None, "{other}");
-        }
+        });
         assert_eq!(target(store, &HeaderMap::new()), None);
     }
 }

@@ -1,4 +1,5 @@
 use super::skill;
+use a2a_lambda_rows::each_row;
 
 fn message(attributes: &str, item: &str) -> String {
     let parse = |text: &str| text.parse().unwrap();
@@ -17,7 +18,7 @@ const STRUCT: &str = "struct X;";
 
 #[test]
 fn each_mistake_in_the_attribute_has_its_own_message() {
-    for (attributes, part) in [
+    let rows = [
         ("", "a skill needs `id = \"…\"`"),
         (r#"id = "x""#, "a skill needs `tags = [\"…\"]`"),
         (r#"id = "x", tags = ["t"]"#, "a skill needs a description"),
@@ -40,15 +41,16 @@ fn each_mistake_in_the_attribute_has_its_own_message() {
             "background",
             "`background` needs a value: `background = true`",
         ),
-    ] {
+    ];
+    each_row(rows, |(attributes, part)| {
         let message = message(attributes, STRUCT);
         assert!(message.contains(part), "{attributes}: {message}");
-    }
+    });
 }
 
 #[test]
 fn each_mistake_in_the_item_has_its_own_message() {
-    for (item, part) in [
+    let rows = [
         ("enum X {}", "goes on a struct or an `async fn`"),
         ("fn x(a: String) -> R {}", "a skill is an `async fn`"),
         ("async fn x<T>(a: T) -> R {}", "no generic parameters"),
@@ -87,10 +89,11 @@ fn each_mistake_in_the_item_has_its_own_message() {
             "async fn x(a: A) -> AgentResult<OnRequestResult<String, Ask>> {}",
             "write `impl SkillHandler<Ask>`",
         ),
-    ] {
+    ];
+    each_row(rows, |(item, part)| {
         let message = message(WHOLE, item);
         assert!(message.contains(part), "{item}: {message}");
-    }
+    });
 }
 
 #[test]

@@ -67,14 +67,15 @@ pub struct KeyCheck {
 #[cfg(test)]
 mod tests {
     use super::ApiKeyId;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn an_id_has_letters_and_digits_only() {
-        for good in ["a", "first", "A1b2C3", &"x".repeat(32)] {
+        each_row(["a", "first", "A1b2C3", &"x".repeat(32)], |good| {
             assert_eq!(ApiKeyId::parse(good).unwrap().as_str(), good);
-        }
-        for bad in ["", "a_b", "a#b", "ä", "a b", &"x".repeat(33)] {
+        });
+        each_row(["", "a_b", "a#b", "ä", "a b", &"x".repeat(33)], |bad| {
             assert_eq!(ApiKeyId::parse(bad), None, "{bad}");
-        }
+        });
     }
 }

@@ -156,14 +156,15 @@ pub fn check_document(write: &DocumentWrite) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::{DocumentKey, DocumentNameError};
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_key_is_any_short_text_without_the_separator_of_the_store() {
-        for good in ["a", "notes/2026.md", "ä ö", &"x".repeat(512)] {
+        each_row(["a", "notes/2026.md", "ä ö", &"x".repeat(512)], |good| {
             assert_eq!(DocumentKey::parse(good).unwrap().as_str(), good);
-        }
-        for bad in ["", "a#b", "a\nb", "\u{0}", &"x".repeat(513)] {
+        });
+        each_row(["", "a#b", "a\nb", "\u{0}", &"x".repeat(513)], |bad| {
             assert_eq!(DocumentKey::parse(bad), Err(DocumentNameError), "{bad:?}");
-        }
+        });
     }
 }

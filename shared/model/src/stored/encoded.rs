@@ -164,17 +164,18 @@ fn depth(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn long_content_is_compressed_and_reads_back() {
-        for length in [0, 510, 511, 5_000, JSON_MAX - 2] {
+        each_row([0, 510, 511, 5_000, JSON_MAX - 2], |length| {
             let text = "word ".repeat(length.div_ceil(5));
             let text = text.get(..length).unwrap();
             let encoded = encode(&text).unwrap();
             let is_text = matches!(encoded, Encoded::Text(_));
             assert_eq!(is_text, length <= 510, "{length}");
             assert_eq!(encoded.read::<String>().unwrap(), text);
-        }
+        });
         assert!(encode(&"x".repeat(JSON_MAX)).is_err());
     }
 

@@ -7,6 +7,7 @@ use crate::task::{
     SkillId, Status, StepResult, Subject, TaskId, TaskState, TenantId, Timestamp, TurnRequest,
     Used, WriteId,
 };
+use a2a_lambda_rows::each_row;
 use serde_json::json;
 
 fn owner() -> Owner {
@@ -203,20 +204,20 @@ pub(super) fn submitted() -> TaskRecord {
 #[test]
 fn a_record_reads_back_as_it_was_written() {
     let states = TaskState::ALL.map(distinct);
-    for record in states.into_iter().chain([full()]) {
+    each_row(states.into_iter().chain([full()]), |record| {
         assert_eq!(decode(encode(&record)).unwrap(), record);
-    }
+    });
 }
 
 #[test]
 fn a_record_reads_back_from_facts_and_body() {
     let states = TaskState::ALL.map(distinct);
-    for mut record in states.into_iter().chain([full()]) {
+    each_row(states.into_iter().chain([full()]), |mut record| {
         record.layout = Layout::default();
         let head = pieces(&record).unwrap().head;
         let read = head_of(&head, TaskFacts::of(&record)).unwrap();
         assert_eq!(read, record);
-    }
+    });
 }
 
 #[test]
@@ -327,9 +328,12 @@ fn a_body_does_not_repeat_facts_and_defaults() {
     for fact in facts.into_iter().chain([task.incarnation.as_str()]) {
         assert!(!body.contains(fact), "{fact} in {body}");
     }
-    for default in ["attempt", "generation", "turnWrite", "writeIds"] {
-        assert!(!body.contains(default), "{default} in {body}");
-    }
+    each_row(
+        ["attempt", "generation", "turnWrite", "writeIds"],
+        |default| {
+            assert!(!body.contains(default), "{default} in {body}");
+        },
+    );
 }
 
 proptest::proptest! {

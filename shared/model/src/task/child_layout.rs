@@ -233,6 +233,7 @@ fn keep_first<'a>(counts: impl Iterator<Item = &'a mut usize>, items: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     fn layout(messages: &[usize]) -> Layout {
         let child = |(version, &messages)| MovedContent {
@@ -248,18 +249,19 @@ mod tests {
 
     #[test]
     fn a_restart_keeps_the_first_messages_of_the_children() {
-        for (items, left) in [
+        let rows = [
             (0, [0, 0, 0]),
             (2, [2, 0, 0]),
             (3, [3, 0, 0]),
             (4, [3, 1, 0]),
             (9, [3, 2, 4]),
             (20, [3, 2, 4]),
-        ] {
+        ];
+        each_row(rows, |(items, left)| {
             let mut cut = layout(&[3, 2, 4]);
             cut.keep_messages(items);
             assert_eq!(cut, layout(&left), "{items}");
-        }
+        });
     }
 
     #[test]

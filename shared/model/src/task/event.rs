@@ -189,7 +189,8 @@ pub struct LoggedEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::{EventId, EventMark, WriteId};
+    use super::{EventId, EventIdError, EventMark, WriteId};
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn an_event_id_reads_back_and_malformed_text_is_refused() {
@@ -204,7 +205,7 @@ mod tests {
             let id = EventId { mark, ..id };
             assert_eq!(id.to_string().parse(), Ok(id));
         }
-        for bad in [
+        let rows = [
             "",
             "1",
             "1.",
@@ -220,9 +221,10 @@ mod tests {
             "1.2.0123456F",
             "1.2.+1234567",
             "1.2.01234567.",
-        ] {
-            assert!(bad.parse::<EventId>().is_err(), "{bad}");
-        }
+        ];
+        each_row(rows, |bad| {
+            assert_eq!(bad.parse::<EventId>(), Err(EventIdError), "{bad}");
+        });
     }
 
     #[test]

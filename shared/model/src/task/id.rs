@@ -355,6 +355,7 @@ impl TaskKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     fn owner(subject: &str) -> Owner {
         Owner {
@@ -374,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_tenant_has_no_separator_and_is_not_reserved() {
-        for bad in [
+        let rows = [
             "",
             "v1",
             "tasks",
@@ -383,9 +384,10 @@ mod tests {
             "a/b",
             "a b",
             &"x".repeat(65),
-        ] {
+        ];
+        each_row(rows, |bad| {
             assert!(TenantId::parse(bad).is_err(), "{bad}");
-        }
+        });
         assert!(TenantId::parse("acme.eu-1_x").is_ok());
     }
 

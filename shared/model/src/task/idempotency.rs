@@ -144,6 +144,7 @@ impl HeldKeys {
 mod tests {
     use super::*;
     use crate::task::{Subject, TenantId};
+    use a2a_lambda_rows::each_row;
 
     fn owner(tenant: &str, subject: &str) -> Owner {
         Owner {
@@ -154,28 +155,34 @@ mod tests {
 
     #[test]
     fn a_key_is_a_short_text_without_control_characters() {
-        for good in ["k", "8e03978e-40d5", "\u{e4}\u{1F600} x", &"k".repeat(256)] {
-            assert!(IdempotencyKey::parse(good).is_ok(), "{good}");
-        }
-        for bad in ["", "a\nb", "\u{0}", "a\u{7f}", "\u{85}", &"k".repeat(257)] {
-            assert!(IdempotencyKey::parse(bad).is_err(), "{bad:?}");
-        }
+        each_row(
+            ["k", "8e03978e-40d5", "\u{e4}\u{1F600} x", &"k".repeat(256)],
+            |good| {
+                assert!(IdempotencyKey::parse(good).is_ok(), "{good}");
+            },
+        );
+        each_row(
+            ["", "a\nb", "\u{0}", "a\u{7f}", "\u{85}", &"k".repeat(257)],
+            |bad| {
+                assert!(IdempotencyKey::parse(bad).is_err(), "{bad:?}");
+            },
+        );
     }
 
     #[test]
     fn no_two_callers_and_no_two_kinds_share_an_address() {
         let mut seen = std::collections::BTreeSet::new();
-        for tenant in ["a", "ab", "key"] {
-            for subject in ["b", "x", "bkey"] {
+        each_row(["a", "ab", "key"], |tenant| {
+            each_row(["b", "x", "bkey"], |subject| {
                 let owner = owner(tenant, subject);
-                for text in ["x", "xx", "message"] {
+                each_row(["x", "xx", "message"], |text| {
                     let given = IdempotencyKey::parse(text).unwrap();
                     assert!(seen.insert(given.hash(&owner)));
                     let message = IdempotencyKey::of_message(text);
                     assert!(seen.insert(message.hash(&owner)));
-                }
-            }
-        }
+                });
+            });
+        });
     }
 
     #[test]
@@ -216,15 +223,16 @@ mod tests {
         held.hold(None, 1, at(1), at(2));
         assert_eq!(held, HeldKeys::default(), "no key to prolong");
         held.hold(Some(&address(1)), 2, at(1), at(2));
-        for (version, needed, expected) in [
+        let rows = [
             (3, at(2), (at(2), 0)),
             (4, Timestamp::from_millis(at(2).as_millis() + 1), (at(4), 4)),
             (5, at(4), (at(4), 4)),
             (6, at(5), (at(6), 6)),
-        ] {
+        ];
+        each_row(rows, |(version, needed, expected)| {
             let until = at(i64::try_from(version).unwrap());
             held.hold(None, version, needed, until);
             assert_eq!((held.until, held.version), expected, "{version}");
-        }
+        });
     }
 }

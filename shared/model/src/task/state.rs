@@ -181,7 +181,8 @@ impl TaskEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::{TaskEvent, TaskState};
+    use super::{TaskEvent, TaskState, TransitionError};
+    use a2a_lambda_rows::each_row;
     use proptest::prelude::*;
 
     #[test]
@@ -210,11 +211,14 @@ mod tests {
 
     #[test]
     fn a_terminal_task_accepts_no_event() {
-        for state in TaskState::ALL.into_iter().filter(|s| s.is_terminal()) {
-            for event in TaskEvent::ALL {
-                assert!(state.apply(event).is_err(), "{state} {event:?}");
-            }
-        }
+        each_row(
+            TaskState::ALL.into_iter().filter(|s| s.is_terminal()),
+            |state| {
+                each_row(TaskEvent::ALL, |event| {
+                    assert_eq!(state.apply(event), Err(TransitionError { state, event }));
+                });
+            },
+        );
     }
 
     #[test]

@@ -68,10 +68,11 @@ pub fn is_below(path: &str, outer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_path_is_below_its_scopes_alone() {
-        for (path, outer, expected) in [
+        let rows = [
             ("pay#1>charge#1", "pay#1", true),
             ("pay#1>charge#1>x#2", "pay#1", true),
             ("pay#1", "", true),
@@ -79,8 +80,9 @@ mod tests {
             ("pay#1", "pay#1", false),
             ("pay#10>charge#1", "pay#1", false),
             ("pay#1", "pay#1>charge#1", false),
-        ] {
+        ];
+        each_row(rows, |(path, outer, expected)| {
             assert_eq!(is_below(path, outer), expected, "{path} below {outer}");
-        }
+        });
     }
 }

@@ -74,6 +74,7 @@ impl TenantId {
 mod tests {
     use super::*;
     use crate::task::{Subject, TaskId, TaskKey};
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_thread_key_reads_back_from_its_stored_parts() {
@@ -91,14 +92,15 @@ mod tests {
             assert!(key.folder().starts_with(&tenant) && task.folder().starts_with(&tenant));
         }
         let hash = owner.subject.hash();
-        for (tenant, subject, context) in [
+        let rows = [
             ("", hash.as_str(), "c"),
             ("acme", "ann@example.com", "c"),
             ("acme", &"A".repeat(32), "c"),
             ("acme", &hash, "a/b"),
-        ] {
+        ];
+        each_row(rows, |(tenant, subject, context)| {
             let found = ThreadKey::stored(tenant, subject, context);
             assert_eq!(found, None, "{tenant} {subject} {context}");
-        }
+        });
     }
 }

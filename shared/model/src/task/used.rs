@@ -23,6 +23,7 @@ mod tests {
         Change, ContextId, Generation, Message, Metadata, NewTask, OutputCounts, Owner, SavedSlot,
         Subject, TaskId, TaskRecord, TenantId, WriteId,
     };
+    use a2a_lambda_rows::each_row;
 
     const fn at(second: i64) -> Timestamp {
         Timestamp::from_millis(second * 1000)
@@ -93,7 +94,7 @@ mod tests {
         let (message, secret) = (Message::from_user("m-2", Vec::new()), None);
         let queue = Change::Queue { message, secret };
         let mut record = dispatched();
-        for (second, change, progress) in [
+        let rows = [
             (10, claim(70), 0),
             (20, step(), 20),
             (30, Change::HandOver { progress: true }, 20),
@@ -103,10 +104,11 @@ mod tests {
             (900, queue, 900),
             (950, claim(1010), 900),
             (960, release(999), 900),
-        ] {
+        ];
+        each_row(rows, |(second, change, progress)| {
             record = after(&record, second, change);
             assert_eq!(record.progress_at(), at(progress), "second {second}");
-        }
+        });
         assert_eq!(record.used().hand_overs, 1);
     }
 
@@ -130,14 +132,14 @@ mod tests {
     #[test]
     fn a_release_counts_no_attempt_and_says_when_to_begin() {
         let mut record = after(&dispatched(), 1, claim(61));
-        for second in [2, 20, 40, 80] {
+        each_row([2, 20, 40, 80], |second| {
             record = after(&record, second, release(second + 10));
             assert_eq!(attempts(&record), (1, true));
             assert_eq!(record.not_before(), Some(at(second + 10)));
             assert_eq!(record.dispatch(), Some(record.version()));
             record = after(&record, second + 11, claim(1000));
             assert_eq!((attempts(&record), record.not_before()), ((1, true), None));
-        }
+        });
     }
 
     #[test]

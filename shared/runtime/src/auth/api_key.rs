@@ -135,6 +135,7 @@ fn letters(count: usize) -> Result<String, NoRandomError> {
 #[cfg(test)]
 mod tests {
     use super::ApiKey;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_new_key_parses_and_matches_its_own_hash_only() {
@@ -158,7 +159,7 @@ mod tests {
     fn a_malformed_key_is_not_a_key() {
         let secret = "s".repeat(32);
         assert!(ApiKey::parse(&format!("a2a_id_{secret}")).is_some());
-        for bad in [
+        let rows = [
             String::new(),
             "a2a_".to_owned(),
             "a2a_id".to_owned(),
@@ -170,8 +171,9 @@ mod tests {
             format!("a2a_id_{secret} "),
             format!("a2a_id_{}", secret.get(1..).unwrap()),
             format!("a2a_id_{}", "s".repeat(129)),
-        ] {
+        ];
+        each_row(rows, |bad| {
             assert!(ApiKey::parse(&bad).is_none(), "{bad}");
-        }
+        });
     }
 }

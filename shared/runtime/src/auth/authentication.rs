@@ -87,8 +87,12 @@ mod tests {
     fn an_unreadable_or_repeated_authorization_header_is_refused() {
         assert!(dev(&[b"Bearer dev:acme:ann"]).is_ok());
         assert!(dev(&[]).is_ok());
-        assert!(dev(&[b"Bearer dev:acme:\xff"]).is_err());
-        assert!(dev(&[b"Bearer dev:acme:ann", b"Bearer dev:acme:ann"]).is_err());
+        for lines in [
+            &[&b"Bearer dev:acme:\xff"[..]][..],
+            &[&b"Bearer dev:acme:ann"[..]; 2],
+        ] {
+            assert!(matches!(dev(lines), Err(AuthError::Refused)), "{lines:?}");
+        }
     }
 
     #[test]

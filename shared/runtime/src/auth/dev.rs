@@ -39,6 +39,7 @@ fn named(tenant: &str, subject: &str, tier: &str, scopes: &str) -> Option<Caller
 #[cfg(test)]
 mod tests {
     use super::caller;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_development_token_names_tenant_subject_and_tier() {
@@ -61,15 +62,16 @@ mod tests {
 
     #[test]
     fn a_token_of_another_form_is_refused() {
-        for bad in [
+        let rows = [
             "",
             "Bearer",
             "Bearer x",
             "Basic dev:a:b",
             "Bearer dev:a",
             "Bearer dev:v1:x",
-        ] {
+        ];
+        each_row(rows, |bad| {
             assert!(caller(Some(bad)).is_none(), "{bad}");
-        }
+        });
     }
 }

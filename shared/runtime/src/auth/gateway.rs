@@ -37,6 +37,7 @@ pub(super) fn caller(context: &Map<String, Value>) -> Option<Admitted> {
 mod tests {
     use super::caller;
     use crate::task::Timestamp;
+    use a2a_lambda_rows::each_row;
     use serde_json::json;
 
     #[test]
@@ -62,14 +63,15 @@ mod tests {
 
     #[test]
     fn an_authorizer_context_without_tenant_or_subject_is_refused() {
-        for bad in [
+        let rows = [
             json!({"subject": "ann"}),
             json!({"tenant": "a#b", "subject": "x"}),
             json!({"tenant": "acme"}),
             json!({"tenant": "acme", "principalId": "user"}),
             json!({"tenant": "acme", "subject": "x", "expires_at": "soon"}),
-        ] {
+        ];
+        each_row(rows, |bad| {
             assert_eq!(caller(bad.as_object().unwrap()), None, "{bad}");
-        }
+        });
     }
 }

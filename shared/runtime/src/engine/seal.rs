@@ -220,6 +220,7 @@ mod tests {
     use crate::task::{
         ContextId, Generation, Metadata, NewTask, Subject, TenantId, Timestamp, WriteId,
     };
+    use a2a_lambda_rows::each_row;
 
     fn keys_of(keys: &[&str]) -> SecretKeySet {
         SecretKeySet::of(keys.iter().map(|key| key.as_bytes().to_vec()))
@@ -263,20 +264,21 @@ mod tests {
         assert_eq!(keys.open(&sealed, &place), Some(secret.clone()));
         let again = keys.seal(&secret, &place, 8 << 100).unwrap();
         assert_ne!(sealed, again, "each sealing uses a new nonce");
-        for elsewhere in [
+        let rows = [
             SealPlace::of_webhook(&other, &task, &config, "token"),
             SealPlace::of_webhook(&mine, &another, &config, "token"),
             SealPlace::of_webhook(&mine, &task, &second, "token"),
             SealPlace::of_webhook(&mine, &task, &config, "credentials"),
             SealPlace::of_answer(&record(1), 1),
-        ] {
+        ];
+        each_row(rows, |elsewhere| {
             assert_eq!(keys.open(&sealed, &elsewhere), None);
-        }
+        });
         assert_eq!(keys_of(&["guess"]).open(&sealed, &place), None);
         let cut: String = sealed.as_str().chars().skip(2).collect();
-        for broken in ["", ".", "AAAA", "not base64!", &cut] {
+        each_row(["", ".", "AAAA", "not base64!", &cut], |broken| {
             assert_eq!(keys.open(&Sealed::stored(broken), &place), None, "{broken}");
-        }
+        });
     }
 
     /// The task of `acme` and `ann` in this incarnation.

@@ -183,10 +183,11 @@ fn parts(pool: &str, cap: u32, random: u128) -> Vec<(SlotPool, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn the_parts_of_a_shared_pool_add_up_to_its_cap() {
-        for cap in [1, 5, 19, 20, 21, 50, 99, 500] {
+        each_row([1, 5, 19, 20, 21, 50, 99, 500], |cap| {
             let mut caps = std::collections::BTreeMap::new();
             for random in 0..64 {
                 for (pool, slots) in parts("p", cap, random) {
@@ -198,6 +199,6 @@ mod tests {
                 }
             }
             assert_eq!(caps.values().sum::<u32>(), cap);
-        }
+        });
     }
 }

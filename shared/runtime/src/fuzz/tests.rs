@@ -1,5 +1,5 @@
 use super::*;
-use crate::store::contract::World;
+use crate::store::contract::SampleData;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 /// A pseudo-random source of mutations (xorshift64); the same seed gives the same.
@@ -200,7 +200,7 @@ fn mutated_items_decode_or_are_corrupt() {
         .collect();
     assert!(texts.len() > 5, "{}", texts.len());
     // The table keeps facts of a task as attributes. So add a whole task.
-    let task = World::new(1, "fuzz").unwrap().task().unwrap();
+    let task = SampleData::new(1, "fuzz").unwrap().task().unwrap();
     let whole = stored::encode(&task);
     assert_eq!(stored::decode(whole.clone()).unwrap(), task);
     texts.push(whole.to_string().into_bytes());

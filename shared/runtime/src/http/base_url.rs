@@ -56,6 +56,7 @@ pub(crate) fn parse(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     fn stage(url: &str) -> StageUrl {
         StageUrl(url.to_owned())
@@ -73,8 +74,11 @@ mod tests {
         assert_eq!(local.without_stage(), Some("http://127.0.0.1:8080"));
         let deployed = BaseUrl::new(None, None);
         assert_eq!(deployed.without_stage(), None);
-        for bad in ["", "https://", "agent.example", "ftp://x", "https://a b"] {
-            assert_eq!(deployed.of(Some(&stage(bad))), None, "{bad}");
-        }
+        each_row(
+            ["", "https://", "agent.example", "ftp://x", "https://a b"],
+            |bad| {
+                assert_eq!(deployed.of(Some(&stage(bad))), None, "{bad}");
+            },
+        );
     }
 }

@@ -101,18 +101,20 @@ impl CorsOrigin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn an_origin_is_what_browsers_send_and_nothing_else() {
-        for text in [
+        let rows = [
             "*",
             "https://app.example.com",
             "http://localhost:3000",
             "https://[::1]:8443",
-        ] {
+        ];
+        each_row(rows, |text| {
             assert!(CorsOrigin::parse(text).is_some(), "{text}");
-        }
-        for text in [
+        });
+        let cases = [
             "",
             "null",
             "app.example.com",
@@ -127,8 +129,9 @@ mod tests {
             "https://*.example.com x",
             "ftp://app.example.com",
             "https://app.example.com\r\nset-cookie: a=b",
-        ] {
+        ];
+        each_row(cases, |text| {
             assert!(CorsOrigin::parse(text).is_none(), "{text}");
-        }
+        });
     }
 }

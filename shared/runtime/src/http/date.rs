@@ -24,6 +24,7 @@ pub(super) fn read(text: &str) -> Option<Timestamp> {
 mod tests {
     use super::{read, written};
     use crate::task::Timestamp;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_date_is_written_to_the_second_and_read_back() {
@@ -37,13 +38,14 @@ mod tests {
 
     #[test]
     fn a_text_that_is_not_a_date_is_none() {
-        for bad in [
+        let rows = [
             "",
             "yesterday",
             "1994-11-06T08:49:37Z",
             "Sun, 32 Nov 1994 08:49:37 GMT",
-        ] {
+        ];
+        each_row(rows, |bad| {
             assert_eq!(read(bad), None, "{bad}");
-        }
+        });
     }
 }

@@ -155,6 +155,7 @@ pub fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{HostError, Hosts};
+    use a2a_lambda_rows::each_row;
     use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
     fn headers(all: &[(HeaderName, &str)]) -> HeaderMap {
@@ -170,17 +171,18 @@ mod tests {
     #[test]
     fn a_request_under_a_foreign_host_name_is_refused() {
         let admit = |host: &str| ours().admit(&Method::GET, &headers(&[(header::HOST, host)]));
-        for host in [
+        let rows = [
             "localhost",
             "LOCALHOST:8080",
             "127.0.0.1:8080",
             "127.1.2.3",
             "[::1]:8080",
             "agent.example",
-        ] {
+        ];
+        each_row(rows, |host| {
             assert_eq!(admit(host), Ok(()), "{host}");
-        }
-        for host in [
+        });
+        let cases = [
             "evil.example:8080",
             "localhost.evil.example",
             "127.0.0.1.evil.example",
@@ -188,9 +190,10 @@ mod tests {
             "[::2]:8080",
             "",
             "not a host",
-        ] {
+        ];
+        each_row(cases, |host| {
             assert_eq!(admit(host), Err(HostError::Host), "{host}");
-        }
+        });
         assert_eq!(ours().admit(&Method::POST, &HeaderMap::new()), Ok(()));
     }
 
@@ -200,23 +203,25 @@ mod tests {
             let host = (header::HOST, "agent.example:8080");
             hosts.admit(method, &headers(&[host, (header::ORIGIN, origin)]))
         };
-        for own in [
+        let rows = [
             "http://localhost:3000",
             "http://127.0.0.1",
             "http://[::1]:5173",
             "https://agent.example",
-        ] {
+        ];
+        each_row(rows, |own| {
             for hosts in [ours(), Hosts::Any] {
                 assert_eq!(from(&hosts, &Method::POST, own), Ok(()), "{own}");
             }
-        }
-        for other in [
+        });
+        let cases = [
             "https://evil.example",
             "https://agent.example.evil.example",
             "http://10.0.0.1",
             "null",
             "",
-        ] {
+        ];
+        each_row(cases, |other| {
             for hosts in [ours(), Hosts::Any] {
                 for method in [Method::POST, Method::DELETE] {
                     let refused = from(&hosts, &method, other);
@@ -224,7 +229,7 @@ mod tests {
                 }
                 assert_eq!(from(&hosts, &Method::GET, other), Ok(()), "{other}");
             }
-        }
+        });
     }
 
     #[test]

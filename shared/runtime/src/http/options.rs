@@ -31,10 +31,11 @@ fn allowed(path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_route_names_its_methods_and_other_paths_none() {
-        for (path, methods) in [
+        let rows = [
             ("/", "POST, OPTIONS"),
             ("/.well-known/agent-card.json", "GET, HEAD, OPTIONS"),
             ("/message:send", "POST, OPTIONS"),
@@ -45,9 +46,10 @@ mod tests {
             ),
             ("/acme/tasks", "GET, HEAD, OPTIONS"),
             ("/health", "GET, HEAD, OPTIONS"),
-        ] {
+        ];
+        each_row(rows, |(path, methods)| {
             assert_eq!(allowed(path).as_deref(), Some(methods), "{path}");
-        }
+        });
         for path in ["/nowhere", "/tasks/x/y/z", "/v1/nothing"] {
             assert_eq!(allowed(path), None, "{path}");
         }

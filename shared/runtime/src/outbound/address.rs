@@ -68,6 +68,7 @@ pub fn is_public(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::is_public;
+    use a2a_lambda_rows::each_row;
 
     const PUBLIC: [&str; 20] = [
         "1.1.1.1",
@@ -146,11 +147,11 @@ mod tests {
 
     #[test]
     fn only_public_unicast_addresses_are_public() {
-        for public in PUBLIC {
+        each_row(PUBLIC, |public| {
             assert!(is_public(public.parse().unwrap()), "{public}");
-        }
-        for private in PRIVATE {
+        });
+        each_row(PRIVATE, |private| {
             assert!(!is_public(private.parse().unwrap()), "{private}");
-        }
+        });
     }
 }

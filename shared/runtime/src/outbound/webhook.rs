@@ -137,6 +137,7 @@ mod tests {
     use super::*;
     use crate::outbound::OutboundUrl;
     use crate::task::{EventId, Frame, Generation, Message, Part, TaskId, Timestamp};
+    use a2a_lambda_rows::each_row_async;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     fn push_payload() -> PushDelivery {
@@ -231,21 +232,25 @@ mod tests {
             ..push_payload()
         };
         let webhooks = WebhookClient::new(Reach::Loopback);
-        for status in [200, 204, 301, 302, 307, 308, 400, 404, 500, 503] {
-            let answers = async {
-                let (mut socket, _) = listener.accept().await.unwrap();
-                let mut asked = [0; 4096];
-                assert_ne!(socket.read(&mut asked).await.unwrap(), 0);
-                let end = "content-length: 0\r\nconnection: close\r\n\r\n";
-                let answer = format!("HTTP/1.1 {status} X\r\nlocation: {here}again\r\n{end}");
-                socket.write_all(answer.as_bytes()).await.unwrap();
-            };
-            let (sent, ()) = tokio::join!(webhooks.post(&reported), answers);
-            match sent {
-                Ok(()) => assert!((200..300).contains(&status), "{status}"),
-                Err(PushDeliveryError::Status(reported)) => assert_eq!(reported, status),
-                Err(other) => panic!("{status}: {other}"),
-            }
-        }
+        each_row_async(
+            [200, 204, 301, 302, 307, 308, 400, 404, 500, 503],
+            async |status| {
+                let answers = async {
+                    let (mut socket, _) = listener.accept().await.unwrap();
+                    let mut asked = [0; 4096];
+                    assert_ne!(socket.read(&mut asked).await.unwrap(), 0);
+                    let end = "content-length: 0\r\nconnection: close\r\n\r\n";
+                    let answer = format!("HTTP/1.1 {status} X\r\nlocation: {here}again\r\n{end}");
+                    socket.write_all(answer.as_bytes()).await.unwrap();
+                };
+                let (sent, ()) = tokio::join!(webhooks.post(&reported), answers);
+                match sent {
+                    Ok(()) => assert!((200..300).contains(&status), "{status}"),
+                    Err(PushDeliveryError::Status(reported)) => assert_eq!(reported, status),
+                    Err(other) => panic!("{status}: {other}"),
+                }
+            },
+        )
+        .await;
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn below_the_api<'a>(raw: &'a str, resource: Option<&str>) -> &'a str
 #[cfg(test)]
 mod tests {
     use super::below_the_api;
+    use a2a_lambda_rows::each_row;
     use a2a_lambda_wire::Endpoint;
     use proptest::prelude::*;
 
@@ -57,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_base_path_of_a_custom_domain_is_not_part_of_the_path() {
-        for (raw, resource, path) in [
+        let rows = [
             (
                 "/agents/.well-known/agent-card.json",
                 "/.well-known/agent-card.json",
@@ -80,14 +81,15 @@ mod tests {
             ("/agents/tasks/a%2Fb", "/tasks/{id}", "/tasks/a%2Fb"),
             ("/agents//tasks/t1", "/tasks/{id}", "/tasks/t1"),
             ("//agents/tasks", "/tasks", "/tasks"),
-        ] {
+        ];
+        each_row(rows, |(raw, resource, path)| {
             assert_eq!(below_the_api(raw, Some(resource)), path, "{raw} {resource}");
-        }
+        });
     }
 
     #[test]
     fn a_path_without_a_base_path_is_not_changed() {
-        for (raw, resource) in [
+        let rows = [
             ("/", Some("/")),
             ("", Some("/")),
             ("/tasks", Some("/tasks")),
@@ -101,9 +103,10 @@ mod tests {
             ("/agents/tasks", Some("$default")),
             ("/agents/tasks", Some("")),
             ("/agents/tasks", None),
-        ] {
+        ];
+        each_row(rows, |(raw, resource)| {
             assert_eq!(below_the_api(raw, resource), raw, "{resource:?}");
-        }
+        });
     }
 
     proptest! {

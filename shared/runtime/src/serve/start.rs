@@ -166,6 +166,7 @@ impl Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_deadline_before_the_start_of_the_process_is_none() {
@@ -174,9 +175,9 @@ mod tests {
             started_at: started,
         };
         // 600000 is what `cargo lambda watch` sends.
-        for none in [0, 600_000, 1_699_999_999_999, u64::MAX] {
+        each_row([0, 600_000, 1_699_999_999_999, u64::MAX], |none| {
             assert_eq!(process.deadline(none), None, "{none}");
-        }
+        });
         // A deadline counts even if it has passed.
         assert_eq!(process.deadline(1_700_000_000_000), Some(started));
     }

@@ -197,6 +197,7 @@ fn members(text: &str) -> Result<KnownAndUnknown, FileError> {
 mod tests {
     use super::super::{Settings, SettingsError};
     use super::*;
+    use a2a_lambda_rows::each_row;
     use std::time::Duration;
 
     /// A source with the members of a file alone.
@@ -239,10 +240,13 @@ mod tests {
 
     #[test]
     fn an_object_refuses_secrets_and_what_the_template_sets() {
-        for name in ["A2A_MODEL_KEY", "A2A_SETTINGS", "A2A_LOG", "A2A_FIRST_KEY"] {
-            let refused = object_of(&format!(r#"{{"{name}": "x"}}"#)).unwrap_err();
-            assert!(matches!(refused, FileError::Misplaced { .. }), "{refused}");
-        }
+        each_row(
+            ["A2A_MODEL_KEY", "A2A_SETTINGS", "A2A_LOG", "A2A_FIRST_KEY"],
+            |name| {
+                let refused = object_of(&format!(r#"{{"{name}": "x"}}"#)).unwrap_err();
+                assert!(matches!(refused, FileError::Misplaced { .. }), "{refused}");
+            },
+        );
         let (known, unknown) = object_of(r#"{"A2A_LEASE": "9s", "A2A_LEAES": "9s"}"#).unwrap();
         assert_eq!(known.into_keys().collect::<Vec<_>>(), ["A2A_LEASE"]);
         assert_eq!(unknown, ["A2A_LEAES"], "a running function tolerates it");
@@ -283,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_object_of_settings_is_refused() {
-        for text in [
+        let rows = [
             "",
             "[]",
             "7",
@@ -291,12 +295,13 @@ mod tests {
             r#"{"A2A_PUSH": null}"#,
             r#"{"A2A_PUSH": ["on"]}"#,
             r#"{"A2A_UPLOAD_MAX": 1.5}"#,
-        ] {
+        ];
+        each_row(rows, |text| {
             let refused = members(text).unwrap_err();
             assert!(
                 matches!(refused, FileError::Content(_)),
                 "{text}: {refused}"
             );
-        }
+        });
     }
 }

@@ -106,6 +106,7 @@ impl fmt::Display for TraceContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     const GOOD: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -118,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_invalid_traceparent_counts_as_absent() {
-        for bad in [
+        let rows = [
             "",
             "nonsense",
             "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
@@ -129,9 +130,10 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
             "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-01",
             "00-+bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-        ] {
+        ];
+        each_row(rows, |bad| {
             assert_eq!(TraceContext::parse(bad), None, "{bad}");
-        }
+        });
     }
 
     #[test]
@@ -144,14 +146,15 @@ mod tests {
         );
         let alone = TraceContext::parse_x_ray("Root=1-5759e988-bd862e3fe1be46a994272793").unwrap();
         assert_eq!(alone.trace_id(), trace.trace_id());
-        for bad in [
+        let rows = [
             "",
             "Root=1-5759e988",
             "Parent=53995c3f42cd8ad8",
             "Root=2-5759e988-0",
-        ] {
+        ];
+        each_row(rows, |bad| {
             assert_eq!(TraceContext::parse_x_ray(bad), None, "{bad}");
-        }
+        });
     }
 
     #[test]

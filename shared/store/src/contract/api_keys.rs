@@ -1,13 +1,13 @@
 //! The contract of stores of API keys.
 
-use super::{Broken, Case, World};
+use super::{Broken, Case, SampleData};
 use crate::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::Owner;
 use std::collections::BTreeSet;
 
 /// A key of `owner` with every optional member. The tenant's name makes its id unique.
-fn key(owner: &Owner, world: &World) -> Result<ApiKeyRecord, Broken> {
+fn key(owner: &Owner, sample: &SampleData) -> Result<ApiKeyRecord, Broken> {
     let letters = owner.tenant.as_str().bytes().rev();
     let letters = letters.filter(u8::is_ascii_alphanumeric).take(32);
     let id = ApiKeyId::parse(&letters.map(char::from).collect::<String>());
@@ -17,8 +17,8 @@ fn key(owner: &Owner, world: &World) -> Result<ApiKeyRecord, Broken> {
         owner: owner.clone(),
         tier: Some("gold".to_owned()),
         scopes: ["ops", "read:all"].map(str::to_owned).into(),
-        created_at: world.now,
-        expires_at: Some(world.at(86_400_456)),
+        created_at: sample.now,
+        expires_at: Some(sample.at(86_400_456)),
         note: Some("nightly # build".to_owned()),
     })
 }
@@ -28,9 +28,9 @@ fn key(owner: &Owner, world: &World) -> Result<ApiKeyRecord, Broken> {
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn the_first_check_of_keys_stays(case: &Case) -> Result<(), Broken> {
-    let (store, world) = (case.api_keys(), &case.world);
+    let (store, sample) = (case.api_keys(), &case.sample);
     let reader = store.reader();
-    let known = key(&world.owner, world)?;
+    let known = key(&sample.owner, sample)?;
     assert_eq!(reader.key_check().await?, None);
     let check = |secret: &str| KeyCheck {
         secret: secret.to_owned(),
@@ -49,15 +49,15 @@ pub async fn the_first_check_of_keys_stays(case: &Case) -> Result<(), Broken> {
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn an_api_key_reads_back_until_it_is_withdrawn(case: &Case) -> Result<(), Broken> {
-    let (store, world) = (case.api_keys(), &case.world);
+    let (store, sample) = (case.api_keys(), &case.sample);
     let reader = store.reader();
-    let full = key(&world.owner, world)?;
+    let full = key(&sample.owner, sample)?;
     let bare = ApiKeyRecord {
         tier: None,
         scopes: BTreeSet::new(),
         expires_at: None,
         note: None,
-        ..key(&world.stranger, world)?
+        ..key(&sample.stranger, sample)?
     };
     for key in [&full, &bare] {
         assert_eq!(reader.api_key(&key.id).await?, None);

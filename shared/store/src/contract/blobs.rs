@@ -1,6 +1,6 @@
 //! Blobs: bytes under server-made keys.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{BlobReader, Measured, StoreError, remove_below};
 use a2a_lambda_model::task::{Blob, TaskId, TaskKey};
 use bytes::Bytes;
@@ -11,17 +11,20 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// The size of the parts in which the S3 store copies an object.
 const COPY_PART: usize = 8 * 1024 * 1024;
 
-fn key(world: &World) -> String {
-    format!("v1/contract/{:032x}", world.number())
+fn key(sample: &SampleData) -> String {
+    format!("v1/contract/{:032x}", sample.number())
 }
 
 /// Bytes of any length are read back unchanged, and an unknown key is `None`.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn bytes_are_read_as_they_were_put(stores: &Stores, world: &World) -> Result<(), Broken> {
+pub async fn bytes_are_read_as_they_were_put(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
     for length in [0, 1, 70_000] {
-        let key = key(world);
+        let key = key(sample);
         assert_eq!(stores.blobs.get(&key).await?, None);
         let bytes: Bytes = (0_u8..=250).cycle().take(length).collect();
         stores.blobs.put(&key, bytes.clone()).await?;
@@ -34,8 +37,11 @@ pub async fn bytes_are_read_as_they_were_put(stores: &Stores, world: &World) -> 
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn the_same_bytes_can_be_put_again(stores: &Stores, world: &World) -> Result<(), Broken> {
-    let key = key(world);
+pub async fn the_same_bytes_can_be_put_again(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let key = key(sample);
     let bytes = Bytes::from_static(b"same");
     stores.blobs.put(&key, bytes.clone()).await?;
     stores.blobs.put(&key, bytes.clone()).await?;
@@ -49,9 +55,9 @@ pub async fn the_same_bytes_can_be_put_again(stores: &Stores, world: &World) -> 
 /// [`Broken`] when the store fails.
 pub async fn other_bytes_never_replace_what_is_stored(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let key = key(world);
+    let key = key(sample);
     let bytes = Bytes::from_static(b"first");
     stores.blobs.put(&key, bytes.clone()).await?;
     for other in [
@@ -66,8 +72,8 @@ pub async fn other_bytes_never_replace_what_is_stored(
     Ok(())
 }
 
-fn task(world: &World) -> TaskKey {
-    TaskKey::new(&world.owner, &TaskId::made_of(world.number()))
+fn task(sample: &SampleData) -> TaskKey {
+    TaskKey::new(&sample.owner, &TaskId::made_of(sample.number()))
 }
 
 /// A file of `length` bytes that is read in uneven chunks, and fails at its end if
@@ -117,13 +123,13 @@ fn bits(length: usize, broken: bool) -> BlobReader {
 /// [`Broken`] when the store fails.
 pub async fn a_file_read_in_chunks_is_stored_whole(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     for length in [0, 1, 100_000, 8 * 1024 * 1024, 8 * 1024 * 1024 + 3] {
-        let key = key(world);
+        let key = key(sample);
         let expected: Bytes = (0..length).map(bit).collect();
         let mut file = bits(length, false);
-        let task = task(world);
+        let task = task(sample);
         let measured = stores.blobs.put_from(&task, &key, &mut file).await?;
         assert_eq!(measured, Measured::of(&expected));
         let head = stores.blobs.head(&key).await?;
@@ -140,12 +146,12 @@ pub async fn a_file_read_in_chunks_is_stored_whole(
 /// [`Broken`] when the store fails.
 pub async fn a_file_that_breaks_off_is_not_stored(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     for length in [10, 9 * 1024 * 1024] {
-        let key = key(world);
+        let key = key(sample);
         let mut file = bits(length, true);
-        let answer = stores.blobs.put_from(&task(world), &key, &mut file).await;
+        let answer = stores.blobs.put_from(&task(sample), &key, &mut file).await;
         assert!(matches!(answer, Err(StoreError::Source(_))), "{answer:?}");
         assert_eq!(stores.blobs.get(&key).await?, None);
     }
@@ -159,9 +165,9 @@ pub async fn a_file_that_breaks_off_is_not_stored(
 /// [`Broken`] when the store fails.
 pub async fn a_head_shows_the_size_and_the_task(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let (key, task) = (key(world), task(world));
+    let (key, task) = (key(sample), task(sample));
     assert_eq!(stores.blobs.head(&key).await?, None);
     let bytes = Bytes::from_static(b"seven..");
     stores.blobs.put_for(&task, &key, bytes.clone()).await?;
@@ -178,10 +184,13 @@ pub async fn a_head_shows_the_size_and_the_task(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_copy_outlives_its_source(stores: &Stores, world: &World) -> Result<(), Broken> {
-    let owner = task(world);
+pub async fn a_copy_outlives_its_source(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let owner = task(sample);
     for length in [6, COPY_PART + 3] {
-        let (from, to) = (key(world), key(world));
+        let (from, to) = (key(sample), key(sample));
         let bytes: Bytes = (0..length).map(bit).collect();
         let from = blob(from, &bytes);
         assert!(!stores.blobs.copy(&owner, &from, &to).await?);
@@ -216,10 +225,10 @@ fn blob(key: String, bytes: &Bytes) -> Blob {
 /// [`Broken`] when the store fails.
 pub async fn keys_below_a_prefix_are_listed_and_removed(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let blobs = &*stores.blobs;
-    let root = format!("v1/contract/{:032x}", world.number());
+    let root = format!("v1/contract/{:032x}", sample.number());
     let below = [1, 2, 3, 4, 5].map(|n| format!("{root}/a/{n}"));
     let beside = format!("{root}/ab/1");
     for key in below.iter().chain([&beside]) {

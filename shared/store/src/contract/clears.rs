@@ -1,7 +1,7 @@
 //! The tasks of a context, and deletions: what is found, what is removed, and what a
 //! later context of the same id keeps.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{
     Committed, Expiring, ExpiringThread, KeyWrite, TaskWrite, ThreadQuery, ThreadRecord,
     ThreadState, ThreadStatus, ThreadWrite,
@@ -19,38 +19,38 @@ fn context() -> Result<ContextId, Broken> {
 }
 
 /// The write that deletes the context of `thread` at `at`.
-fn clearing(world: &World, thread: &ThreadRecord, at: Timestamp) -> ThreadWrite {
+fn clearing(sample: &SampleData, thread: &ThreadRecord, at: Timestamp) -> ThreadWrite {
     ThreadWrite {
         record: thread.clone().cleared(at),
         expect: thread.version,
-        write: world.write_id(),
+        write: sample.write_id(),
     }
 }
 
 /// A finished task in the context.
 async fn finished(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
     of: (&Owner, &ContextId),
     at: Timestamp,
 ) -> Result<TaskRecord, Broken> {
-    made(stores, world, of, (world.now, at)).await
+    made(stores, sample, of, (sample.now, at)).await
 }
 
 /// The same, created at one time and finished at another.
 async fn made(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
     (owner, context): (&Owner, &ContextId),
     (made, at): (Timestamp, Timestamp),
 ) -> Result<TaskRecord, Broken> {
-    let mut task = world.new_task(owner, TaskId::made_of(world.number()))?;
+    let mut task = sample.new_task(owner, TaskId::made_of(sample.number()))?;
     *task.fields().context_id = context.clone();
     *task.fields().created_at = made;
-    let changes = [world.start(), Change::Complete { message: None }];
-    let mut task = task.next(changes, world.write_id(), at, world.expiry())?;
+    let changes = [sample.start(), Change::Complete { message: None }];
+    let mut task = task.next(changes, sample.write_id(), at, sample.expiry())?;
     *task.fields().version = 1;
-    world.stored(stores, &task).await?;
+    sample.stored(stores, &task).await?;
     Ok(task)
 }
 
@@ -81,31 +81,31 @@ async fn found(
 /// [`Broken`] when the store fails.
 pub async fn pages_of_a_context_return_all_its_tasks(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let (mine, other) = (context()?, ContextId::parse("c:1x")?);
     let mut expected = BTreeSet::new();
     for n in 0..7 {
         // The finish time does not follow the creation time.
-        let of = (&world.owner, &mine);
-        let task = made(stores, world, of, (world.at(n), world.at(100 - n))).await?;
+        let of = (&sample.owner, &mine);
+        let task = made(stores, sample, of, (sample.at(n), sample.at(100 - n))).await?;
         expected.insert(task.id().clone());
     }
-    let mut asked = world.new_task(&world.owner, TaskId::parse("mine")?)?;
+    let mut asked = sample.new_task(&sample.owner, TaskId::parse("mine")?)?;
     *asked.fields().context_id = mine.clone();
-    world.stored(stores, &asked).await?;
+    sample.stored(stores, &asked).await?;
     expected.insert(asked.id().clone());
-    let over = finished(stores, world, (&world.owner, &mine), world.now).await?;
-    let ended = over.ended(world.write_id(), world.at(-1));
-    let write = world.update(&ended, &over);
+    let over = finished(stores, sample, (&sample.owner, &mine), sample.now).await?;
+    let ended = over.ended(sample.write_id(), sample.at(-1));
+    let write = sample.update(&ended, &over);
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     expected.insert(over.id().clone());
-    finished(stores, world, (&world.owner, &other), world.now).await?;
-    for theirs in [&world.colleague, &world.stranger] {
-        finished(stores, world, (theirs, &mine), world.now).await?;
+    finished(stores, sample, (&sample.owner, &other), sample.now).await?;
+    for theirs in [&sample.colleague, &sample.stranger] {
+        finished(stores, sample, (theirs, &mine), sample.now).await?;
     }
     for size in [1, 2, 3, 50] {
-        let all = found(stores, &world.owner, &mine, size).await?;
+        let all = found(stores, &sample.owner, &mine, size).await?;
         assert!(all.is_sorted_by_key(|task| Reverse(task.created_at())));
         let all: Vec<TaskId> = all.into_iter().map(|task| task.id().clone()).collect();
         let distinct: BTreeSet<TaskId> = all.iter().cloned().collect();
@@ -115,7 +115,7 @@ pub async fn pages_of_a_context_return_all_its_tasks(
     let place = Some("no place".to_owned());
     let refused = stores
         .records
-        .tasks_in(&world.owner, &mine, place, 10)
+        .tasks_in(&sample.owner, &mine, place, 10)
         .await;
     assert!(refused.is_err());
     Ok(())
@@ -127,25 +127,25 @@ pub async fn pages_of_a_context_return_all_its_tasks(
 /// [`Broken`] when the store fails.
 pub async fn the_task_a_context_is_named_after_comes_last(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let number = world.number();
+    let number = sample.number();
     let mine = ContextId::made_of(number);
-    let mut first = world.new_task(&world.owner, TaskId::made_of(number))?;
+    let mut first = sample.new_task(&sample.owner, TaskId::made_of(number))?;
     *first.fields().context_id = mine.clone();
-    assert_eq!(found(stores, &world.owner, &mine, 1).await?, []);
-    world.stored(stores, &first).await?;
+    assert_eq!(found(stores, &sample.owner, &mine, 1).await?, []);
+    sample.stored(stores, &first).await?;
     for n in 1..=2 {
-        let of = (&world.owner, &mine);
-        made(stores, world, of, (world.at(n), world.now)).await?;
+        let of = (&sample.owner, &mine);
+        made(stores, sample, of, (sample.at(n), sample.now)).await?;
     }
     for size in [1, 2, 3] {
-        let all = found(stores, &world.owner, &mine, size).await?;
+        let all = found(stores, &sample.owner, &mine, size).await?;
         assert_eq!(all.len(), 3, "pages of {size}");
         assert_eq!(all.last().map(|task| task.id()), Some(first.id()));
     }
-    let other = ContextId::made_of(world.number());
-    assert_eq!(found(stores, &world.owner, &other, 1).await?, []);
+    let other = ContextId::made_of(sample.number());
+    assert_eq!(found(stores, &sample.owner, &other, 1).await?, []);
     Ok(())
 }
 
@@ -155,29 +155,29 @@ pub async fn the_task_a_context_is_named_after_comes_last(
 /// [`Broken`] when the store fails.
 pub async fn a_reused_task_id_is_found_in_its_own_context_only(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let (mine, other) = (context()?, ContextId::parse("c:2")?);
-    let owner = &world.owner;
+    let owner = &sample.owner;
     let create = |context: &ContextId, at: Timestamp| -> Result<TaskWrite, Broken> {
-        let mut task = world.new_task(owner, TaskId::parse("t:1")?)?;
+        let mut task = sample.new_task(owner, TaskId::parse("t:1")?)?;
         *task.fields().context_id = context.clone();
-        let mut task = world.finished(&task)?;
+        let mut task = sample.finished(&task)?;
         *task.fields().version = 1;
         Ok(TaskWrite {
             now: at,
-            ..world.create(&task)
+            ..sample.create(&task)
         })
     };
-    let late = world.expiry();
-    let removed = create(&mine, world.now)?;
+    let late = sample.expiry();
+    let removed = create(&mine, sample.now)?;
     assert_eq!(stores.records.commit(&removed).await?, Committed::Done);
     assert!(stores.records.remove_task(&removed.record).await?);
     assert_eq!(found(stores, owner, &mine, 9).await?, []);
-    let first = create(&mine, world.now)?;
+    let first = create(&mine, sample.now)?;
     assert_eq!(stores.records.commit(&first).await?, Committed::Done);
     // A create that loses leaves nothing visible.
-    let lost = create(&mine, world.now)?;
+    let lost = create(&mine, sample.now)?;
     let answer = stores.records.commit(&lost).await?;
     assert!(matches!(answer, Committed::Conflict(Some(_))), "{answer:?}");
     let all = found(stores, owner, &mine, 9).await?;
@@ -201,22 +201,22 @@ pub async fn a_reused_task_id_is_found_in_its_own_context_only(
 /// [`Broken`] when the store fails.
 pub async fn a_task_of_a_keyed_send_is_found_in_its_context(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let (mine, key) = (context()?, IdempotencyKey::parse("k")?.hash(&world.owner));
-    let mut task = world.task()?;
+    let (mine, key) = (context()?, IdempotencyKey::parse("k")?.hash(&sample.owner));
+    let mut task = sample.task()?;
     *task.fields().context_id = mine.clone();
     let write = TaskWrite {
         key: Some(KeyWrite {
             key,
             content: "c".to_owned(),
-            kept_until: world.expiry(),
+            kept_until: sample.expiry(),
         }),
-        ..world.create(&task)
+        ..sample.create(&task)
     };
     for _ in 0..2 {
         assert_eq!(stores.records.commit(&write).await?, Committed::Done);
-        let all = found(stores, &world.owner, &mine, 9).await?;
+        let all = found(stores, &sample.owner, &mine, 9).await?;
         assert_eq!(all, std::slice::from_ref(&task));
     }
     Ok(())
@@ -229,25 +229,25 @@ pub async fn a_task_of_a_keyed_send_is_found_in_its_context(
 /// [`Broken`] when the store fails.
 pub async fn a_late_removal_leaves_the_next_thread_of_the_id(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let id = context()?;
-    let first = world.thread(&world.owner, &id, 0);
+    let first = sample.thread(&sample.owner, &id, 0);
     assert!(stores.records.put_thread(&first).await?);
-    let cleared = clearing(world, &first.record, world.at(5));
+    let cleared = clearing(sample, &first.record, sample.at(5));
     let stale = clearing(
-        world,
+        sample,
         &ThreadRecord {
             version: 7,
             ..first.record.clone()
         },
-        world.at(5),
+        sample.at(5),
     );
     assert!(!stores.records.put_thread(&stale).await?, "another version");
     for _ in 0..2 {
         assert!(stores.records.put_thread(&cleared).await?);
         stores.records.forget_state(&cleared.record).await?;
-        let found = stores.records.load_thread(&world.owner, &id).await?;
+        let found = stores.records.load_thread(&sample.owner, &id).await?;
         assert_eq!(found, Some(cleared.record.clone()));
     }
     assert_eq!(cleared.record.status, ThreadStatus::Cleared);
@@ -256,27 +256,27 @@ pub async fn a_late_removal_leaves_the_next_thread_of_the_id(
         after: None,
         limit: 10,
         ttl: Duration::from_secs(3600),
-        now: world.at(-1),
+        now: sample.at(-1),
     };
-    let page = stores.records.list_threads(&world.owner, &query).await?;
+    let page = stores.records.list_threads(&sample.owner, &query).await?;
     assert_eq!(page.threads, []);
 
-    let mut next = world.thread(&world.owner, &id, 2);
-    next.record.updated_at = world.at(6);
+    let mut next = sample.thread(&sample.owner, &id, 2);
+    next.record.updated_at = sample.at(6);
     assert!(stores.records.put_thread(&next).await?);
     // A removal that is late or repeated.
     stores.records.forget_state(&cleared.record).await?;
     assert!(!stores.records.remove_thread(&cleared.record).await?);
-    let found = stores.records.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, Some(next.record.clone()));
     assert!(stores.records.remove_thread(&next.record).await?);
-    assert_eq!(stores.records.load_thread(&world.owner, &id).await?, None);
+    assert_eq!(stores.records.load_thread(&sample.owner, &id).await?, None);
     Ok(())
 }
 
 async fn expiring(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
     now: Timestamp,
 ) -> Result<Vec<ExpiringThread>, Broken> {
     let sweep = &stores.sweep;
@@ -285,7 +285,7 @@ async fn expiring(
         let (found, _) = sweep.expiring_threads(shard, now, None, 100).await?;
         all.extend(found);
     }
-    all.retain(|hint| hint.owner.tenant == world.owner.tenant && hint.what == Expiring::Deleted);
+    all.retain(|hint| hint.owner.tenant == sample.owner.tenant && hint.what == Expiring::Deleted);
     Ok(all)
 }
 
@@ -296,41 +296,44 @@ async fn expiring(
 /// [`Broken`] when the store fails.
 pub async fn a_sweep_finds_a_deletion_after_the_last_possible_write(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let ours = ContextId::made_of(world.number());
+    let ours = ContextId::made_of(sample.number());
     for (id, stored) in [(&context()?, true), (&ours, true), (&ours, false)] {
-        let mut thread = world.thread(&world.owner, id, 0);
+        let mut thread = sample.thread(&sample.owner, id, 0);
         if stored {
             assert!(stores.records.put_thread(&thread).await?);
         } else {
             thread.record.version = 0;
         }
-        let cleared = clearing(world, &thread.record, world.now);
+        let cleared = clearing(sample, &thread.record, sample.now);
         assert!(stores.records.put_thread(&cleared).await?);
         let record = &cleared.record;
-        let (at, hint) = due(world, record);
-        assert!(at >= world.now.plus(Duration::from_secs(15 * 60)), "{at:?}");
+        let (at, hint) = due(sample, record);
+        assert!(
+            at >= sample.now.plus(Duration::from_secs(15 * 60)),
+            "{at:?}"
+        );
         let early = Timestamp::from_millis(at.as_millis() - 1);
-        assert_eq!(expiring(stores, world, early).await?, [], "{id}");
+        assert_eq!(expiring(stores, sample, early).await?, [], "{id}");
         let found = std::slice::from_ref(&hint);
-        assert_eq!(expiring(stores, world, at).await?, found, "{id}");
+        assert_eq!(expiring(stores, sample, at).await?, found, "{id}");
         // A sweep that read the thread before the deletion stores no expiry.
         stores.sweep.note_expiry(&thread.record).await?;
-        assert_eq!(expiring(stores, world, at).await?, found, "{id}");
+        assert_eq!(expiring(stores, sample, at).await?, found, "{id}");
         for _ in 0..2 {
             assert!(stores.records.remove_thread(record).await?);
-            assert_eq!(expiring(stores, world, at).await?, []);
-            assert_eq!(stores.records.load_thread(&world.owner, id).await?, None);
+            assert_eq!(expiring(stores, sample, at).await?, []);
+            assert_eq!(stores.records.load_thread(&sample.owner, id).await?, None);
         }
     }
     Ok(())
 }
 
 /// When a sweep has to handle the deletion of `thread`, and the hint it finds.
-fn due(world: &World, thread: &ThreadRecord) -> (Timestamp, ExpiringThread) {
+fn due(sample: &SampleData, thread: &ThreadRecord) -> (Timestamp, ExpiringThread) {
     let hint = ExpiringThread {
-        owner: world.owner.clone(),
+        owner: sample.owner.clone(),
         context_id: thread.context_id.clone(),
         what: Expiring::Deleted,
     };
@@ -344,21 +347,21 @@ fn due(world: &World, thread: &ThreadRecord) -> (Timestamp, ExpiringThread) {
 /// [`Broken`] when the store fails.
 pub async fn removing_a_task_removes_only_its_own_keys(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let key = IdempotencyKey::parse("k")?.hash(&world.owner);
+    let key = IdempotencyKey::parse("k")?.hash(&sample.owner);
     let keyed = |task: &TaskRecord| TaskWrite {
         key: Some(KeyWrite {
             key: key.clone(),
             content: "c".to_owned(),
-            kept_until: world.expiry(),
+            kept_until: sample.expiry(),
         }),
-        ..world.create(task)
+        ..sample.create(task)
     };
     let held = |id: TaskId| -> Result<TaskRecord, Broken> {
-        let mut task = world.new_task(&world.owner, id)?;
-        task.hold_keys(Some(&key), world.expiry());
-        let mut task = world.finished(&task)?;
+        let mut task = sample.new_task(&sample.owner, id)?;
+        task.hold_keys(Some(&key), sample.expiry());
+        let mut task = sample.finished(&task)?;
         *task.fields().version = 1;
         Ok(task)
     };
@@ -372,8 +375,8 @@ pub async fn removing_a_task_removes_only_its_own_keys(
         stores.records.commit(&keyed(&first)).await?,
         Committed::Done
     );
-    let ended = first.ended(world.write_id(), world.now);
-    let end = world.update(&ended, &first);
+    let ended = first.ended(sample.write_id(), sample.now);
+    let end = sample.update(&ended, &first);
     assert_eq!(stores.records.commit(&end).await?, Committed::Done);
     let second = held(TaskId::parse("t:2")?)?;
     assert_eq!(
@@ -383,13 +386,13 @@ pub async fn removing_a_task_removes_only_its_own_keys(
     assert!(stores.records.remove_task(&ended).await?);
     let left = stores
         .records
-        .load_key(&world.owner, &key, world.now)
+        .load_key(&sample.owner, &key, sample.now)
         .await?;
     assert_eq!(left.map(|keyed| keyed.record), Some(second.clone()));
     assert!(stores.records.remove_task(&second).await?);
     let left = stores
         .records
-        .load_key(&world.owner, &key, world.now)
+        .load_key(&sample.owner, &key, sample.now)
         .await?;
     assert_eq!(left, None);
     Ok(())

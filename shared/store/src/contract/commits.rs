@@ -1,6 +1,6 @@
 //! The conditions of a commit, and how a store recognises repeated writes.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{Committed, Expect, StoreError};
 use a2a_lambda_model::task::{Change, Message, Part, TaskId};
 
@@ -14,18 +14,18 @@ fn conflict_with(record: &a2a_lambda_model::task::TaskRecord) -> Committed {
 /// [`Broken`] when the store fails.
 pub async fn a_created_task_is_loaded_as_it_was_written(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
-    let working = world.next(&task, [world.start()])?;
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    assert_eq!(sample.loaded(stores, &task).await?, Some(task.clone()));
+    let working = sample.next(&task, [sample.start()])?;
     let answer = stores
         .records
-        .commit(&world.update(&working, &task))
+        .commit(&sample.update(&working, &task))
         .await?;
     assert_eq!(answer, Committed::Done);
-    assert_eq!(world.loaded(stores, &task).await?, Some(working));
+    assert_eq!(sample.loaded(stores, &task).await?, Some(working));
     Ok(())
 }
 
@@ -33,9 +33,12 @@ pub async fn a_created_task_is_loaded_as_it_was_written(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_unknown_task_is_not_found(stores: &Stores, world: &World) -> Result<(), Broken> {
-    let id = TaskId::made_of(world.number());
-    let found = stores.records.load(&world.owner, &id, world.now).await?;
+pub async fn an_unknown_task_is_not_found(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let id = TaskId::made_of(sample.number());
+    let found = stores.records.load(&sample.owner, &id, sample.now).await?;
     assert_eq!(found, None);
     Ok(())
 }
@@ -46,14 +49,14 @@ pub async fn an_unknown_task_is_not_found(stores: &Stores, world: &World) -> Res
 /// [`Broken`] when the store fails.
 pub async fn a_create_over_a_live_task_shows_that_task(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    let other = world.new_task(&world.owner, task.id().clone())?;
-    let answer = stores.records.commit(&world.create(&other)).await?;
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    let other = sample.new_task(&sample.owner, task.id().clone())?;
+    let answer = stores.records.commit(&sample.create(&other)).await?;
     assert_eq!(answer, conflict_with(&task));
-    assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    assert_eq!(sample.loaded(stores, &task).await?, Some(task));
     Ok(())
 }
 
@@ -63,15 +66,15 @@ pub async fn a_create_over_a_live_task_shows_that_task(
 /// [`Broken`] when the store fails.
 pub async fn a_commit_needs_the_version_and_the_incarnation(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    let next = world.next(&task, [world.start()])?;
-    let (own, other) = (task.incarnation().clone(), world.write_id());
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    let next = sample.next(&task, [sample.start()])?;
+    let (own, other) = (task.incarnation().clone(), sample.write_id());
     for (version, incarnation) in [(0, &own), (2, &own), (1, &other), (0, &other)] {
         let incarnation = incarnation.clone();
-        let write = world.write(
+        let write = sample.write(
             &next,
             Expect::Version {
                 version,
@@ -81,8 +84,8 @@ pub async fn a_commit_needs_the_version_and_the_incarnation(
         let answer = stores.records.commit(&write).await?;
         assert_eq!(answer, conflict_with(&task), "{version}");
     }
-    assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
-    let answer = stores.records.commit(&world.update(&next, &task)).await?;
+    assert_eq!(sample.loaded(stores, &task).await?, Some(task.clone()));
+    let answer = stores.records.commit(&sample.update(&next, &task)).await?;
     assert_eq!(answer, Committed::Done);
     Ok(())
 }
@@ -94,25 +97,28 @@ pub async fn a_commit_needs_the_version_and_the_incarnation(
 /// [`Broken`] when the store fails.
 pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let id = TaskId::parse("again")?;
-    let first = world.new_task(&world.owner, id.clone())?;
-    world.stored(stores, &first).await?;
-    let working = world.next(&first, [world.start()])?;
-    let ended = world
+    let first = sample.new_task(&sample.owner, id.clone())?;
+    sample.stored(stores, &first).await?;
+    let working = sample.next(&first, [sample.start()])?;
+    let ended = sample
         .next(&first, [Change::Cancel])?
-        .ended(world.write_id(), world.now);
-    let answer = stores.records.commit(&world.update(&ended, &first)).await?;
+        .ended(sample.write_id(), sample.now);
+    let answer = stores
+        .records
+        .commit(&sample.update(&ended, &first))
+        .await?;
     assert_eq!(answer, Committed::Done);
     assert!(stores.records.remove_task(&ended).await?);
 
-    let second = world.new_task(&world.owner, id)?;
-    world.stored(stores, &second).await?;
-    let running = world.next(&second, [world.start()])?;
+    let second = sample.new_task(&sample.owner, id)?;
+    sample.stored(stores, &second).await?;
+    let running = sample.next(&second, [sample.start()])?;
     let answer = stores
         .records
-        .commit(&world.update(&running, &second))
+        .commit(&sample.update(&running, &second))
         .await?;
     assert_eq!(answer, Committed::Done);
     assert_eq!(
@@ -123,20 +129,20 @@ pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
         vec![Change::Complete { message: None }],
         vec![Change::Cancel],
         vec![Change::Claim {
-            lease_until: world.at(60_000),
+            lease_until: sample.at(60_000),
         }],
     ] {
-        let late = world.next(&working, changes)?;
+        let late = sample.next(&working, changes)?;
         let answer = stores
             .records
-            .commit(&world.update(&late, &working))
+            .commit(&sample.update(&late, &working))
             .await?;
         assert_eq!(answer, conflict_with(&running));
     }
-    let until = world.at(3_600_000);
+    let until = sample.at(3_600_000);
     assert!(!stores.records.heartbeat(&working, until).await?);
     assert!(!stores.records.remove_task(&working).await?);
-    assert_eq!(world.loaded(stores, &second).await?, Some(running));
+    assert_eq!(sample.loaded(stores, &second).await?, Some(running));
     Ok(())
 }
 
@@ -146,13 +152,13 @@ pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
 /// [`Broken`] when the store fails.
 pub async fn a_commit_to_an_absent_task_is_a_conflict(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    let next = world.next(&task, [world.start()])?;
-    let answer = stores.records.commit(&world.update(&next, &task)).await?;
+    let task = sample.task()?;
+    let next = sample.next(&task, [sample.start()])?;
+    let answer = stores.records.commit(&sample.update(&next, &task)).await?;
     assert_eq!(answer, Committed::Conflict(None));
-    assert_eq!(world.loaded(stores, &task).await?, None);
+    assert_eq!(sample.loaded(stores, &task).await?, None);
     Ok(())
 }
 
@@ -162,13 +168,13 @@ pub async fn a_commit_to_an_absent_task_is_a_conflict(
 /// [`Broken`] when the store fails.
 pub async fn a_write_without_an_id_is_refused(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let mut task = world.task()?;
+    let mut task = sample.task()?;
     task.fields().write_ids.clear();
-    let answer = stores.records.commit(&world.create(&task)).await;
+    let answer = stores.records.commit(&sample.create(&task)).await;
     assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
-    assert_eq!(world.loaded(stores, &task).await?, None);
+    assert_eq!(sample.loaded(stores, &task).await?, None);
     Ok(())
 }
 
@@ -176,15 +182,18 @@ pub async fn a_write_without_an_id_is_refused(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_repeated_write_is_done_once(stores: &Stores, world: &World) -> Result<(), Broken> {
-    let task = world.task()?;
-    let create = world.create(&task);
-    let working = world.next(&task, [world.start()])?;
-    let update = world.update(&working, &task);
+pub async fn a_repeated_write_is_done_once(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let task = sample.task()?;
+    let create = sample.create(&task);
+    let working = sample.next(&task, [sample.start()])?;
+    let update = sample.update(&working, &task);
     for write in [&create, &create, &update, &update] {
         assert_eq!(stores.records.commit(write).await?, Committed::Done);
     }
-    assert_eq!(world.loaded(stores, &task).await?, Some(working));
+    assert_eq!(sample.loaded(stores, &task).await?, Some(working));
     Ok(())
 }
 
@@ -195,23 +204,23 @@ pub async fn a_repeated_write_is_done_once(stores: &Stores, world: &World) -> Re
 /// [`Broken`] when the store fails.
 pub async fn a_repeated_write_is_recognised_after_later_commits(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    let mut writes = vec![world.create(&task)];
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    let mut writes = vec![sample.create(&task)];
     let mut last = task.clone();
     for turn in 0..10 {
         let change = if turn == 0 {
-            world.start()
+            sample.start()
         } else {
             Change::Update {
                 message: None,
                 metadata: a2a_lambda_model::task::Metadata::new(),
             }
         };
-        let next = world.next(&last, [change])?;
-        let write = world.update(&next, &last);
+        let next = sample.next(&last, [change])?;
+        let write = sample.update(&next, &last);
         assert_eq!(stores.records.commit(&write).await?, Committed::Done);
         writes.push(write);
         last = next;
@@ -222,7 +231,7 @@ pub async fn a_repeated_write_is_recognised_after_later_commits(
         assert_eq!(answer == Committed::Done, known, "{age} commits ago");
         assert_eq!(known, age < 8 || age == 10, "{age} commits ago");
     }
-    assert_eq!(world.loaded(stores, &task).await?, Some(last));
+    assert_eq!(sample.loaded(stores, &task).await?, Some(last));
     Ok(())
 }
 
@@ -232,17 +241,17 @@ pub async fn a_repeated_write_is_recognised_after_later_commits(
 /// [`Broken`] when the store fails.
 pub async fn exactly_one_of_eight_concurrent_writes_wins(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
     let mut writes = Vec::new();
     for _ in 0..8 {
-        writes.push(world.update(&world.next(&task, [world.start()])?, &task));
+        writes.push(sample.update(&sample.next(&task, [sample.start()])?, &task));
     }
     let answers =
         futures::future::join_all(writes.iter().map(|write| stores.records.commit(write))).await;
-    let stored = world.loaded(stores, &task).await?;
+    let stored = sample.loaded(stores, &task).await?;
     let mut won = 0;
     for (write, answer) in writes.iter().zip(answers) {
         match answer? {
@@ -263,42 +272,42 @@ pub async fn exactly_one_of_eight_concurrent_writes_wins(
 /// [`Broken`] when the store fails.
 pub async fn a_finished_task_keeps_its_content(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    let working = world.next(&task, [world.start()])?;
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    let working = sample.next(&task, [sample.start()])?;
     stores
         .records
-        .commit(&world.update(&working, &task))
+        .commit(&sample.update(&working, &task))
         .await?;
-    let canceled = world.next(&working, [Change::Cancel])?;
+    let canceled = sample.next(&working, [Change::Cancel])?;
     let answer = stores
         .records
-        .commit(&world.update(&canceled, &working))
+        .commit(&sample.update(&canceled, &working))
         .await?;
     assert_eq!(answer, Committed::Done);
     let late = Message::from_agent("m-2", vec![Part::text("late")]);
-    let done = world.next(
+    let done = sample.next(
         &working,
         [Change::Complete {
             message: Some(late),
         }],
     )?;
     for write in [
-        world.update(&done, &working),
-        world.write(
+        sample.update(&done, &working),
+        sample.write(
             &done,
             Expect::Version {
                 version: canceled.version(),
-                incarnation: world.write_id(),
+                incarnation: sample.write_id(),
             },
         ),
-        world.create(&world.new_task(&world.owner, task.id().clone())?),
+        sample.create(&sample.new_task(&sample.owner, task.id().clone())?),
     ] {
         let answer = stores.records.commit(&write).await?;
         assert_eq!(answer, conflict_with(&canceled));
     }
-    assert_eq!(world.loaded(stores, &task).await?, Some(canceled));
+    assert_eq!(sample.loaded(stores, &task).await?, Some(canceled));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Lists of contexts, their expiry, and removal.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{
     Committed, Expiring, ExpiringThread, RecordQuery, ThreadPage, ThreadPosition, ThreadQuery,
     ThreadRecord, ThreadState,
@@ -12,7 +12,7 @@ const TTL: Duration = Duration::from_secs(24 * 3600);
 
 async fn listed(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
     after: Option<ThreadPosition>,
     limit: usize,
     now: Timestamp,
@@ -23,7 +23,7 @@ async fn listed(
         ttl: TTL,
         now,
     };
-    Ok(stores.records.list_threads(&world.owner, &query).await?)
+    Ok(stores.records.list_threads(&sample.owner, &query).await?)
 }
 
 fn names(threads: &[ThreadRecord]) -> Vec<&ContextId> {
@@ -31,13 +31,13 @@ fn names(threads: &[ThreadRecord]) -> Vec<&ContextId> {
 }
 
 /// A finished task, which its context is named after if `named`.
-fn finished(world: &World, named: bool, at: Timestamp) -> Result<TaskRecord, Broken> {
-    let number = world.number();
+fn finished(sample: &SampleData, named: bool, at: Timestamp) -> Result<TaskRecord, Broken> {
+    let number = sample.number();
     let id = TaskId::made_of(number);
-    let mut task = world.new_task(&world.owner, id)?;
-    *task.fields().context_id = ContextId::made_of(if named { number } else { world.number() });
-    let changes = [world.start(), Change::Complete { message: None }];
-    let mut task = task.next(changes, world.write_id(), at, world.at(1_000_000_000))?;
+    let mut task = sample.new_task(&sample.owner, id)?;
+    *task.fields().context_id = ContextId::made_of(if named { number } else { sample.number() });
+    let changes = [sample.start(), Change::Complete { message: None }];
+    let mut task = task.next(changes, sample.write_id(), at, sample.at(1_000_000_000))?;
     *task.fields().version = 1;
     Ok(task)
 }
@@ -49,27 +49,27 @@ fn finished(world: &World, named: bool, at: Timestamp) -> Result<TaskRecord, Bro
 /// [`Broken`] when the store fails.
 pub async fn contexts_are_listed_newest_first_and_once(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let alone = finished(world, true, world.at(-50))?;
-    let kept = finished(world, true, world.at(-40))?;
-    let second = finished(world, false, world.at(-30))?;
+    let alone = finished(sample, true, sample.at(-50))?;
+    let kept = finished(sample, true, sample.at(-40))?;
+    let second = finished(sample, false, sample.at(-30))?;
     for task in [&alone, &kept, &second] {
-        world.stored(stores, task).await?;
+        sample.stored(stores, task).await?;
     }
-    let mut thread = world.thread(&world.owner, kept.context_id(), 0);
-    thread.record.updated_at = world.at(-60);
+    let mut thread = sample.thread(&sample.owner, kept.context_id(), 0);
+    thread.record.updated_at = sample.at(-60);
     assert!(stores.records.put_thread(&thread).await?);
-    let mut own = world.thread(&world.owner, &ContextId::parse("c:1")?, 0);
-    own.record.updated_at = world.at(-20);
+    let mut own = sample.thread(&sample.owner, &ContextId::parse("c:1")?, 0);
+    own.record.updated_at = sample.at(-20);
     assert!(stores.records.put_thread(&own).await?);
-    let mut over = world.thread(&world.owner, &ContextId::parse("c:2")?, 0);
-    over.record.expires_at = world.now;
+    let mut over = sample.thread(&sample.owner, &ContextId::parse("c:2")?, 0);
+    over.record.expires_at = sample.now;
     assert!(stores.records.put_thread(&over).await?);
-    let theirs = world.thread(&world.colleague, &ContextId::parse("c:3")?, 0);
+    let theirs = sample.thread(&sample.colleague, &ContextId::parse("c:3")?, 0);
     assert!(stores.records.put_thread(&theirs).await?);
 
-    let page = listed(stores, world, None, 10, world.now).await?;
+    let page = listed(stores, sample, None, 10, sample.now).await?;
     let expected = [
         &own.record.context_id,
         alone.context_id(),
@@ -85,10 +85,10 @@ pub async fn contexts_are_listed_newest_first_and_once(
             .all(|it| it.state == ThreadState::default())
     );
 
-    let ends = world.at(-50).plus(TTL);
+    let ends = sample.at(-50).plus(TTL);
     for (at, there) in [(-1, true), (0, false)] {
         let now = Timestamp::from_millis(ends.as_millis() + at);
-        let page = listed(stores, world, None, 10, now).await?;
+        let page = listed(stores, sample, None, 10, now).await?;
         let found = names(&page.threads).contains(&alone.context_id());
         assert_eq!(found, there, "{at} ms");
     }
@@ -101,23 +101,23 @@ pub async fn contexts_are_listed_newest_first_and_once(
 /// [`Broken`] when the store fails.
 pub async fn pages_of_contexts_join_to_the_whole_list(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     for n in 0..4 {
-        world
-            .stored(stores, &finished(world, true, world.at(-n * 10))?)
+        sample
+            .stored(stores, &finished(sample, true, sample.at(-n * 10))?)
             .await?;
         let id = ContextId::parse(format!("c:{n}"))?;
-        let mut thread = world.thread(&world.owner, &id, 0);
-        thread.record.updated_at = world.at(-n * 15);
+        let mut thread = sample.thread(&sample.owner, &id, 0);
+        thread.record.updated_at = sample.at(-n * 15);
         assert!(stores.records.put_thread(&thread).await?);
     }
-    let whole = listed(stores, world, None, 100, world.now).await?.threads;
+    let whole = listed(stores, sample, None, 100, sample.now).await?.threads;
     assert_eq!(whole.len(), 8);
     for size in [1, 2, 3, 7, 8] {
         let (mut joined, mut after) = (Vec::new(), None);
         for _ in 0..20 {
-            let page = listed(stores, world, after, size, world.now).await?;
+            let page = listed(stores, sample, after, size, sample.now).await?;
             assert!(page.threads.len() <= size);
             joined.extend(page.threads);
             after = page.next;
@@ -131,8 +131,8 @@ pub async fn pages_of_contexts_join_to_the_whole_list(
 }
 
 /// A bare thread, which a task opens, in its context.
-async fn opens(stores: &Stores, world: &World, context: &ContextId) -> Result<(), Broken> {
-    let mut thread = world.thread(&world.owner, context, 0);
+async fn opens(stores: &Stores, sample: &SampleData, context: &ContextId) -> Result<(), Broken> {
+    let mut thread = sample.thread(&sample.owner, context, 0);
     thread.record.state = ThreadState::default();
     thread.record.state_version = 0;
     assert!(thread.record.is_bare());
@@ -147,29 +147,29 @@ async fn opens(stores: &Stores, world: &World, context: &ContextId) -> Result<()
 /// [`Broken`] when the store fails.
 pub async fn a_context_begun_for_a_task_is_listed_while_it_has_one(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let context = ContextId::parse("c:1")?;
-    opens(stores, world, &context).await?;
+    opens(stores, sample, &context).await?;
     // Another context of the same name.
-    let mut theirs = finished(world, false, world.now)?;
-    *theirs.fields().owner = world.colleague.clone();
+    let mut theirs = finished(sample, false, sample.now)?;
+    *theirs.fields().owner = sample.colleague.clone();
     *theirs.fields().context_id = context.clone();
-    world.stored(stores, &theirs).await?;
+    sample.stored(stores, &theirs).await?;
     let list = async |at| {
-        let page = listed(stores, world, None, 10, world.at(at)).await?;
+        let page = listed(stores, sample, None, 10, sample.at(at)).await?;
         Ok::<_, Broken>(page.threads.len())
     };
     assert_eq!(list(0).await?, 0, "no task");
-    let mut task = finished(world, false, world.now)?;
+    let mut task = finished(sample, false, sample.now)?;
     *task.fields().context_id = context.clone();
-    *task.fields().expires_at = world.at(1000);
-    world.stored(stores, &task).await?;
+    *task.fields().expires_at = sample.at(1000);
+    sample.stored(stores, &task).await?;
     assert_eq!((list(0).await?, list(1000).await?), (1, 0));
     assert!(stores.records.remove_task(&task).await?);
     assert_eq!(list(0).await?, 0, "removed");
-    let mut again = world.thread(&world.owner, &context, 1);
-    again.record.updated_at = world.at(1);
+    let mut again = sample.thread(&sample.owner, &context, 1);
+    again.record.updated_at = sample.at(1);
     again.record.state_version = 0;
     again.record.state = ThreadState::default();
     assert!(stores.records.put_thread(&again).await?);
@@ -184,21 +184,21 @@ pub async fn a_context_begun_for_a_task_is_listed_while_it_has_one(
 /// [`Broken`] when the store fails.
 pub async fn a_pointer_without_its_task_shows_nothing(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let context = ContextId::parse("c:1")?;
-    opens(stores, world, &context).await?;
+    opens(stores, sample, &context).await?;
     let listing = RecordQuery {
         context_id: Some(context.clone()),
-        ..world.everything()
+        ..sample.everything()
     };
     let shown = async || {
         let (heads, _) = stores
             .records
-            .tasks_in(&world.owner, &context, None, 10)
+            .tasks_in(&sample.owner, &context, None, 10)
             .await?;
-        let page = stores.records.list(&world.owner, &listing).await?;
-        let contexts = listed(stores, world, None, 10, world.now).await?;
+        let page = stores.records.list(&sample.owner, &listing).await?;
+        let contexts = listed(stores, sample, None, 10, sample.now).await?;
         Ok::<_, Broken>((
             heads.len(),
             page.records.len(),
@@ -206,16 +206,16 @@ pub async fn a_pointer_without_its_task_shows_nothing(
             contexts.threads.len(),
         ))
     };
-    let mut placed = finished(world, false, world.now)?;
+    let mut placed = finished(sample, false, sample.now)?;
     *placed.fields().context_id = context.clone();
-    stores.records.put_pointer(&placed, world.at(1000)).await?;
-    stores.records.put_pointer(&placed, world.at(2000)).await?;
+    stores.records.put_pointer(&placed, sample.at(1000)).await?;
+    stores.records.put_pointer(&placed, sample.at(2000)).await?;
     assert_eq!(shown().await?, (0, 0, 0, 0));
-    let mut alone = finished(world, false, world.now)?;
+    let mut alone = finished(sample, false, sample.now)?;
     *alone.fields().context_id = context.clone();
-    world.stored(stores, &alone).await?;
+    sample.stored(stores, &alone).await?;
     assert_eq!(shown().await?, (1, 1, 1, 1));
-    let mut write = world.create(&placed);
+    let mut write = sample.create(&placed);
     write.has_pointer = true;
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     assert_eq!(shown().await?, (2, 2, 2, 1));
@@ -224,7 +224,7 @@ pub async fn a_pointer_without_its_task_shows_nothing(
 
 async fn expiring(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
     now: Timestamp,
 ) -> Result<Vec<ExpiringThread>, Broken> {
     let sweep = &stores.sweep;
@@ -240,7 +240,7 @@ async fn expiring(
             }
         }
     }
-    all.retain(|hint| hint.owner.tenant == world.owner.tenant);
+    all.retain(|hint| hint.owner.tenant == sample.owner.tenant);
     Ok(all)
 }
 
@@ -252,50 +252,50 @@ async fn expiring(
 /// [`Broken`] when the store fails.
 pub async fn a_sweep_finds_and_removes_expired_state(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let id = ContextId::made_of(world.number());
-    let mut thread = world.thread(&world.owner, &id, 0);
+    let id = ContextId::made_of(sample.number());
+    let mut thread = sample.thread(&sample.owner, &id, 0);
     // Just past the hour, so that the state is due at the end of the next hour.
     let hour = 3_600_000;
-    thread.record.updated_at = world.at(-hour);
-    thread.record.state_expires_at = world.at(10);
+    thread.record.updated_at = sample.at(-hour);
+    thread.record.state_expires_at = sample.at(10);
     assert!(stores.records.put_thread(&thread).await?);
-    let due = world.at(hour);
-    let early = world.at(hour - 1);
-    assert_eq!(expiring(stores, world, early).await?, []);
+    let due = sample.at(hour);
+    let early = sample.at(hour - 1);
+    assert_eq!(expiring(stores, sample, early).await?, []);
     let hint = ExpiringThread {
-        owner: world.owner.clone(),
+        owner: sample.owner.clone(),
         context_id: id.clone(),
         what: Expiring::State,
     };
     assert_eq!(
-        expiring(stores, world, due).await?,
+        expiring(stores, sample, due).await?,
         std::slice::from_ref(&hint)
     );
 
-    let mut later = world.thread(&world.owner, &id, 1);
+    let mut later = sample.thread(&sample.owner, &id, 1);
     later.record.state_version = 1;
-    later.record.state_expires_at = world.at(hour + 10);
+    later.record.state_expires_at = sample.at(hour + 10);
     assert!(stores.records.put_thread(&later).await?);
     // An expiry for a state that is not the stored one changes nothing.
     let mut other = later.record.clone();
     other.state_version = 2;
-    other.state_expires_at = world.at(5 * hour);
+    other.state_expires_at = sample.at(5 * hour);
     stores.sweep.note_expiry(&other).await?;
     stores.sweep.note_expiry(&later.record).await?;
-    assert_eq!(expiring(stores, world, due).await?, []);
-    assert_eq!(expiring(stores, world, world.at(2 * hour)).await?, [hint]);
+    assert_eq!(expiring(stores, sample, due).await?, []);
+    assert_eq!(expiring(stores, sample, sample.at(2 * hour)).await?, [hint]);
 
-    let mut without = world.thread(&world.owner, &id, 2);
+    let mut without = sample.thread(&sample.owner, &id, 2);
     without.record.state_version = 0;
     without.record.state = ThreadState::default();
     assert!(stores.records.put_thread(&without).await?);
-    let end = world.at(hour + 10);
-    let removed = stores.sweep.remove_state(&world.owner, &id, end);
+    let end = sample.at(hour + 10);
+    let removed = stores.sweep.remove_state(&sample.owner, &id, end);
     assert!(removed.await?.state);
-    assert_eq!(expiring(stores, world, world.at(9 * hour)).await?, []);
-    let found = stores.records.load_thread(&world.owner, &id).await?;
+    assert_eq!(expiring(stores, sample, sample.at(9 * hour)).await?, []);
+    let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, Some(without.record));
     Ok(())
 }
@@ -306,12 +306,12 @@ pub async fn a_sweep_finds_and_removes_expired_state(
 /// [`Broken`] when the store fails.
 pub async fn a_removed_task_is_gone_with_everything_beside_it(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = finished(world, true, world.now)?;
-    world.stored(stores, &task).await?;
-    let (owner, id) = (&world.owner, task.id());
-    for (other, absent) in [(&world.colleague, false), (&world.stranger, true)] {
+    let task = finished(sample, true, sample.now)?;
+    sample.stored(stores, &task).await?;
+    let (owner, id) = (&sample.owner, task.id());
+    for (other, absent) in [(&sample.colleague, false), (&sample.stranger, true)] {
         let mut theirs = task.clone();
         *theirs.fields().owner = other.clone();
         assert_eq!(
@@ -323,20 +323,20 @@ pub async fn a_removed_task_is_gone_with_everything_beside_it(
     let mut later = task.clone();
     *later.fields().version += 1;
     let mut earlier = task.clone();
-    *earlier.fields().incarnation = world.write_id();
+    *earlier.fields().incarnation = sample.write_id();
     for other in [later, earlier] {
         assert!(!stores.records.remove_task(&other).await?);
-        assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
+        assert_eq!(sample.loaded(stores, &task).await?, Some(task.clone()));
     }
     for _ in 0..2 {
         assert!(stores.records.remove_task(&task).await?);
-        assert_eq!(world.loaded(stores, &task).await?, None);
+        assert_eq!(sample.loaded(stores, &task).await?, None);
     }
-    let page = stores.records.list(owner, &world.everything()).await?;
+    let page = stores.records.list(owner, &sample.everything()).await?;
     assert_eq!(page.records, []);
-    let again = world.new_task(owner, id.clone())?;
+    let again = sample.new_task(owner, id.clone())?;
     assert_eq!(
-        stores.records.commit(&world.create(&again)).await?,
+        stores.records.commit(&sample.create(&again)).await?,
         Committed::Done
     );
     Ok(())
@@ -346,24 +346,27 @@ pub async fn a_removed_task_is_gone_with_everything_beside_it(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_removed_thread_leaves_nothing(stores: &Stores, world: &World) -> Result<(), Broken> {
+pub async fn a_removed_thread_leaves_nothing(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
-    let first = world.thread(&world.owner, &id, 0);
+    let first = sample.thread(&sample.owner, &id, 0);
     assert!(stores.records.put_thread(&first).await?);
-    let theirs = world.thread(&world.colleague, &id, 0).record;
+    let theirs = sample.thread(&sample.colleague, &id, 0).record;
     assert!(stores.records.remove_thread(&theirs).await?);
     let mut later = first.record.clone();
     later.version += 1;
     assert!(!stores.records.remove_thread(&later).await?);
-    let found = stores.records.load_thread_head(&world.owner, &id).await?;
+    let found = stores.records.load_thread_head(&sample.owner, &id).await?;
     assert_eq!(found.map(|it| it.version), Some(1));
     for _ in 0..2 {
         assert!(stores.records.remove_thread(&first.record).await?);
-        assert_eq!(stores.records.load_thread(&world.owner, &id).await?, None);
+        assert_eq!(stores.records.load_thread(&sample.owner, &id).await?, None);
     }
-    let page = listed(stores, world, None, 10, world.now).await?;
+    let page = listed(stores, sample, None, 10, sample.now).await?;
     assert_eq!(page.threads, []);
-    let again = world.thread(&world.owner, &id, 0);
+    let again = sample.thread(&sample.owner, &id, 0);
     assert!(stores.records.put_thread(&again).await?);
     Ok(())
 }

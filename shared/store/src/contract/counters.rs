@@ -19,7 +19,7 @@ fn counter(series: &str, amounts: &[(&str, u64)]) -> Counter {
 /// # Errors
 /// [`Broken`] when the table fails.
 pub async fn counters_of_many_processes_add_up(case: &Case) -> Result<(), Broken> {
-    let tenant = case.world.owner.tenant.as_str();
+    let tenant = case.sample.owner.tenant.as_str();
     let one = format!(r#"["a2a_turns_total","{tenant} \"b\"","failed"]"#);
     let two = format!(r#"["{tenant}"]"#);
     let counters = case.counters();

@@ -1,6 +1,6 @@
 //! The contract of stores of documents.
 
-use super::{Broken, Case, World};
+use super::{Broken, Case, SampleData};
 use crate::documents::{
     DOCUMENT_MAX, DocumentCollection, DocumentExpect, DocumentKey, DocumentOwner, DocumentWrite,
     Documents, StoredDocument,
@@ -21,13 +21,13 @@ fn collection(owner: DocumentOwner, name: &str) -> Result<DocumentCollection, Br
 }
 
 /// The collection `notes` of the tenant of the case.
-fn notes(world: &World) -> Result<DocumentCollection, Broken> {
-    let owner = DocumentOwner::Tenant(world.owner.tenant.clone());
+fn notes(sample: &SampleData) -> Result<DocumentCollection, Broken> {
+    let owner = DocumentOwner::Tenant(sample.owner.tenant.clone());
     collection(owner, "notes")
 }
 
 fn write(
-    world: &World,
+    sample: &SampleData,
     collection: &DocumentCollection,
     name: &str,
     text: Option<&str>,
@@ -38,17 +38,17 @@ fn write(
         text: text.map(str::to_owned),
         expires_at: None,
         expect: DocumentExpect::Any,
-        id: world.write_id(),
-        now: world.now,
+        id: sample.write_id(),
+        now: sample.now,
     })
 }
 
 async fn text(
     store: &Documents,
     write: &DocumentWrite,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<Option<String>, Broken> {
-    let found = store.document(&write.collection, &write.key, world.now);
+    let found = store.document(&write.collection, &write.key, sample.now);
     Ok(found.await?.map(|document| document.text))
 }
 
@@ -57,37 +57,37 @@ async fn text(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_document_reads_back_until_it_is_removed(case: &Case) -> Result<(), Broken> {
-    let (store, world) = (&case.documents(), &case.world);
-    let notes = notes(world)?;
+    let (store, sample) = (&case.documents(), &case.sample);
+    let notes = notes(sample)?;
     let largest = "x".repeat(DOCUMENT_MAX);
-    let first = write(world, &notes, "a/ä.json", Some(&largest))?;
-    assert_eq!(store.document(&notes, &first.key, world.now).await?, None);
+    let first = write(sample, &notes, "a/ä.json", Some(&largest))?;
+    assert_eq!(store.document(&notes, &first.key, sample.now).await?, None);
     assert!(store.write_document(&first).await?);
     let expected = StoredDocument {
         key: first.key.clone(),
         text: largest,
         version: first.id.clone(),
     };
-    let found = store.document(&notes, &first.key, world.now).await?;
+    let found = store.document(&notes, &first.key, sample.now).await?;
     assert_eq!(found, Some(expected));
 
-    let second = write(world, &notes, "a/ä.json", Some(""))?;
+    let second = write(sample, &notes, "a/ä.json", Some(""))?;
     assert!(store.write_document(&second).await?);
-    assert_eq!(text(store, &second, world).await?.as_deref(), Some(""));
-    let removal = write(world, &notes, "a/ä.json", None)?;
+    assert_eq!(text(store, &second, sample).await?.as_deref(), Some(""));
+    let removal = write(sample, &notes, "a/ä.json", None)?;
     // A removal that is repeated is done.
     for _ in 0..2 {
         assert!(store.write_document(&removal).await?);
-        assert_eq!(text(store, &removal, world).await?, None);
+        assert_eq!(text(store, &removal, sample).await?, None);
     }
     let larger = "x".repeat(DOCUMENT_MAX + 1);
-    let refused = write(world, &notes, "larger", Some(&larger))?;
+    let refused = write(sample, &notes, "larger", Some(&larger))?;
     let refusal = store.write_document(&refused).await;
     assert!(
         matches!(refusal, Err(StoreError::TooLarge(_))),
         "{refusal:?}"
     );
-    assert_eq!(text(store, &refused, world).await?, None);
+    assert_eq!(text(store, &refused, sample).await?, None);
     Ok(())
 }
 
@@ -97,10 +97,10 @@ pub async fn a_document_reads_back_until_it_is_removed(case: &Case) -> Result<()
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn one_of_two_writers_of_a_document_wins(case: &Case) -> Result<(), Broken> {
-    let (store, world) = (&case.documents(), &case.world);
-    let notes = notes(world)?;
+    let (store, sample) = (&case.documents(), &case.sample);
+    let notes = notes(sample)?;
     let expecting = |expect: &DocumentExpect, text: Option<&str>| {
-        let mut write = write(world, &notes, "count", text)?;
+        let mut write = write(sample, &notes, "count", text)?;
         write.expect = expect.clone();
         Ok::<_, Broken>(write)
     };
@@ -119,7 +119,7 @@ pub async fn one_of_two_writers_of_a_document_wins(case: &Case) -> Result<(), Br
     assert!(store.write_document(&two).await?, "a repeat is done");
     assert!(!store.write_document(&late).await?);
     assert!(!store.write_document(&expecting(&was, None)?).await?);
-    assert_eq!(text(store, &two, world).await?.as_deref(), Some("2"));
+    assert_eq!(text(store, &two, sample).await?.as_deref(), Some("2"));
 
     let removal = expecting(&DocumentExpect::Version(two.id.clone()), None)?;
     assert!(store.write_document(&removal).await?);
@@ -130,13 +130,13 @@ pub async fn one_of_two_writers_of_a_document_wins(case: &Case) -> Result<(), Br
             .write_document(&expecting(&absent, Some("5"))?)
             .await?
     );
-    let unknown = DocumentExpect::Version(WriteId::made_of(world.number()));
+    let unknown = DocumentExpect::Version(WriteId::made_of(sample.number()));
     assert!(
         !store
             .write_document(&expecting(&unknown, Some("6"))?)
             .await?
     );
-    assert_eq!(text(store, &two, world).await?.as_deref(), Some("5"));
+    assert_eq!(text(store, &two, sample).await?.as_deref(), Some("5"));
     Ok(())
 }
 
@@ -145,25 +145,25 @@ pub async fn one_of_two_writers_of_a_document_wins(case: &Case) -> Result<(), Br
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn an_expired_document_is_gone(case: &Case) -> Result<(), Broken> {
-    let (store, world) = (&case.documents(), &case.world);
-    let notes = notes(world)?;
-    let mut short = write(world, &notes, "short", Some("1"))?;
-    short.expires_at = Some(world.at(1000));
+    let (store, sample) = (&case.documents(), &case.sample);
+    let notes = notes(sample)?;
+    let mut short = write(sample, &notes, "short", Some("1"))?;
+    short.expires_at = Some(sample.at(1000));
     assert!(store.write_document(&short).await?);
     for (at, live) in [(999, true), (1000, false)] {
-        let at = world.at(at);
+        let at = sample.at(at);
         let found = store.document(&notes, &short.key, at).await?;
         assert_eq!(found.is_some(), live);
         let page = store.documents(&notes, None, 10, at).await?;
         assert_eq!(page.documents.len(), usize::from(live));
     }
-    let mut next = write(world, &notes, "short", Some("2"))?;
-    next.now = world.at(1000);
+    let mut next = write(sample, &notes, "short", Some("2"))?;
+    next.now = sample.at(1000);
     next.expect = DocumentExpect::Version(short.id.clone());
     assert!(!store.write_document(&next).await?);
     next.expect = DocumentExpect::Absent;
     assert!(store.write_document(&next).await?);
-    let found = store.document(&notes, &next.key, world.at(5000)).await?;
+    let found = store.document(&notes, &next.key, sample.at(5000)).await?;
     assert_eq!(found.map(|it| it.text).as_deref(), Some("2"));
     Ok(())
 }
@@ -173,26 +173,26 @@ pub async fn an_expired_document_is_gone(case: &Case) -> Result<(), Broken> {
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn pages_of_documents_join_to_the_collection(case: &Case) -> Result<(), Broken> {
-    let (store, world) = (&case.documents(), &case.world);
-    let notes = notes(world)?;
+    let (store, sample) = (&case.documents(), &case.sample);
+    let notes = notes(sample)?;
     let names: Vec<String> = (0..25).map(|at| format!("{at:02}")).collect();
     for name in names.iter().rev() {
         assert!(
             store
-                .write_document(&write(world, &notes, name, Some(name))?)
+                .write_document(&write(sample, &notes, name, Some(name))?)
                 .await?
         );
     }
     assert!(
         store
-            .write_document(&write(world, &notes, "07", None)?)
+            .write_document(&write(sample, &notes, "07", None)?)
             .await?
     );
     let mut found = Vec::new();
     let mut after = None;
     loop {
         let page = store
-            .documents(&notes, after.as_ref(), 7, world.now)
+            .documents(&notes, after.as_ref(), 7, sample.now)
             .await?;
         assert!(page.documents.len() <= 7);
         found.extend(page.documents.into_iter().map(|document| document.text));
@@ -211,26 +211,26 @@ pub async fn pages_of_documents_join_to_the_collection(case: &Case) -> Result<()
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn collections_of_documents_are_apart(case: &Case) -> Result<(), Broken> {
-    let (store, world) = (&case.documents(), &case.world);
+    let (store, sample) = (&case.documents(), &case.sample);
     let mut all = Vec::new();
-    for owner in [&world.owner, &world.colleague, &world.stranger] {
+    for owner in [&sample.owner, &sample.colleague, &sample.stranger] {
         for name in ["notes", "notes.2", "R"] {
             let subject = DocumentOwner::Subject(SubjectKey::of(owner));
             all.push(collection(subject, name)?);
         }
     }
-    for owner in [&world.owner, &world.stranger] {
+    for owner in [&sample.owner, &sample.stranger] {
         let tenant = DocumentOwner::Tenant(owner.tenant.clone());
         all.push(collection(tenant.clone(), "notes")?);
         // It looks like a collection of a subject.
-        all.push(collection(tenant, &world.owner.subject.hash())?);
+        all.push(collection(tenant, &sample.owner.subject.hash())?);
     }
     for (at, collection) in all.iter().enumerate() {
-        let mine = write(world, collection, "same", Some(&at.to_string()))?;
+        let mine = write(sample, collection, "same", Some(&at.to_string()))?;
         assert!(store.write_document(&mine).await?);
     }
     for (at, collection) in all.iter().enumerate() {
-        let page = store.documents(collection, None, 10, world.now).await?;
+        let page = store.documents(collection, None, 10, sample.now).await?;
         let texts: Vec<_> = page.documents.iter().map(|it| it.text.clone()).collect();
         assert_eq!(texts, [at.to_string()], "{collection:?}");
     }

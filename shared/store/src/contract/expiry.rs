@@ -1,19 +1,19 @@
 //! Expiry is judged by the time in the call, to the millisecond.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{Committed, RecordQuery};
 use a2a_lambda_model::task::{Change, Message, Part, SavedSlot, TaskRecord};
 
 /// A task that waits for the client's answer.
-fn asking(world: &World) -> Result<TaskRecord, Broken> {
+fn asking(sample: &SampleData) -> Result<TaskRecord, Broken> {
     let message = Message::from_agent("q", vec![Part::text("which?")]);
     let slot = SavedSlot {
         version: 1,
         value: serde_json::Value::Null,
     };
-    world.next(
-        &world.task()?,
-        [world.start(), Change::AskInput { message, slot }],
+    sample.next(
+        &sample.task()?,
+        [sample.start(), Change::AskInput { message, slot }],
     )
 }
 
@@ -23,28 +23,28 @@ fn asking(world: &World) -> Result<TaskRecord, Broken> {
 /// [`Broken`] when the store fails.
 pub async fn a_task_at_rest_is_gone_from_its_expiry_on(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = asking(world)?;
-    world.stored(stores, &task).await?;
-    let end = world.expiry().as_millis();
+    let task = asking(sample)?;
+    sample.stored(stores, &task).await?;
+    let end = sample.expiry().as_millis();
     for (offset, there) in [(0, false), (1, false), (-1, true)] {
         let now = a2a_lambda_model::task::Timestamp::from_millis(end + offset);
-        let found = stores.records.load(&world.owner, task.id(), now).await?;
+        let found = stores.records.load(&sample.owner, task.id(), now).await?;
         assert_eq!(found.is_some(), there, "load at {offset} ms");
         let query = RecordQuery {
             now,
-            ..world.everything()
+            ..sample.everything()
         };
-        let page = stores.records.list(&world.owner, &query).await?;
+        let page = stores.records.list(&sample.owner, &query).await?;
         assert_eq!(
             page.records.len(),
             usize::from(there),
             "list at {offset} ms"
         );
         assert_eq!(page.matching, usize::from(there), "count at {offset} ms");
-        let next = world.next(&task, [Change::Cancel])?;
-        let mut write = world.update(&next, &task);
+        let next = sample.next(&task, [Change::Cancel])?;
+        let mut write = sample.update(&next, &task);
         write.now = now;
         let expected = if there {
             Committed::Done
@@ -63,22 +63,22 @@ pub async fn a_task_at_rest_is_gone_from_its_expiry_on(
 /// [`Broken`] when the store fails.
 pub async fn a_create_takes_the_place_of_an_expired_task_only(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     for (offset, free) in [(-1, false), (0, true), (1, true)] {
-        let task = asking(world)?;
-        world.stored(stores, &task).await?;
-        let again = world.new_task(&world.owner, task.id().clone())?;
-        let mut write = world.create(&again);
+        let task = asking(sample)?;
+        sample.stored(stores, &task).await?;
+        let again = sample.new_task(&sample.owner, task.id().clone())?;
+        let mut write = sample.create(&again);
         write.now =
-            a2a_lambda_model::task::Timestamp::from_millis(world.expiry().as_millis() + offset);
+            a2a_lambda_model::task::Timestamp::from_millis(sample.expiry().as_millis() + offset);
         let (answer, stays) = if free {
             (Committed::Done, again)
         } else {
             (Committed::Conflict(Some(task.clone())), task)
         };
         assert_eq!(stores.records.commit(&write).await?, answer, "{offset} ms");
-        assert_eq!(world.loaded(stores, &stays).await?, Some(stays));
+        assert_eq!(sample.loaded(stores, &stays).await?, Some(stays));
     }
     Ok(())
 }
@@ -108,23 +108,26 @@ pub async fn a_create_that_arrives_again_does_not_replace_its_own_expired_task(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_open_task_does_not_expire(stores: &Stores, world: &World) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    let late = world.at(1_000_000_000);
-    let found = stores.records.load(&world.owner, task.id(), late).await?;
+pub async fn an_open_task_does_not_expire(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    let late = sample.at(1_000_000_000);
+    let found = stores.records.load(&sample.owner, task.id(), late).await?;
     assert_eq!(found, Some(task.clone()));
-    let working = world.next(&task, [world.start()])?;
-    let mut write = world.update(&working, &task);
+    let working = sample.next(&task, [sample.start()])?;
+    let mut write = sample.update(&working, &task);
     write.now = late;
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     let query = RecordQuery {
         now: late,
-        ..world.everything()
+        ..sample.everything()
     };
-    let page = stores.records.list(&world.owner, &query).await?;
+    let page = stores.records.list(&sample.owner, &query).await?;
     assert_eq!(page.records, [working]);
-    let mut create = world.create(&world.new_task(&world.owner, task.id().clone())?);
+    let mut create = sample.create(&sample.new_task(&sample.owner, task.id().clone())?);
     create.now = late;
     let answer = stores.records.commit(&create).await?;
     assert!(matches!(answer, Committed::Conflict(Some(_))), "{answer:?}");
@@ -138,30 +141,30 @@ pub async fn an_open_task_does_not_expire(stores: &Stores, world: &World) -> Res
 /// [`Broken`] when the store fails.
 pub async fn a_continued_task_does_not_expire(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let asking = asking(world)?;
-    world.stored(stores, &asking).await?;
+    let asking = asking(sample)?;
+    sample.stored(stores, &asking).await?;
     let resume = Change::Resume {
         message: Message::from_user("m-2", vec![Part::text("blue")]),
         secret: None,
-        lease_until: world.at(60_000),
+        lease_until: sample.at(60_000),
     };
-    let working = world.committed(stores, &asking, [resume]).await?;
-    let late = world.at(1_000_000_000);
+    let working = sample.committed(stores, &asking, [resume]).await?;
+    let late = sample.at(1_000_000_000);
     let found = stores
         .records
-        .load(&world.owner, working.id(), late)
+        .load(&sample.owner, working.id(), late)
         .await?;
     assert_eq!(found.as_ref(), Some(&working));
     let query = RecordQuery {
         now: late,
-        ..world.everything()
+        ..sample.everything()
     };
-    let page = stores.records.list(&world.owner, &query).await?;
+    let page = stores.records.list(&sample.owner, &query).await?;
     assert_eq!(page.records, std::slice::from_ref(&working));
-    let done = world.next(&working, [Change::Complete { message: None }])?;
-    let mut write = world.update(&done, &working);
+    let done = sample.next(&working, [Change::Complete { message: None }])?;
+    let mut write = sample.update(&done, &working);
     write.now = late;
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     Ok(())
@@ -173,14 +176,14 @@ pub async fn a_continued_task_does_not_expire(
 /// [`Broken`] when the store fails.
 pub async fn a_write_that_was_stored_is_done_even_after_its_expiry(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    let done = world.finished(&task)?;
-    let mut write = world.update(&done, &task);
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    let done = sample.finished(&task)?;
+    let mut write = sample.update(&done, &task);
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
-    write.now = world.expiry();
+    write.now = sample.expiry();
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Idempotency keys: written with their commit, free when their task has ended.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{Committed, KeyWrite, Keyed, TaskWrite};
 use a2a_lambda_model::task::{
     Change, IdempotencyKey, KeyHash, Message, Metadata, Owner, Part, SavedSlot, TaskId, TaskRecord,
@@ -29,12 +29,12 @@ fn under(write: &TaskWrite, name: &str, content: &str) -> Result<TaskWrite, Brok
 /// The send and task of the owner's key `name` at `now`.
 async fn found(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
     name: &str,
     now: Timestamp,
 ) -> Result<Option<Keyed>, Broken> {
-    let key = hash(&world.owner, name)?;
-    Ok(stores.records.load_key(&world.owner, &key, now).await?)
+    let key = hash(&sample.owner, name)?;
+    Ok(stores.records.load_key(&sample.owner, &key, now).await?)
 }
 
 fn keyed(content: &str, record: &TaskRecord) -> Keyed {
@@ -58,11 +58,11 @@ fn question() -> Change {
     }
 }
 
-fn answer(world: &World) -> Change {
+fn answer(sample: &SampleData) -> Change {
     Change::Resume {
         message: Message::from_user("a", vec![Part::text("this")]),
         secret: None,
-        lease_until: world.at(60_000),
+        lease_until: sample.at(60_000),
     }
 }
 
@@ -70,14 +70,17 @@ fn answer(world: &World) -> Change {
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_key_is_stored_with_its_task(stores: &Stores, world: &World) -> Result<(), Broken> {
-    let client_made = world.new_task(&world.owner, TaskId::parse("mine")?)?;
-    for (name, task) in [("k", world.task()?), ("\u{1F600} x#y~z", client_made)] {
-        assert_eq!(found(stores, world, name, world.now).await?, None);
-        let create = under(&world.create(&task), name, "c")?;
+pub async fn a_key_is_stored_with_its_task(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let client_made = sample.new_task(&sample.owner, TaskId::parse("mine")?)?;
+    for (name, task) in [("k", sample.task()?), ("\u{1F600} x#y~z", client_made)] {
+        assert_eq!(found(stores, sample, name, sample.now).await?, None);
+        let create = under(&sample.create(&task), name, "c")?;
         assert_eq!(stores.records.commit(&create).await?, Committed::Done);
-        assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
-        let there = found(stores, world, name, world.now).await?;
+        assert_eq!(sample.loaded(stores, &task).await?, Some(task.clone()));
+        let there = found(stores, sample, name, sample.now).await?;
         assert_eq!(there, Some(keyed("c", &task)));
     }
     Ok(())
@@ -89,20 +92,20 @@ pub async fn a_key_is_stored_with_its_task(stores: &Stores, world: &World) -> Re
 /// [`Broken`] when the store fails.
 pub async fn a_taken_key_shows_its_task_as_it_is_now(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    let create = under(&world.create(&task), "k", "c")?;
+    let task = sample.task()?;
+    let create = under(&sample.create(&task), "k", "c")?;
     assert_eq!(stores.records.commit(&create).await?, Committed::Done);
-    let done = world.finished(&task)?;
-    stores.records.commit(&world.update(&done, &task)).await?;
+    let done = sample.finished(&task)?;
+    stores.records.commit(&sample.update(&done, &task)).await?;
     for content in ["c", "other"] {
-        let second = world.task()?;
-        let write = under(&world.create(&second), "k", content)?;
+        let second = sample.task()?;
+        let write = under(&sample.create(&second), "k", content)?;
         assert_eq!(stores.records.commit(&write).await?, taken("c", &done));
-        assert_eq!(world.loaded(stores, &second).await?, None);
+        assert_eq!(sample.loaded(stores, &second).await?, None);
     }
-    let there = found(stores, world, "k", world.now).await?;
+    let there = found(stores, sample, "k", sample.now).await?;
     assert_eq!(there, Some(keyed("c", &done)));
     Ok(())
 }
@@ -114,14 +117,14 @@ pub async fn a_taken_key_shows_its_task_as_it_is_now(
 /// [`Broken`] when the store fails.
 pub async fn a_repeated_keyed_write_is_done_once(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    let create = under(&world.create(&task), "k", "c")?;
-    let asking = world.next(&task, [world.start(), question()])?;
-    let working = world.next(&asking, [answer(world)])?;
-    let resume = under(&world.update(&working, &asking), "a", "c")?;
-    for write in [&create, &create, &world.update(&asking, &task), &create] {
+    let task = sample.task()?;
+    let create = under(&sample.create(&task), "k", "c")?;
+    let asking = sample.next(&task, [sample.start(), question()])?;
+    let working = sample.next(&asking, [answer(sample)])?;
+    let resume = under(&sample.update(&working, &asking), "a", "c")?;
+    for write in [&create, &create, &sample.update(&asking, &task), &create] {
         assert_eq!(stores.records.commit(write).await?, Committed::Done);
     }
     let mut last = working.clone();
@@ -133,14 +136,14 @@ pub async fn a_repeated_keyed_write_is_done_once(
             message: None,
             metadata: Metadata::new(),
         };
-        let next = world.next(&last, [said])?;
-        stores.records.commit(&world.update(&next, &last)).await?;
+        let next = sample.next(&last, [said])?;
+        stores.records.commit(&sample.update(&next, &last)).await?;
         last = next;
     }
     for write in [&create, &resume] {
         assert_eq!(stores.records.commit(write).await?, Committed::Done);
     }
-    assert_eq!(world.loaded(stores, &task).await?, Some(last));
+    assert_eq!(sample.loaded(stores, &task).await?, Some(last));
     Ok(())
 }
 
@@ -151,22 +154,25 @@ pub async fn a_repeated_keyed_write_is_done_once(
 /// [`Broken`] when the store fails.
 pub async fn a_keyed_continuation_is_stored_with_its_key_or_not_at_all(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    let asking = world.next(&task, [world.start(), question()])?;
-    stores.records.commit(&world.create(&task)).await?;
-    let working = world.next(&asking, [answer(world)])?;
-    let early = under(&world.update(&working, &asking), "k", "c")?;
+    let task = sample.task()?;
+    let asking = sample.next(&task, [sample.start(), question()])?;
+    stores.records.commit(&sample.create(&task)).await?;
+    let working = sample.next(&asking, [answer(sample)])?;
+    let early = under(&sample.update(&working, &asking), "k", "c")?;
     let conflict = Committed::Conflict(Some(task.clone()));
     assert_eq!(stores.records.commit(&early).await?, conflict);
-    assert_eq!(found(stores, world, "k", world.now).await?, None);
-    stores.records.commit(&world.update(&asking, &task)).await?;
+    assert_eq!(found(stores, sample, "k", sample.now).await?, None);
+    stores
+        .records
+        .commit(&sample.update(&asking, &task))
+        .await?;
     assert_eq!(stores.records.commit(&early).await?, Committed::Done);
-    let again = world.next(&asking, [answer(world)])?;
-    let late = under(&world.update(&again, &asking), "k", "c")?;
+    let again = sample.next(&asking, [answer(sample)])?;
+    let late = under(&sample.update(&again, &asking), "k", "c")?;
     assert_eq!(stores.records.commit(&late).await?, taken("c", &working));
-    assert_eq!(world.loaded(stores, &task).await?, Some(working));
+    assert_eq!(sample.loaded(stores, &task).await?, Some(working));
     Ok(())
 }
 
@@ -176,9 +182,9 @@ pub async fn a_keyed_continuation_is_stored_with_its_key_or_not_at_all(
 /// [`Broken`] when the store fails.
 pub async fn exactly_one_of_eight_keyed_creates_wins(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    one_wins(stores, world, world.now).await
+    one_wins(stores, sample, sample.now).await
 }
 
 /// The same for a key whose first task has expired.
@@ -187,27 +193,27 @@ pub async fn exactly_one_of_eight_keyed_creates_wins(
 /// [`Broken`] when the store fails.
 pub async fn exactly_one_create_takes_a_key_that_is_free_again(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.finished(&world.task()?)?;
-    let create = under(&world.create(&task), "k", "c")?;
+    let task = sample.finished(&sample.task()?)?;
+    let create = under(&sample.create(&task), "k", "c")?;
     assert_eq!(stores.records.commit(&create).await?, Committed::Done);
-    one_wins(stores, world, world.expiry()).await
+    one_wins(stores, sample, sample.expiry()).await
 }
 
-async fn one_wins(stores: &Stores, world: &World, now: Timestamp) -> Result<(), Broken> {
+async fn one_wins(stores: &Stores, sample: &SampleData, now: Timestamp) -> Result<(), Broken> {
     let mut writes = Vec::new();
     for _ in 0..8 {
-        let mut write = under(&world.create(&world.task()?), "k", "c")?;
+        let mut write = under(&sample.create(&sample.task()?), "k", "c")?;
         write.now = now;
         writes.push(write);
     }
     let commits = writes.iter().map(|write| stores.records.commit(write));
     let answers = futures::future::join_all(commits).await;
-    let winner = found(stores, world, "k", now).await?;
+    let winner = found(stores, sample, "k", now).await?;
     let mut won = 0;
     for (write, answer) in writes.iter().zip(answers) {
-        let there = world.loaded(stores, &write.record).await?;
+        let there = sample.loaded(stores, &write.record).await?;
         match answer? {
             Committed::Done => {
                 won += 1;
@@ -231,21 +237,21 @@ async fn one_wins(stores: &Stores, world: &World, now: Timestamp) -> Result<(), 
 /// [`Broken`] when the store fails.
 pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let open = world.task()?;
-    let create = under(&world.create(&open), "open", "c")?;
+    let open = sample.task()?;
+    let create = under(&sample.create(&open), "open", "c")?;
     assert_eq!(stores.records.commit(&create).await?, Committed::Done);
     for offset in [-1, 0, 1] {
         let name = format!("k{offset}");
-        let task = world.finished(&world.task()?)?;
-        let create = under(&world.create(&task), &name, "c")?;
+        let task = sample.finished(&sample.task()?)?;
+        let create = under(&sample.create(&task), &name, "c")?;
         assert_eq!(stores.records.commit(&create).await?, Committed::Done);
-        let now = Timestamp::from_millis(world.expiry().as_millis() + offset);
+        let now = Timestamp::from_millis(sample.expiry().as_millis() + offset);
         let there = (offset < 0).then(|| keyed("c", &task));
-        assert_eq!(found(stores, world, &name, now).await?, there, "{offset}");
-        let second = world.task()?;
-        let mut write = under(&world.create(&second), &name, "other")?;
+        assert_eq!(found(stores, sample, &name, now).await?, there, "{offset}");
+        let second = sample.task()?;
+        let mut write = under(&sample.create(&second), &name, "other")?;
         write.now = now;
         let expected = match &there {
             Some(keyed) => Committed::KeyTaken(Box::new(keyed.clone())),
@@ -253,7 +259,7 @@ pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
         };
         assert_eq!(stores.records.commit(&write).await?, expected, "{offset}");
         if there.is_none() {
-            let now_there = found(stores, world, &name, now).await?;
+            let now_there = found(stores, sample, &name, now).await?;
             assert_eq!(now_there, Some(keyed("other", &second)), "{offset}");
             // A repeat of the first send does not take the key back.
             let again = stores
@@ -262,7 +268,7 @@ pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
                 .await?;
             assert_eq!(again, Committed::Done);
         }
-        let still = found(stores, world, "open", now).await?;
+        let still = found(stores, sample, "open", now).await?;
         assert_eq!(still, Some(keyed("c", &open)), "{offset}");
     }
     Ok(())
@@ -274,17 +280,17 @@ pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
 /// [`Broken`] when the store fails.
 pub async fn a_key_does_not_pass_to_a_later_task_of_the_same_id(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let id = TaskId::parse("mine")?;
-    let task = world.finished(&world.new_task(&world.owner, id.clone())?)?;
-    let create = under(&world.create(&task), "k", "c")?;
+    let task = sample.finished(&sample.new_task(&sample.owner, id.clone())?)?;
+    let create = under(&sample.create(&task), "k", "c")?;
     assert_eq!(stores.records.commit(&create).await?, Committed::Done);
-    let again = world.new_task(&world.owner, id)?;
-    let mut write = world.create(&again);
-    write.now = world.expiry();
+    let again = sample.new_task(&sample.owner, id)?;
+    let mut write = sample.create(&again);
+    write.now = sample.expiry();
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
-    assert_eq!(found(stores, world, "k", world.now).await?, None);
+    assert_eq!(found(stores, sample, "k", sample.now).await?, None);
     Ok(())
 }
 
@@ -294,19 +300,19 @@ pub async fn a_key_does_not_pass_to_a_later_task_of_the_same_id(
 /// [`Broken`] when the store fails.
 pub async fn a_key_that_is_gone_is_not_prolonged(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let key = hash(&world.owner, "k")?;
-    let mut task = world.task()?;
+    let key = hash(&sample.owner, "k")?;
+    let mut task = sample.task()?;
     // The task knows a key that no commit has written, as after a removal of the key.
-    task.hold_keys(Some(&key), world.now);
+    task.hold_keys(Some(&key), sample.now);
     assert_eq!(task.prolonged_keys(), std::slice::from_ref(&key));
-    world.stored(stores, &task).await?;
-    assert_eq!(found(stores, world, "k", world.now).await?, None);
-    let second = world.task()?;
-    let write = under(&world.create(&second), "k", "c")?;
+    sample.stored(stores, &task).await?;
+    assert_eq!(found(stores, sample, "k", sample.now).await?, None);
+    let second = sample.task()?;
+    let write = under(&sample.create(&second), "k", "c")?;
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
-    let there = found(stores, world, "k", world.now).await?;
+    let there = found(stores, sample, "k", sample.now).await?;
     assert_eq!(there, Some(keyed("c", &second)));
     Ok(())
 }
@@ -316,17 +322,20 @@ pub async fn a_key_that_is_gone_is_not_prolonged(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_caller_finds_only_its_own_key(stores: &Stores, world: &World) -> Result<(), Broken> {
-    let owners = [&world.owner, &world.colleague, &world.stranger];
+pub async fn a_caller_finds_only_its_own_key(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let owners = [&sample.owner, &sample.colleague, &sample.stranger];
     for owner in owners {
-        let task = world.new_task(owner, TaskId::made_of(world.number()))?;
-        let create = under(&world.create(&task), "k", "c")?;
+        let task = sample.new_task(owner, TaskId::made_of(sample.number()))?;
+        let create = under(&sample.create(&task), "k", "c")?;
         assert_eq!(stores.records.commit(&create).await?, Committed::Done);
     }
     for owner in owners {
         for other in owners {
             let key = hash(other, "k")?;
-            let there = stores.records.load_key(owner, &key, world.now).await?;
+            let there = stores.records.load_key(owner, &key, sample.now).await?;
             assert_eq!(there.is_some(), owner == other);
         }
     }

@@ -1,6 +1,6 @@
 //! Limits: tokens, slots, totals and blocks.
 
-use super::{Broken, Case, World};
+use super::{Broken, Case, SampleData};
 use crate::limits::{Limits, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{SkillId, Timestamp};
@@ -20,7 +20,7 @@ trait Names {
     fn shared(&self, part: u32) -> SlotPool;
 }
 
-impl Names for World {
+impl Names for SampleData {
     fn tier(&self, name: &str) -> RateBucket {
         RateBucket::Tier(self.owner.tenant.clone(), name.to_owned())
     }
@@ -74,20 +74,20 @@ async fn drained(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_bucket_gives_its_burst_and_then_its_rate(case: &Case) -> Result<(), Broken> {
-    let (limits, world) = (case.limits(), &case.world);
-    let bucket = world.tier("default");
+    let (limits, sample) = (case.limits(), &case.sample);
+    let bucket = sample.tier("default");
     // A lot of 4 gets the 2 tokens that are left.
-    let drawn = drained(&limits, &bucket, 4, world.now).await?;
-    assert_eq!(drawn, (10, world.at(1000)));
-    let early = limits.take_tokens(&bucket, RATE, 1, world.at(999)).await?;
-    assert_eq!(early, Tokens::NoneUntil(world.at(1000)));
-    let drawn = drained(&limits, &bucket, 1, world.at(1000)).await?;
-    assert_eq!(drawn, (1, world.at(2000)));
-    let drawn = drained(&limits, &bucket, 5, world.at(5500)).await?;
-    assert_eq!(drawn, (4, world.at(6000)));
+    let drawn = drained(&limits, &bucket, 4, sample.now).await?;
+    assert_eq!(drawn, (10, sample.at(1000)));
+    let early = limits.take_tokens(&bucket, RATE, 1, sample.at(999)).await?;
+    assert_eq!(early, Tokens::NoneUntil(sample.at(1000)));
+    let drawn = drained(&limits, &bucket, 1, sample.at(1000)).await?;
+    assert_eq!(drawn, (1, sample.at(2000)));
+    let drawn = drained(&limits, &bucket, 5, sample.at(5500)).await?;
+    assert_eq!(drawn, (4, sample.at(6000)));
     // An idle bucket is full again, and not fuller.
-    let drawn = drained(&limits, &bucket, 10, world.at(3_600_000)).await?;
-    assert_eq!(drawn, (10, world.at(3_601_000)));
+    let drawn = drained(&limits, &bucket, 10, sample.at(3_600_000)).await?;
+    assert_eq!(drawn, (10, sample.at(3_601_000)));
     Ok(())
 }
 
@@ -96,19 +96,19 @@ pub async fn a_bucket_gives_its_burst_and_then_its_rate(case: &Case) -> Result<(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn buckets_do_not_share_tokens(case: &Case) -> Result<(), Broken> {
-    let (limits, world) = (case.limits(), &case.world);
-    let tenant = &world.owner.tenant;
+    let (limits, sample) = (case.limits(), &case.sample);
+    let tenant = &sample.owner.tenant;
     let long = "x".repeat(300);
     for bucket in [
-        world.tier("gold"),
-        world.tier("go.ld #1, free"),
-        world.tier("ttl"),
-        world.tier(&long),
-        RateBucket::Tier(world.stranger.tenant.clone(), "gold".to_owned()),
+        sample.tier("gold"),
+        sample.tier("go.ld #1, free"),
+        sample.tier("ttl"),
+        sample.tier(&long),
+        RateBucket::Tier(sample.stranger.tenant.clone(), "gold".to_owned()),
         RateBucket::Skill(tenant.clone(), SkillId::parse("gold")?),
         RateBucket::SkillTag(tenant.clone(), "gold".to_owned()),
     ] {
-        let drawn = drained(&limits, &bucket, 3, world.now).await?;
+        let drawn = drained(&limits, &bucket, 3, sample.now).await?;
         assert_eq!(drawn.0, RATE.burst, "{bucket:?}");
     }
     Ok(())
@@ -119,9 +119,9 @@ pub async fn buckets_do_not_share_tokens(case: &Case) -> Result<(), Broken> {
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn concurrent_takers_share_a_bucket(case: &Case) -> Result<(), Broken> {
-    let (limits, world) = (case.limits(), &case.world);
-    let bucket = world.tier("default");
-    let takes = (0..12).map(|_| limits.take_tokens(&bucket, RATE, 1, world.now));
+    let (limits, sample) = (case.limits(), &case.sample);
+    let bucket = sample.tier("default");
+    let takes = (0..12).map(|_| limits.take_tokens(&bucket, RATE, 1, sample.now));
     let mut taken = 0;
     for tokens in join_all(takes).await {
         taken += u32::from(matches!(tokens?, Tokens::Taken(1)));
@@ -135,17 +135,19 @@ pub async fn concurrent_takers_share_a_bucket(case: &Case) -> Result<(), Broken>
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_raised_rate_does_not_wait_for_the_old_one(case: &Case) -> Result<(), Broken> {
-    let (limits, world) = (case.limits(), &case.world);
-    let bucket = world.tier("default");
+    let (limits, sample) = (case.limits(), &case.sample);
+    let bucket = sample.tier("default");
     let slow = Rate {
         every: Duration::from_secs(60),
         burst: 100,
     };
-    let all = limits.take_tokens(&bucket, slow, 100, world.now).await?;
+    let all = limits.take_tokens(&bucket, slow, 100, sample.now).await?;
     assert_eq!(all, Tokens::Taken(100));
-    let none = limits.take_tokens(&bucket, RATE, 1, world.now).await?;
-    assert_eq!(none, Tokens::NoneUntil(world.at(1000)));
-    let one = limits.take_tokens(&bucket, RATE, 5, world.at(1000)).await?;
+    let none = limits.take_tokens(&bucket, RATE, 1, sample.now).await?;
+    assert_eq!(none, Tokens::NoneUntil(sample.at(1000)));
+    let one = limits
+        .take_tokens(&bucket, RATE, 5, sample.at(1000))
+        .await?;
     assert_eq!(one, Tokens::Taken(1));
     Ok(())
 }
@@ -155,32 +157,32 @@ pub async fn a_raised_rate_does_not_wait_for_the_old_one(case: &Case) -> Result<
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_pool_leases_its_cap_and_forgets_ended_leases(case: &Case) -> Result<(), Broken> {
-    let (limits, world) = (case.limits(), &case.world);
-    for pool in [world.streams(), world.shared(0)] {
-        let [a, b, c] = [(); 3].map(|()| world.write_id());
-        let lease = |from, to| world.lease(2, from, to);
-        assert!(!limits.renew_slot(&pool, &a, world.at(90)).await?);
+    let (limits, sample) = (case.limits(), &case.sample);
+    for pool in [sample.streams(), sample.shared(0)] {
+        let [a, b, c] = [(); 3].map(|()| sample.write_id());
+        let lease = |from, to| sample.lease(2, from, to);
+        assert!(!limits.renew_slot(&pool, &a, sample.at(90)).await?);
         for (holder, until) in [(&a, 90), (&b, 100), (&a, 110)] {
             let slot = limits.lease_slot(&pool, holder, lease(0, until)).await?;
             assert_eq!(slot, Slot::Leased);
         }
         let slot = limits.lease_slot(&pool, &c, lease(99, 200)).await?;
-        assert_eq!(slot, Slot::NoneUntil(world.at(100)));
-        assert!(limits.renew_slot(&pool, &a, world.at(300)).await?);
+        assert_eq!(slot, Slot::NoneUntil(sample.at(100)));
+        assert!(limits.renew_slot(&pool, &a, sample.at(300)).await?);
         // The lease of `b` has ended, so `c` gets its slot.
         let slot = limits.lease_slot(&pool, &c, lease(100, 200)).await?;
         assert_eq!(slot, Slot::Leased);
-        assert!(!limits.renew_slot(&pool, &b, world.at(300)).await?);
+        assert!(!limits.renew_slot(&pool, &b, sample.at(300)).await?);
         let slot = limits.lease_slot(&pool, &b, lease(100, 200)).await?;
-        assert_eq!(slot, Slot::NoneUntil(world.at(200)));
+        assert_eq!(slot, Slot::NoneUntil(sample.at(200)));
         for _ in 0..2 {
             limits.free_slot(&pool, &a).await?;
         }
         let slot = limits.lease_slot(&pool, &b, lease(100, 200)).await?;
         assert_eq!(slot, Slot::Leased);
     }
-    let (other, holder) = (world.shared(1), world.write_id());
-    let slot = limits.lease_slot(&other, &holder, world.lease(1, 0, 9));
+    let (other, holder) = (sample.shared(1), sample.write_id());
+    let slot = limits.lease_slot(&other, &holder, sample.lease(1, 0, 9));
     assert_eq!(slot.await?, Slot::Leased);
     Ok(())
 }
@@ -191,11 +193,11 @@ pub async fn a_pool_leases_its_cap_and_forgets_ended_leases(case: &Case) -> Resu
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn concurrent_streams_never_exceed_the_cap(case: &Case) -> Result<(), Broken> {
-    let (limits, world) = (case.limits(), &case.world);
-    let pool = world.streams();
+    let (limits, sample) = (case.limits(), &case.sample);
+    let pool = sample.streams();
     for (from, to) in [(0, 100), (100, 200)] {
-        let lease = world.lease(3, from, to);
-        let holders: Vec<_> = (0..8).map(|_| world.write_id()).collect();
+        let lease = sample.lease(3, from, to);
+        let holders: Vec<_> = (0..8).map(|_| sample.write_id()).collect();
         let leases = holders.iter().map(|id| limits.lease_slot(&pool, id, lease));
         let mut leased = 0;
         for slot in join_all(leases).await {
@@ -211,9 +213,9 @@ pub async fn concurrent_streams_never_exceed_the_cap(case: &Case) -> Result<(), 
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_total_never_exceeds_its_limit(case: &Case) -> Result<(), Broken> {
-    let (limits, world) = (case.limits(), &case.world);
-    let total = |day| Total::UploadBytes(world.owner.tenant.clone(), day);
-    let clean_at = world.at(86_400_000);
+    let (limits, sample) = (case.limits(), &case.sample);
+    let total = |day| Total::UploadBytes(sample.owner.tenant.clone(), day);
+    let clean_at = sample.at(86_400_000);
     for (day, amount, added) in [
         (1, 60, true),
         (1, 41, false),
@@ -233,30 +235,30 @@ pub async fn a_total_never_exceeds_its_limit(case: &Case) -> Result<(), Broken> 
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_blocked_tenant_gets_nothing_until_its_block_ends(case: &Case) -> Result<(), Broken> {
-    let (limits, world) = (case.limits(), &case.world);
-    let (tenant, holder) = (&world.owner.tenant, world.write_id());
-    let (bucket, lease) = (world.tier("default"), world.lease(2, 0, 90));
-    let pool = &world.streams();
+    let (limits, sample) = (case.limits(), &case.sample);
+    let (tenant, holder) = (&sample.owner.tenant, sample.write_id());
+    let (bucket, lease) = (sample.tier("default"), sample.lease(2, 0, 90));
+    let pool = &sample.streams();
     let slot = limits.lease_slot(pool, &holder, lease).await?;
     assert_eq!(slot, Slot::Leased);
     for _ in 0..2 {
         limits.block(tenant, true).await?;
     }
-    for bucket in [&bucket, &world.tier("gold")] {
-        let taken = limits.take_tokens(bucket, RATE, 1, world.now).await?;
+    for bucket in [&bucket, &sample.tier("gold")] {
+        let taken = limits.take_tokens(bucket, RATE, 1, sample.now).await?;
         assert_eq!(taken, Tokens::Blocked);
     }
-    assert!(!limits.renew_slot(pool, &holder, world.at(99)).await?);
-    let slot = limits.lease_slot(pool, &world.write_id(), lease).await?;
+    assert!(!limits.renew_slot(pool, &holder, sample.at(99)).await?);
+    let slot = limits.lease_slot(pool, &sample.write_id(), lease).await?;
     assert_eq!(slot, Slot::Blocked);
-    let other = SlotPool::Streams(world.stranger.tenant.clone());
+    let other = SlotPool::Streams(sample.stranger.tenant.clone());
     let slot = limits.lease_slot(&other, &holder, lease).await?;
     assert_eq!(slot, Slot::Leased);
     for _ in 0..2 {
         limits.block(tenant, false).await?;
     }
-    let taken = limits.take_tokens(&bucket, RATE, 1, world.now).await?;
+    let taken = limits.take_tokens(&bucket, RATE, 1, sample.now).await?;
     assert_eq!(taken, Tokens::Taken(1));
-    assert!(limits.renew_slot(pool, &holder, world.at(99)).await?);
+    assert!(limits.renew_slot(pool, &holder, sample.at(99)).await?);
     Ok(())
 }

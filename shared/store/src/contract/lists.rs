@@ -1,24 +1,28 @@
 //! Lists of tasks: order, filters, pages, counts.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{Committed, ListPosition, RecordPage, RecordQuery};
 use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskRecord, TaskState};
 
 /// A submitted task with a status time `millis` after now.
-fn dated(world: &World, id: TaskId, millis: i64) -> Result<TaskRecord, Broken> {
-    let mut task = world.new_task(&world.owner, id)?;
+fn dated(sample: &SampleData, id: TaskId, millis: i64) -> Result<TaskRecord, Broken> {
+    let mut task = sample.new_task(&sample.owner, id)?;
     let mut status = task.status().clone();
-    status.timestamp = world.at(millis);
+    status.timestamp = sample.at(millis);
     *task.fields().status = status;
     Ok(task)
 }
 
 /// Stores a task for each status time and returns them newest first.
-async fn shelf(stores: &Stores, world: &World, times: &[i64]) -> Result<Vec<TaskRecord>, Broken> {
+async fn shelf(
+    stores: &Stores,
+    sample: &SampleData,
+    times: &[i64],
+) -> Result<Vec<TaskRecord>, Broken> {
     let mut tasks = Vec::new();
     for millis in times {
-        let task = dated(world, TaskId::made_of(world.number()), *millis)?;
-        world.stored(stores, &task).await?;
+        let task = dated(sample, TaskId::made_of(sample.number()), *millis)?;
+        sample.stored(stores, &task).await?;
         tasks.push(task);
     }
     tasks.sort_by_key(|task| std::cmp::Reverse(ListPosition::of(task)));
@@ -48,11 +52,11 @@ async fn settled(
 /// [`Broken`] when the store fails.
 pub async fn a_list_is_ordered_by_status_time_and_id(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let tasks = shelf(stores, world, &[5, 0, 5, -1_000_000_000_000, 5, 9]).await?;
-    let query = world.everything();
-    let page = settled(stores, &world.owner, &query, |page| page.matching == 6).await?;
+    let tasks = shelf(stores, sample, &[5, 0, 5, -1_000_000_000_000, 5, 9]).await?;
+    let query = sample.everything();
+    let page = settled(stores, &sample.owner, &query, |page| page.matching == 6).await?;
     assert_eq!(page.records, tasks);
     assert_eq!((page.next, page.matching), (None, 6));
     Ok(())
@@ -64,23 +68,23 @@ pub async fn a_list_is_ordered_by_status_time_and_id(
 /// [`Broken`] when the store fails.
 pub async fn a_list_shows_only_tasks_that_match_its_filters(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let tasks = shelf(stores, world, &[1, 2, 3, 4]).await?;
-    let query = world.everything();
-    settled(stores, &world.owner, &query, |page| page.matching == 4).await?;
+    let tasks = shelf(stores, sample, &[1, 2, 3, 4]).await?;
+    let query = sample.everything();
+    settled(stores, &sample.owner, &query, |page| page.matching == 4).await?;
     let [newest, second, third, oldest] = tasks.as_slice() else {
         return Ok(());
     };
-    let working = world.next(third, [world.start()])?;
+    let working = sample.next(third, [sample.start()])?;
     stores
         .records
-        .commit(&world.update(&working, third))
+        .commit(&sample.update(&working, third))
         .await?;
     let check = async |query: RecordQuery, expected: &[&TaskRecord]| {
         let count = expected.len();
         let right = |page: &RecordPage| page.matching == count;
-        let page = settled(stores, &world.owner, &query, right).await?;
+        let page = settled(stores, &sample.owner, &query, right).await?;
         let records: Vec<&TaskRecord> = page.records.iter().collect();
         assert_eq!(records, expected, "{query:?}");
         assert_eq!((page.next, page.matching), (None, count), "{query:?}");
@@ -99,7 +103,7 @@ pub async fn a_list_shows_only_tasks_that_match_its_filters(
     let mut recent = query;
     recent.status_after = Some(second.status().timestamp);
     check(recent.clone(), &[newest, second]).await?;
-    recent.status_after = Some(world.at(5));
+    recent.status_after = Some(sample.at(5));
     check(recent, &[]).await
 }
 
@@ -109,17 +113,17 @@ pub async fn a_list_shows_only_tasks_that_match_its_filters(
 /// [`Broken`] when the store fails.
 pub async fn a_context_with_few_tasks_is_listed_exactly(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let number = world.number();
+    let number = sample.number();
     let mine = ContextId::made_of(number);
     let mut tasks = Vec::new();
     for n in 0..6 {
         // The context is named after the first task.
-        let id = if n == 0 { number } else { world.number() };
-        let mut task = dated(world, TaskId::made_of(id), n % 3)?;
+        let id = if n == 0 { number } else { sample.number() };
+        let mut task = dated(sample, TaskId::made_of(id), n % 3)?;
         *task.fields().context_id = mine.clone();
-        world.stored(stores, &task).await?;
+        sample.stored(stores, &task).await?;
         tasks.push(task);
     }
     tasks.sort_by_key(|task| std::cmp::Reverse(ListPosition::of(task)));
@@ -127,11 +131,11 @@ pub async fn a_context_with_few_tasks_is_listed_exactly(
         let mut query = RecordQuery {
             context_id: Some(mine.clone()),
             limit,
-            ..world.everything()
+            ..sample.everything()
         };
         let mut joined = Vec::new();
         loop {
-            let page = stores.records.list(&world.owner, &query).await?;
+            let page = stores.records.list(&sample.owner, &query).await?;
             assert_eq!(page.matching, tasks.len());
             assert!(page.records.len() == limit || page.next.is_none());
             joined.extend(page.records);
@@ -145,11 +149,11 @@ pub async fn a_context_with_few_tasks_is_listed_exactly(
     let counted = RecordQuery {
         context_id: Some(mine),
         count_limit: 2,
-        ..world.everything()
+        ..sample.everything()
     };
-    let page = stores.records.list(&world.owner, &counted).await?;
+    let page = stores.records.list(&sample.owner, &counted).await?;
     assert_eq!(page.matching, 2);
-    let theirs = stores.records.list(&world.colleague, &counted).await?;
+    let theirs = stores.records.list(&sample.colleague, &counted).await?;
     assert_eq!(theirs.records, []);
     Ok(())
 }
@@ -158,17 +162,20 @@ pub async fn a_context_with_few_tasks_is_listed_exactly(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn pages_join_to_the_whole_list(stores: &Stores, world: &World) -> Result<(), Broken> {
-    let tasks = shelf(stores, world, &[1, 1, 1, 2, 3, 3, 4]).await?;
-    let whole = world.everything();
-    settled(stores, &world.owner, &whole, |page| page.matching == 7).await?;
+pub async fn pages_join_to_the_whole_list(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let tasks = shelf(stores, sample, &[1, 1, 1, 2, 3, 3, 4]).await?;
+    let whole = sample.everything();
+    settled(stores, &sample.owner, &whole, |page| page.matching == 7).await?;
     for limit in 1..=8 {
         let mut query = whole.clone();
         query.limit = limit;
         let mut joined = Vec::new();
         let mut pages = 0;
         loop {
-            let page = stores.records.list(&world.owner, &query).await?;
+            let page = stores.records.list(&sample.owner, &query).await?;
             assert!(page.records.len() <= limit);
             assert_eq!(page.matching, 7, "the count is of the whole list");
             joined.extend(page.records);
@@ -188,15 +195,18 @@ pub async fn pages_join_to_the_whole_list(stores: &Stores, world: &World) -> Res
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_count_stops_at_its_limit(stores: &Stores, world: &World) -> Result<(), Broken> {
-    shelf(stores, world, &[1, 2, 3, 4, 5]).await?;
-    let query = world.everything();
-    settled(stores, &world.owner, &query, |page| page.matching == 5).await?;
+pub async fn a_count_stops_at_its_limit(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    shelf(stores, sample, &[1, 2, 3, 4, 5]).await?;
+    let query = sample.everything();
+    settled(stores, &sample.owner, &query, |page| page.matching == 5).await?;
     for (count_limit, limit, expected) in [(3, 1, 3), (3, 100, 3), (5, 2, 5), (6, 2, 5)] {
         let mut query = query.clone();
         query.count_limit = count_limit;
         query.limit = limit;
-        let page = stores.records.list(&world.owner, &query).await?;
+        let page = stores.records.list(&sample.owner, &query).await?;
         assert_eq!(page.matching, expected, "up to {count_limit}");
     }
     Ok(())
@@ -208,16 +218,16 @@ pub async fn a_count_stops_at_its_limit(stores: &Stores, world: &World) -> Resul
 /// [`Broken`] when the store fails.
 pub async fn a_list_shows_tasks_as_they_are_now(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    let done = world.finished(&task)?;
-    let answer = stores.records.commit(&world.update(&done, &task)).await?;
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    let done = sample.finished(&task)?;
+    let answer = stores.records.commit(&sample.update(&done, &task)).await?;
     assert_eq!(answer, Committed::Done);
-    let query = world.everything();
+    let query = sample.everything();
     let right = |page: &RecordPage| !page.records.is_empty();
-    let page = settled(stores, &world.owner, &query, right).await?;
+    let page = settled(stores, &sample.owner, &query, right).await?;
     assert_eq!(page.records, [done]);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The index of open tasks, over all tenants.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::queue::OpenTask;
 use a2a_lambda_model::store::{Committed, StoreError};
 use a2a_lambda_model::task::{
@@ -8,14 +8,18 @@ use a2a_lambda_model::task::{
 };
 
 /// The open tasks of this case's tenant, shard by shard in page order.
-async fn found(stores: &Stores, world: &World, limit: usize) -> Result<Vec<OpenTask>, Broken> {
-    Ok(shards(stores, world, limit).await?.concat())
+async fn found(
+    stores: &Stores,
+    sample: &SampleData,
+    limit: usize,
+) -> Result<Vec<OpenTask>, Broken> {
+    Ok(shards(stores, sample, limit).await?.concat())
 }
 
 /// The same, one list per shard.
 pub(super) async fn shards(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
     limit: usize,
 ) -> Result<Vec<Vec<OpenTask>>, Broken> {
     let mut all = Vec::new();
@@ -30,7 +34,7 @@ pub(super) async fn shards(
                 break;
             }
         }
-        found.retain(|open| open.owner.tenant == world.owner.tenant);
+        found.retain(|open| open.owner.tenant == sample.owner.tenant);
         all.push(found);
     }
     Ok(all)
@@ -50,12 +54,12 @@ fn open(record: &TaskRecord) -> OpenTask {
 /// [`Broken`] when the store fails.
 pub async fn a_sweep_finds_open_tasks_and_none_at_rest(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let message = || Message::from_agent("m-2", vec![Part::text("which?")]);
-    let lease_until = world.at(60_000);
+    let lease_until = sample.at(60_000);
     let steps = [
-        (world.start(), true),
+        (sample.start(), true),
         (Change::HandOver { progress: false }, true),
         (Change::Claim { lease_until }, true),
         (
@@ -77,22 +81,22 @@ pub async fn a_sweep_finds_open_tasks_and_none_at_rest(
         ),
         (Change::Cancel, false),
     ];
-    let mut task = world.task()?;
-    assert_eq!(found(stores, world, 100).await?, []);
-    world.stored(stores, &task).await?;
-    assert_eq!(found(stores, world, 100).await?, [open(&task)]);
+    let mut task = sample.task()?;
+    assert_eq!(found(stores, sample, 100).await?, []);
+    sample.stored(stores, &task).await?;
+    assert_eq!(found(stores, sample, 100).await?, [open(&task)]);
     for (change, is_open) in steps {
-        let next = world.next(&task, [change])?;
-        let answer = stores.records.commit(&world.update(&next, &task)).await?;
+        let next = sample.next(&task, [change])?;
+        let answer = stores.records.commit(&sample.update(&next, &task)).await?;
         assert_eq!(answer, Committed::Done);
         task = next;
         let expected: Vec<_> = is_open.then(|| open(&task)).into_iter().collect();
-        let found = found(stores, world, 100).await?;
+        let found = found(stores, sample, 100).await?;
         assert_eq!(found, expected, "{:?}", task.state());
     }
-    let finished = world.finished(&world.task()?)?;
-    world.stored(stores, &finished).await?;
-    assert_eq!(found(stores, world, 100).await?, []);
+    let finished = sample.finished(&sample.task()?)?;
+    sample.stored(stores, &finished).await?;
+    assert_eq!(found(stores, sample, 100).await?, []);
     Ok(())
 }
 
@@ -102,25 +106,25 @@ pub async fn a_sweep_finds_open_tasks_and_none_at_rest(
 /// [`Broken`] when the store fails.
 pub async fn an_open_task_names_its_owner_and_its_id(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let mut expected = Vec::new();
     for subject in ["ann", "a#b~c", "T#x#K#y", "\u{0}", "\u{1F600}"] {
         let owner = Owner {
-            tenant: world.owner.tenant.clone(),
+            tenant: sample.owner.tenant.clone(),
             subject: Subject::parse(subject)?,
         };
-        for id in [TaskId::made_of(world.number()), TaskId::parse("K:x")?] {
-            let task = world.new_task(&owner, id)?;
-            world.stored(stores, &task).await?;
+        for id in [TaskId::made_of(sample.number()), TaskId::parse("K:x")?] {
+            let task = sample.new_task(&owner, id)?;
+            sample.stored(stores, &task).await?;
             expected.push(open(&task));
         }
     }
-    let mut found = found(stores, world, 100).await?;
+    let mut found = found(stores, sample, 100).await?;
     for hit in &found {
         let task = stores
             .records
-            .load(&hit.owner, &hit.task, world.now)
+            .load(&hit.owner, &hit.task, sample.now)
             .await?;
         assert_eq!(task.as_ref().map(open).as_ref(), Some(hit));
     }
@@ -138,22 +142,22 @@ pub async fn an_open_task_names_its_owner_and_its_id(
 /// [`Broken`] when the store fails.
 pub async fn pages_of_open_tasks_join_oldest_first(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let mut tasks = Vec::new();
     for age in [3_i64, 1, 4, 0, 2, 9, 5, 8, 7, 6] {
-        let mut task = world.task()?;
-        *task.fields().created_at = world.at(-1_000 * age);
-        world.stored(stores, &task).await?;
+        let mut task = sample.task()?;
+        *task.fields().created_at = sample.at(-1_000 * age);
+        sample.stored(stores, &task).await?;
         tasks.push(task);
     }
     tasks.sort_by_key(|task| task.created_at());
     let expected: Vec<_> = tasks.iter().map(open).collect();
     // Two tasks of the same creation time, so that a page can end between them.
-    let twin = world.task()?;
-    world.stored(stores, &twin).await?;
+    let twin = sample.task()?;
+    sample.stored(stores, &twin).await?;
     for limit in [1, 2, 100] {
-        let shards = shards(stores, world, limit).await?;
+        let shards = shards(stores, sample, limit).await?;
         let mut count = 0;
         for mut shard in shards {
             count += shard.len();
@@ -174,7 +178,7 @@ pub async fn pages_of_open_tasks_join_oldest_first(
 /// [`Broken`] when the store fails.
 pub async fn a_malformed_page_position_is_refused(
     stores: &Stores,
-    _world: &World,
+    _sample: &SampleData,
 ) -> Result<(), Broken> {
     for place in ["", "x", "1", "x#T#a#K#b", "#"] {
         let answer = stores.sweep.open_tasks(0, Some(place.to_owned()), 10).await;

@@ -1,6 +1,6 @@
 //! No owner sees the tasks of another.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::Committed;
 use a2a_lambda_model::task::{Owner, Subject, TaskId, TenantId};
 
@@ -10,26 +10,29 @@ use a2a_lambda_model::task::{Owner, Subject, TaskId, TenantId};
 /// [`Broken`] when the store fails.
 pub async fn only_the_owner_reads_or_writes_a_task(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    for other in [&world.colleague, &world.stranger] {
-        let found = stores.records.load(other, task.id(), world.now).await?;
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    for other in [&sample.colleague, &sample.stranger] {
+        let found = stores.records.load(other, task.id(), sample.now).await?;
         assert_eq!(found, None, "{other:?}");
-        let page = stores.records.list(other, &world.everything()).await?;
+        let page = stores.records.list(other, &sample.everything()).await?;
         assert_eq!((page.records, page.matching), (Vec::new(), 0), "{other:?}");
-        let theirs = world.new_task(other, task.id().clone())?;
-        let next = world.next(&theirs, [world.start()])?;
-        let answer = stores.records.commit(&world.update(&next, &theirs)).await?;
+        let theirs = sample.new_task(other, task.id().clone())?;
+        let next = sample.next(&theirs, [sample.start()])?;
+        let answer = stores
+            .records
+            .commit(&sample.update(&next, &theirs))
+            .await?;
         assert_eq!(answer, Committed::Conflict(None), "{other:?}");
     }
     // Another subject cannot take the same server-made id, and the response does not
     // show the owner.
-    let theirs = world.new_task(&world.colleague, task.id().clone())?;
-    let answer = stores.records.commit(&world.create(&theirs)).await?;
+    let theirs = sample.new_task(&sample.colleague, task.id().clone())?;
+    let answer = stores.records.commit(&sample.create(&theirs)).await?;
     assert_eq!(answer, Committed::Conflict(None));
-    assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    assert_eq!(sample.loaded(stores, &task).await?, Some(task));
     Ok(())
 }
 
@@ -39,16 +42,16 @@ pub async fn only_the_owner_reads_or_writes_a_task(
 /// [`Broken`] when the store fails.
 pub async fn two_subjects_use_the_same_client_made_id(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let mut tasks = Vec::new();
-    for owner in [&world.owner, &world.colleague, &world.stranger] {
-        let task = world.new_task(owner, TaskId::parse("order:1")?)?;
-        world.stored(stores, &task).await?;
+    for owner in [&sample.owner, &sample.colleague, &sample.stranger] {
+        let task = sample.new_task(owner, TaskId::parse("order:1")?)?;
+        sample.stored(stores, &task).await?;
         tasks.push(task);
     }
     for task in tasks {
-        assert_eq!(world.loaded(stores, &task).await?, Some(task));
+        assert_eq!(sample.loaded(stores, &task).await?, Some(task));
     }
     Ok(())
 }
@@ -57,8 +60,8 @@ pub async fn two_subjects_use_the_same_client_made_id(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn hostile_names_stay_apart(stores: &Stores, world: &World) -> Result<(), Broken> {
-    let tenant = &world.owner.tenant;
+pub async fn hostile_names_stay_apart(stores: &Stores, sample: &SampleData) -> Result<(), Broken> {
+    let tenant = &sample.owner.tenant;
     let longest = "s".repeat(256);
     let subjects = [
         "a#b",
@@ -85,8 +88,8 @@ pub async fn hostile_names_stay_apart(stores: &Stores, world: &World) -> Result<
             subject: Subject::parse(subject)?,
         };
         for id in ids {
-            let task = world.new_task(&owner, TaskId::parse(id)?)?;
-            world.stored(stores, &task).await?;
+            let task = sample.new_task(&owner, TaskId::parse(id)?)?;
+            sample.stored(stores, &task).await?;
             tasks.push(task);
         }
     }
@@ -95,12 +98,12 @@ pub async fn hostile_names_stay_apart(stores: &Stores, world: &World) -> Result<
             tenant: TenantId::parse(format!("{tenant}{name}"))?,
             subject: Subject::parse("a")?,
         };
-        let task = world.new_task(&owner, TaskId::parse("..")?)?;
-        world.stored(stores, &task).await?;
+        let task = sample.new_task(&owner, TaskId::parse("..")?)?;
+        sample.stored(stores, &task).await?;
         tasks.push(task);
     }
     for task in tasks {
-        assert_eq!(world.loaded(stores, &task).await?, Some(task));
+        assert_eq!(sample.loaded(stores, &task).await?, Some(task));
     }
     Ok(())
 }

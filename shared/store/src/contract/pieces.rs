@@ -1,6 +1,6 @@
 //! Large tasks: content that moved to children reads as if it were in the item.
 
-use super::{Broken, Stores, World, noise};
+use super::{Broken, SampleData, Stores, noise};
 use a2a_lambda_model::store::queue::OpenTask;
 use a2a_lambda_model::store::{Committed, Expect, ProjectedTask, Projection, StoreError, Tail};
 use a2a_lambda_model::task::{
@@ -34,9 +34,9 @@ fn says(n: usize, length: usize) -> Change {
     }
 }
 
-fn claim(world: &World) -> Change {
+fn claim(sample: &SampleData) -> Change {
     Change::Claim {
-        lease_until: world.at(60_000),
+        lease_until: sample.at(60_000),
     }
 }
 
@@ -48,18 +48,18 @@ fn checkpoint() -> Change {
     }
 }
 
-async fn working(stores: &Stores, world: &World) -> Result<TaskRecord, Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    world.committed(stores, &task, [world.start()]).await
+async fn working(stores: &Stores, sample: &SampleData) -> Result<TaskRecord, Broken> {
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    sample.committed(stores, &task, [sample.start()]).await
 }
 
 /// A task whose output has moved to more than one child.
-async fn grown(stores: &Stores, world: &World) -> Result<TaskRecord, Broken> {
-    let mut task = working(stores, world).await?;
+async fn grown(stores: &Stores, sample: &SampleData) -> Result<TaskRecord, Broken> {
+    let mut task = working(stores, sample).await?;
     for n in 0..16 {
         let changes = [says(n, 700), chunk("a", n > 0, 900), chunk("b", n > 0, 300)];
-        task = world.committed(stores, &task, changes).await?;
+        task = sample.committed(stores, &task, changes).await?;
     }
     let layout = task.layout();
     let parts = layout
@@ -73,24 +73,24 @@ async fn grown(stores: &Stores, world: &World) -> Result<TaskRecord, Broken> {
 }
 
 /// A grown task with much output in its middle that a restart has taken back.
-async fn taken_back(stores: &Stores, world: &World) -> Result<TaskRecord, Broken> {
-    let mut task = grown(stores, world).await?;
-    task = world.committed(stores, &task, [checkpoint()]).await?;
+async fn taken_back(stores: &Stores, sample: &SampleData) -> Result<TaskRecord, Broken> {
+    let mut task = grown(stores, sample).await?;
+    task = sample.committed(stores, &task, [checkpoint()]).await?;
     for n in 0..20 {
-        task = world.committed(stores, &task, [says(n, 5_000)]).await?;
+        task = sample.committed(stores, &task, [says(n, 5_000)]).await?;
     }
-    task = world.committed(stores, &task, [claim(world)]).await?;
-    task = world.committed(stores, &task, [says(20, 5_000)]).await?;
-    world.committed(stores, &task, [says(21, 5_000)]).await
+    task = sample.committed(stores, &task, [claim(sample)]).await?;
+    task = sample.committed(stores, &task, [says(20, 5_000)]).await?;
+    sample.committed(stores, &task, [says(21, 5_000)]).await
 }
 
 /// Checks that a tail shows the same log from any start.
-async fn reported(stores: &Stores, world: &World, task: &TaskRecord) -> Result<(), Broken> {
+async fn reported(stores: &Stores, sample: &SampleData, task: &TaskRecord) -> Result<(), Broken> {
     let step = (task.last_seq() / 16).max(1);
     let places = (0..=task.last_seq()).filter(|seq| seq % step == 0 || seq + 3 > task.last_seq());
     for after in places.chain([u64::MAX]) {
         let (owner, id) = (task.owner(), task.id());
-        let found = stores.records.tail(owner, id, after, world.now).await?;
+        let found = stores.records.tail(owner, id, after, sample.now).await?;
         assert_eq!(found, Some(Tail::of(task, after)), "after {after}");
     }
     Ok(())
@@ -102,20 +102,20 @@ async fn reported(stores: &Stores, world: &World, task: &TaskRecord) -> Result<(
 /// [`Broken`] when the store fails.
 pub async fn a_long_log_is_read_whole_and_from_any_event(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let mut task = working(stores, world).await?;
+    let mut task = working(stores, sample).await?;
     for n in 0..40 {
         let chunks = (0..10).map(|k| chunk("a", n + k > 0, 40));
-        task = world.committed(stores, &task, chunks).await?;
+        task = sample.committed(stores, &task, chunks).await?;
         if n % 8 == 0 {
-            reported(stores, world, &task).await?;
+            reported(stores, sample, &task).await?;
         }
     }
     let ends = [Change::Complete { message: None }];
-    task = world.committed(stores, &task, ends).await?;
+    task = sample.committed(stores, &task, ends).await?;
     assert_eq!(task.last_seq(), 402);
-    reported(stores, world, &task).await
+    reported(stores, sample, &task).await
 }
 
 /// A tail is `None` where a load is: for an unknown task, the task of another owner,
@@ -123,25 +123,28 @@ pub async fn a_long_log_is_read_whole_and_from_any_event(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_tail_shows_what_a_load_shows(stores: &Stores, world: &World) -> Result<(), Broken> {
-    let task = working(stores, world).await?;
-    reported(stores, world, &task).await?;
-    let unknown = TaskId::made_of(world.number());
+pub async fn a_tail_shows_what_a_load_shows(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let task = working(stores, sample).await?;
+    reported(stores, sample, &task).await?;
+    let unknown = TaskId::made_of(sample.number());
     let tasks = &stores.records;
-    let nothing = tasks.tail(&world.owner, &unknown, 0, world.now).await?;
+    let nothing = tasks.tail(&sample.owner, &unknown, 0, sample.now).await?;
     assert_eq!(nothing, None);
-    for other in [&world.colleague, &world.stranger] {
-        let nothing = tasks.tail(other, task.id(), 0, world.now).await?;
+    for other in [&sample.colleague, &sample.stranger] {
+        let nothing = tasks.tail(other, task.id(), 0, sample.now).await?;
         assert_eq!(nothing, None);
     }
-    let large = grown(stores, world).await?;
+    let large = grown(stores, sample).await?;
     let ends = [Change::Complete { message: None }];
-    let ended = world.committed(stores, &large, ends).await?;
+    let ended = sample.committed(stores, &large, ends).await?;
     for (now, there) in [(-1, true), (0, false), (1, false)] {
-        let now = world.at(3_600_000 + now);
-        let found = tasks.tail(&world.owner, ended.id(), 0, now).await?;
+        let now = sample.at(3_600_000 + now);
+        let found = tasks.tail(&sample.owner, ended.id(), 0, now).await?;
         assert_eq!(found.is_some(), there);
-        let found = tasks.load(&world.owner, ended.id(), now).await?;
+        let found = tasks.load(&sample.owner, ended.id(), now).await?;
         assert_eq!(found.is_some(), there);
     }
     Ok(())
@@ -154,24 +157,24 @@ pub async fn a_tail_shows_what_a_load_shows(stores: &Stores, world: &World) -> R
 /// [`Broken`] when the store fails.
 pub async fn output_taken_back_by_a_restart_is_not_read(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let mut task = grown(stores, world).await?;
+    let mut task = grown(stores, sample).await?;
     let before = (task.history().len(), task.artifacts().len());
-    task = world.committed(stores, &task, [checkpoint()]).await?;
+    task = sample.committed(stores, &task, [checkpoint()]).await?;
     for _ in 0..3 {
         for n in 0..8 {
             let changes = [says(n, 900), chunk("a", true, 600), chunk("c", n > 0, 900)];
-            task = world.committed(stores, &task, changes).await?;
+            task = sample.committed(stores, &task, changes).await?;
         }
-        task = world.committed(stores, &task, [claim(world)]).await?;
+        task = sample.committed(stores, &task, [claim(sample)]).await?;
         assert_eq!(task.history().len(), before.0 + 1);
         assert_eq!(task.artifacts().len(), before.1);
-        reported(stores, world, &task).await?;
+        reported(stores, sample, &task).await?;
     }
     let changes = [chunk("a", true, 9), Change::Complete { message: None }];
-    task = world.committed(stores, &task, changes).await?;
-    reported(stores, world, &task).await
+    task = sample.committed(stores, &task, changes).await?;
+    reported(stores, sample, &task).await
 }
 
 /// A restart restores an artifact that the turn has replaced.
@@ -180,20 +183,20 @@ pub async fn output_taken_back_by_a_restart_is_not_read(
 /// [`Broken`] when the store fails.
 pub async fn a_restart_restores_a_replaced_artifact_with_all_parts(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = grown(stores, world).await?;
-    let kept = world.committed(stores, &task, [checkpoint()]).await?;
+    let task = grown(stores, sample).await?;
+    let kept = sample.committed(stores, &task, [checkpoint()]).await?;
     let mut task = kept.clone();
     for n in 0..8 {
         let changes = [chunk("a", n > 0, 1_500), chunk("b", n != 4, 20)];
-        task = world.committed(stores, &task, changes).await?;
+        task = sample.committed(stores, &task, changes).await?;
     }
-    task = world.committed(stores, &task, [claim(world)]).await?;
+    task = sample.committed(stores, &task, [claim(sample)]).await?;
     assert!(task.artifacts() == kept.artifacts(), "as it was");
     let changes = [chunk("a", false, 1), checkpoint(), chunk("a", false, 2)];
-    task = world.committed(stores, &task, changes).await?;
-    world.committed(stores, &task, [claim(world)]).await?;
+    task = sample.committed(stores, &task, changes).await?;
+    sample.committed(stores, &task, [claim(sample)]).await?;
     Ok(())
 }
 
@@ -203,36 +206,36 @@ pub async fn a_restart_restores_a_replaced_artifact_with_all_parts(
 /// [`Broken`] when the store fails.
 pub async fn children_of_an_earlier_task_of_the_id_are_not_read(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let old = grown(stores, world).await?;
+    let old = grown(stores, sample).await?;
     let ends = [Change::Complete { message: None }];
-    let old = world.committed(stores, &old, ends).await?;
-    let mut now = world.write(&old, Expect::Absent);
-    now.now = world.at(3_600_000);
-    let mut new = world.new_task(&world.owner, old.id().clone())?;
-    let later = world.at(3_600_000 * 2);
+    let old = sample.committed(stores, &old, ends).await?;
+    let mut now = sample.write(&old, Expect::Absent);
+    now.now = sample.at(3_600_000);
+    let mut new = sample.new_task(&sample.owner, old.id().clone())?;
+    let later = sample.at(3_600_000 * 2);
     *new.fields().expires_at = later;
     let create = a2a_lambda_model::store::TaskWrite {
         record: new.clone(),
         ..now
     };
     assert_eq!(stores.records.commit(&create).await?, Committed::Done);
-    assert_eq!(world.loaded(stores, &new).await?, Some(new.clone()));
-    reported(stores, world, &new).await?;
-    new = world.committed(stores, &new, [world.start()]).await?;
+    assert_eq!(sample.loaded(stores, &new).await?, Some(new.clone()));
+    reported(stores, sample, &new).await?;
+    new = sample.committed(stores, &new, [sample.start()]).await?;
     for n in 0..12 {
         // The same child names as before, with other content …
         let changes = [says(n, 720), chunk("a", n > 0, 910), chunk("b", n > 0, 290)];
-        new = world.committed(stores, &new, changes).await?;
+        new = sample.committed(stores, &new, changes).await?;
     }
-    reported(stores, world, &new).await?;
+    reported(stores, sample, &new).await?;
     for n in 12..16 {
         // … and new names.
         let changes = [says(n, 2_000), chunk("a", true, 100), chunk("b", true, 100)];
-        new = world.committed(stores, &new, changes).await?;
+        new = sample.committed(stores, &new, changes).await?;
     }
-    reported(stores, world, &new).await
+    reported(stores, sample, &new).await
 }
 
 /// The loser of a race gets the whole record, because it decides again on it.
@@ -241,13 +244,13 @@ pub async fn children_of_an_earlier_task_of_the_id_are_not_read(
 /// [`Broken`] when the store fails.
 pub async fn a_conflict_shows_the_whole_of_a_large_task(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = grown(stores, world).await?;
-    let mut late = world.next(&task, [chunk("a", true, 9_000)])?;
+    let task = grown(stores, sample).await?;
+    let mut late = sample.next(&task, [chunk("a", true, 9_000)])?;
     *late.fields().version = task.version();
     let version = task.version() - 1;
-    let write = world.write(
+    let write = sample.write(
         &late,
         Expect::Version {
             version,
@@ -257,8 +260,11 @@ pub async fn a_conflict_shows_the_whole_of_a_large_task(
     let answer = stores.records.commit(&write).await?;
     let whole = Committed::Conflict(Some(task.clone()));
     assert!(answer == whole, "the whole task");
-    reported(stores, world, &task).await?;
-    assert!(world.loaded(stores, &task).await? == Some(task), "the same");
+    reported(stores, sample, &task).await?;
+    assert!(
+        sample.loaded(stores, &task).await? == Some(task),
+        "the same"
+    );
     Ok(())
 }
 
@@ -269,24 +275,24 @@ pub async fn a_conflict_shows_the_whole_of_a_large_task(
 /// [`Broken`] when the store fails.
 pub async fn a_large_commit_that_is_repeated_is_done_once(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = grown(stores, world).await?;
+    let task = grown(stores, sample).await?;
     let changes = [says(99, 300_000), chunk("a", true, 500_000)];
-    let next = world.next(&task, changes)?;
-    let write = world.update(&next, &task);
+    let next = sample.next(&task, changes)?;
+    let write = sample.update(&next, &task);
     for _ in 0..3 {
         assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     }
-    assert!(world.loaded(stores, &task).await? == Some(next.clone()));
-    let later = world.committed(stores, &next, [chunk("b", true, 9_000)]);
+    assert!(sample.loaded(stores, &task).await? == Some(next.clone()));
+    let later = sample.committed(stores, &next, [chunk("b", true, 9_000)]);
     let later = later.await?;
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
-    assert!(world.loaded(stores, &task).await? == Some(later.clone()));
+    assert!(sample.loaded(stores, &task).await? == Some(later.clone()));
     // Another write of the same version is not recognised as this one.
     let mut other = next;
-    *other.fields().write_ids = vec![WriteId::made_of(world.number())];
-    let answer = stores.records.commit(&world.update(&other, &task)).await?;
+    *other.fields().write_ids = vec![WriteId::made_of(sample.number())];
+    let answer = stores.records.commit(&sample.update(&other, &task)).await?;
     assert!(answer == Committed::Conflict(Some(later)));
     Ok(())
 }
@@ -298,16 +304,16 @@ pub async fn a_large_commit_that_is_repeated_is_done_once(
 /// [`Broken`] when the store fails.
 pub async fn an_excerpt_shows_the_wanted_content_of_the_whole_task(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let large = grown(stores, world).await?;
-    let small = working(stores, world).await?;
+    let large = grown(stores, sample).await?;
+    let small = working(stores, sample).await?;
     // The last message of this one has moved to a child.
-    let wordy = world.committed(stores, &small, [says(99, 40_000)]).await?;
-    let again = taken_back(stores, world).await?;
+    let wordy = sample.committed(stores, &small, [says(99, 40_000)]).await?;
+    let again = taken_back(stores, sample).await?;
     let page = stores
         .records
-        .list(&world.owner, &world.everything())
+        .list(&sample.owner, &sample.everything())
         .await?;
     assert_eq!(page.records.len(), 3);
     for whole in [&large, &wordy, &again] {
@@ -321,7 +327,7 @@ pub async fn an_excerpt_shows_the_wanted_content_of_the_whole_task(
                         artifacts,
                         bytes,
                     };
-                    let found = stores.records.project(head.clone(), wanted, world.now);
+                    let found = stores.records.project(head.clone(), wanted, sample.now);
                     shows(whole, &there(found.await?)?, wanted);
                 }
             }
@@ -337,7 +343,7 @@ pub async fn an_excerpt_shows_the_wanted_content_of_the_whole_task(
             artifacts: false,
             bytes,
         };
-        let found = stores.records.project(head.clone(), wanted, world.now);
+        let found = stores.records.project(head.clone(), wanted, sample.now);
         let found = there(found.await?)?;
         assert_eq!(found.complete, !head.is_partial(), "{bytes}");
         if !found.complete {
@@ -378,14 +384,16 @@ fn shows(whole: &TaskRecord, excerpt: &ProjectedTask, wanted: Projection) {
 /// [`Broken`] when the store fails.
 pub async fn an_excerpt_never_mixes_two_commits(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = grown(stores, world).await?;
-    let before = world.committed(stores, &task, [says(98, 60_000)]).await?;
+    let task = grown(stores, sample).await?;
+    let before = sample.committed(stores, &task, [says(98, 60_000)]).await?;
     let (owner, id) = (before.owner(), before.id());
-    let head = stores.records.head(owner, id, world.now).await?;
+    let head = stores.records.head(owner, id, sample.now).await?;
     let old = there(head)?;
-    let task = world.committed(stores, &before, [says(99, 80_000)]).await?;
+    let task = sample
+        .committed(stores, &before, [says(99, 80_000)])
+        .await?;
     let wanted = Projection {
         history_length: usize::MAX,
         artifacts: true,
@@ -397,12 +405,12 @@ pub async fn an_excerpt_never_mixes_two_commits(
     };
     let found = stores
         .records
-        .project(old.clone(), wanted, world.now)
+        .project(old.clone(), wanted, sample.now)
         .await?;
     assert!(is_one(&there(found)?.record), "as of one commit");
     let ends = [Change::Complete { message: None }];
-    world.committed(stores, &task, ends).await?;
-    let over = world.at(3_600_000);
+    sample.committed(stores, &task, ends).await?;
+    let over = sample.at(3_600_000);
     let found = stores.records.project(old.clone(), wanted, over).await?;
     let found = found.map(|found| found.record);
     assert!(found.is_none_or(|found| is_one(&found)), "as of one commit");
@@ -415,20 +423,20 @@ pub async fn an_excerpt_never_mixes_two_commits(
 /// [`Broken`] when the store fails.
 pub async fn a_commit_on_a_partial_record_is_refused(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = grown(stores, world).await?;
+    let task = grown(stores, sample).await?;
     let head = stores
         .records
-        .head(task.owner(), task.id(), world.now)
+        .head(task.owner(), task.id(), sample.now)
         .await?;
     let head = head.filter(|head| head.is_partial());
     if let Some(head) = head {
-        let next = world.next(&head, [checkpoint()])?;
-        let answer = stores.records.commit(&world.update(&next, &head)).await;
+        let next = sample.next(&head, [checkpoint()])?;
+        let answer = stores.records.commit(&sample.update(&next, &head)).await;
         assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
     }
-    assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    assert_eq!(sample.loaded(stores, &task).await?, Some(task));
     Ok(())
 }
 
@@ -438,39 +446,39 @@ pub async fn a_commit_on_a_partial_record_is_refused(
 /// [`Broken`] when the store fails.
 pub async fn heads_returns_only_tasks_that_load_returns(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let large = grown(stores, world).await?;
-    let small = working(stores, world).await?;
-    let mine = working(stores, world).await?;
-    let over = world.finished(&world.task()?)?;
-    world.stored(stores, &over).await?;
+    let large = grown(stores, sample).await?;
+    let small = working(stores, sample).await?;
+    let mine = working(stores, sample).await?;
+    let over = sample.finished(&sample.task()?)?;
+    sample.stored(stores, &over).await?;
     let open = |owner: &Owner, task: &TaskRecord| OpenTask {
         owner: owner.clone(),
         task: task.id().clone(),
     };
     let asked = [
-        open(&world.owner, &large),
-        open(&world.colleague, &large),
-        open(&world.colleague, &mine),
-        open(&world.stranger, &small),
-        open(&world.owner, &over),
-        open(&world.owner, &small),
-        open(&world.owner, &world.task()?),
+        open(&sample.owner, &large),
+        open(&sample.colleague, &large),
+        open(&sample.colleague, &mine),
+        open(&sample.stranger, &small),
+        open(&sample.owner, &over),
+        open(&sample.owner, &small),
+        open(&sample.owner, &sample.task()?),
     ];
-    let mut heads = stores.records.heads(&asked, world.expiry()).await?;
+    let mut heads = stores.records.heads(&asked, sample.expiry()).await?;
     heads.sort_by(|a, b| a.id().cmp(b.id()));
     let mut expected = [&large, &small];
     expected.sort_by(|a, b| a.id().cmp(b.id()));
     assert_eq!(heads.len(), 2);
     for (head, whole) in heads.iter().zip(expected) {
         let (owner, id) = (whole.owner(), whole.id());
-        let one = stores.records.head(owner, id, world.now).await?;
+        let one = stores.records.head(owner, id, sample.now).await?;
         assert_eq!(one.as_ref(), Some(head));
         assert_eq!(head.version(), whole.version());
         assert_eq!(head.lease_until(), whole.lease_until());
         assert_eq!(head.listeners(), whole.listeners());
     }
-    assert_eq!(stores.records.heads(&[], world.now).await?, []);
+    assert_eq!(stores.records.heads(&[], sample.now).await?, []);
     Ok(())
 }

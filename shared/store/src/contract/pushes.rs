@@ -1,6 +1,6 @@
 //! Push configs beside their tasks.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use crate::records::Deliveries;
 use a2a_lambda_model::store::queue::OpenTask;
 use a2a_lambda_model::store::{Committed, TaskWrite};
@@ -10,7 +10,7 @@ use a2a_lambda_model::task::{
 };
 use std::time::Duration;
 
-impl World {
+impl SampleData {
     /// A push config of `record` under `id` that no commit has registered yet.
     #[must_use]
     pub fn push(&self, record: &TaskRecord, id: &PushId) -> PushRecord {
@@ -76,16 +76,16 @@ async fn stored(deliveries: &Deliveries, record: &TaskRecord) -> Result<Vec<Push
 /// [`Broken`] when the store fails.
 pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let (record, push) = world.listened(stores).await?;
+    let (record, push) = sample.listened(stores).await?;
     assert_eq!(
         stored(&stores.deliveries, &record).await?,
         std::slice::from_ref(&push)
     );
-    assert_eq!(world.loaded(stores, &record).await?, Some(record.clone()));
-    let late = world.push(&record, &PushId::made_of(1));
-    let mut lost = world.registers(&record, &late)?;
+    assert_eq!(sample.loaded(stores, &record).await?, Some(record.clone()));
+    let late = sample.push(&record, &PushId::made_of(1));
+    let mut lost = sample.registers(&record, &late)?;
     lost.expect = a2a_lambda_model::store::Expect::Version {
         version: record.version() + 7,
         incarnation: record.incarnation().clone(),
@@ -97,10 +97,10 @@ pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
         std::slice::from_ref(&push)
     );
     // Another config of the same id replaces the first; the list is ordered by id.
-    let (again, other) = (world.push(&record, &PushId::only()), late);
-    let first = world.registers(&record, &again)?;
+    let (again, other) = (sample.push(&record, &PushId::only()), late);
+    let first = sample.registers(&record, &again)?;
     assert_eq!(stores.records.commit(&first).await?, Committed::Done);
-    let second = world.registers(&first.record, &other)?;
+    let second = sample.registers(&first.record, &other)?;
     assert_eq!(stores.records.commit(&second).await?, Committed::Done);
     assert_eq!(stored(&stores.deliveries, &record).await?, [again, other]);
     Ok(())
@@ -112,16 +112,16 @@ pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
 /// [`Broken`] when the store fails.
 pub async fn a_push_config_of_a_finished_task_leaves_the_task_unchanged(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    let done = world.finished(&task)?;
-    stores.records.commit(&world.update(&done, &task)).await?;
-    let push = world.push(&done, &PushId::made_of(2));
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    let done = sample.finished(&task)?;
+    stores.records.commit(&sample.update(&done, &task)).await?;
+    let push = sample.push(&done, &PushId::made_of(2));
     stores.records.put_push(&push).await?;
     assert_eq!(stored(&stores.deliveries, &done).await?, [push]);
-    assert_eq!(world.loaded(stores, &done).await?, Some(done));
+    assert_eq!(sample.loaded(stores, &done).await?, Some(done));
     Ok(())
 }
 
@@ -131,9 +131,9 @@ pub async fn a_push_config_of_a_finished_task_leaves_the_task_unchanged(
 /// [`Broken`] when the store fails.
 pub async fn a_push_config_can_be_removed_twice(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let (record, push) = world.listened(stores).await?;
+    let (record, push) = sample.listened(stores).await?;
     for _ in 0..2 {
         let id = &push.listener.id;
         stores
@@ -142,8 +142,8 @@ pub async fn a_push_config_can_be_removed_twice(
             .await?;
         assert_eq!(stored(&stores.deliveries, &record).await?, []);
     }
-    let lease = world.push_lease(30_000);
-    assert!(!taken(&stores.deliveries, world, &push, &lease).await?);
+    let lease = sample.push_lease(30_000);
+    assert!(!taken(&stores.deliveries, sample, &push, &lease).await?);
     let moved = noted(&stores.deliveries, &push, &lease, Delivery::after(9));
     assert!(!moved.await?);
     assert_eq!(
@@ -160,10 +160,10 @@ pub async fn a_push_config_can_be_removed_twice(
 /// [`Broken`] when the store fails.
 pub async fn only_the_owner_reads_or_removes_a_push_config(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let (record, push) = world.listened(stores).await?;
-    for other in [&world.colleague, &world.stranger] {
+    let (record, push) = sample.listened(stores).await?;
+    for other in [&sample.colleague, &sample.stranger] {
         assert_eq!(
             stores.deliveries.pushes(other, record.id()).await?,
             [],
@@ -179,11 +179,11 @@ pub async fn only_the_owner_reads_or_removes_a_push_config(
 /// Takes the lease at the time of the case.
 async fn taken(
     deliveries: &Deliveries,
-    world: &World,
+    sample: &SampleData,
     push: &PushRecord,
     lease: &PushLease,
 ) -> Result<bool, Broken> {
-    let leased = deliveries.lease_push(push, lease, world.now, push.clean_at);
+    let leased = deliveries.lease_push(push, lease, sample.now, push.clean_at);
     Ok(leased.await?)
 }
 
@@ -210,11 +210,11 @@ async fn only(deliveries: &Deliveries, record: &TaskRecord) -> Result<Option<Pus
 /// [`Broken`] when the store fails.
 pub async fn only_one_delivery_worker_holds_a_push_lease(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let (record, push) = world.listened(stores).await?;
-    let (mine, other) = (world.push_lease(30_000), world.push_lease(60_000));
-    assert!(taken(&stores.deliveries, world, &push, &mine).await?);
+    let (record, push) = sample.listened(stores).await?;
+    let (mine, other) = (sample.push_lease(30_000), sample.push_lease(60_000));
+    assert!(taken(&stores.deliveries, sample, &push, &mine).await?);
     let leased = PushRecord {
         delivery: Delivery {
             lease: Some(mine.clone()),
@@ -226,15 +226,15 @@ pub async fn only_one_delivery_worker_holds_a_push_lease(
         only(&stores.deliveries, &record).await?,
         Some(leased.clone())
     );
-    assert!(!taken(&stores.deliveries, world, &push, &other).await?);
+    assert!(!taken(&stores.deliveries, sample, &push, &other).await?);
     assert!(
-        taken(&stores.deliveries, world, &push, &mine).await?,
+        taken(&stores.deliveries, sample, &push, &mine).await?,
         "its holder"
     );
     let at = |millis| {
         stores
             .deliveries
-            .lease_push(&leased, &other, world.at(millis), push.clean_at)
+            .lease_push(&leased, &other, sample.at(millis), push.clean_at)
     };
     assert!(!at(29_999).await?, "not expired");
     assert!(at(30_000).await?, "expired");
@@ -246,7 +246,7 @@ pub async fn only_one_delivery_worker_holds_a_push_lease(
     assert!(dropped.await?);
     assert_eq!(only(&stores.deliveries, &record).await?, Some(push.clone()));
     assert!(
-        taken(&stores.deliveries, world, &push, &mine).await?,
+        taken(&stores.deliveries, sample, &push, &mine).await?,
         "it was dropped"
     );
     Ok(())
@@ -259,20 +259,20 @@ pub async fn only_one_delivery_worker_holds_a_push_lease(
 /// [`Broken`] when the store fails.
 pub async fn only_the_lease_holder_records_a_delivery(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let (record, push) = world.listened(stores).await?;
-    let (mine, other) = (world.push_lease(30_000), world.push_lease(30_000));
+    let (record, push) = sample.listened(stores).await?;
+    let (mine, other) = (sample.push_lease(30_000), sample.push_lease(30_000));
     let none = noted(&stores.deliveries, &push, &mine, Delivery::after(1));
     assert!(!none.await?, "no lease is held");
-    assert!(taken(&stores.deliveries, world, &push, &mine).await?);
+    assert!(taken(&stores.deliveries, sample, &push, &mine).await?);
     let further = Delivery {
         cursor: 3,
         attempts: 0,
-        retry_at: world.at(-1),
+        retry_at: sample.at(-1),
         took: Duration::from_millis(9_876),
         lease: Some(PushLease {
-            until: world.at(40_000),
+            until: sample.at(40_000),
             ..mine.clone()
         }),
     };
@@ -290,7 +290,7 @@ pub async fn only_the_lease_holder_records_a_delivery(
     );
     let failed = Delivery {
         attempts: 1,
-        retry_at: world.at(1_000),
+        retry_at: sample.at(1_000),
         lease: None,
         ..further
     };
@@ -307,12 +307,12 @@ pub async fn only_the_lease_holder_records_a_delivery(
     assert_eq!(only(&stores.deliveries, &record).await?, Some(left.clone()));
     for seen in [&push, &moved] {
         assert!(
-            !taken(&stores.deliveries, world, seen, &other).await?,
+            !taken(&stores.deliveries, sample, seen, &other).await?,
             "an older view"
         );
     }
-    assert!(taken(&stores.deliveries, world, &left, &other).await?);
-    assert_eq!(world.loaded(stores, &record).await?, Some(record));
+    assert!(taken(&stores.deliveries, sample, &left, &other).await?);
+    assert_eq!(sample.loaded(stores, &record).await?, Some(record));
     Ok(())
 }
 
@@ -322,26 +322,26 @@ pub async fn only_the_lease_holder_records_a_delivery(
 /// [`Broken`] when the store fails.
 pub async fn a_push_lease_holds_for_one_registration_only(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let (record, push) = world.listened(stores).await?;
-    let lease = world.push_lease(30_000);
-    assert!(taken(&stores.deliveries, world, &push, &lease).await?);
-    let anew = world.push(&record, &push.listener.id);
-    let write = world.registers(&record, &anew)?;
+    let (record, push) = sample.listened(stores).await?;
+    let lease = sample.push_lease(30_000);
+    assert!(taken(&stores.deliveries, sample, &push, &lease).await?);
+    let anew = sample.push(&record, &push.listener.id);
+    let write = sample.registers(&record, &anew)?;
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
-    assert!(!taken(&stores.deliveries, world, &push, &lease).await?);
+    assert!(!taken(&stores.deliveries, sample, &push, &lease).await?);
     let moved = noted(&stores.deliveries, &push, &lease, Delivery::after(9));
     assert!(!moved.await?);
     let another = PushRecord {
-        incarnation: WriteId::made_of(world.number()),
+        incarnation: WriteId::made_of(sample.number()),
         ..anew.clone()
     };
-    assert!(!taken(&stores.deliveries, world, &another, &lease).await?);
+    assert!(!taken(&stores.deliveries, sample, &another, &lease).await?);
     assert_eq!(only(&stores.deliveries, &record).await?, Some(anew.clone()));
-    assert!(taken(&stores.deliveries, world, &anew, &lease).await?);
+    assert!(taken(&stores.deliveries, sample, &anew, &lease).await?);
     // The same for a task that has ended.
-    let once_more = world.push(&record, &push.listener.id);
+    let once_more = sample.push(&record, &push.listener.id);
     stores.records.put_push(&once_more).await?;
     let moved = noted(&stores.deliveries, &anew, &lease, Delivery::after(9));
     assert!(!moved.await?);
@@ -355,14 +355,14 @@ pub async fn a_push_lease_holds_for_one_registration_only(
 /// [`Broken`] when the store fails.
 pub async fn a_push_lease_keeps_its_push_config_longer(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let (record, push) = world.listened(stores).await?;
-    let lease = world.push_lease(30_000);
+    let (record, push) = sample.listened(stores).await?;
+    let lease = sample.push_lease(30_000);
     let later = push.clean_at.plus(Duration::from_secs(3600));
     let leased = stores
         .deliveries
-        .lease_push(&push, &lease, world.now, later);
+        .lease_push(&push, &lease, sample.now, later);
     assert!(leased.await?);
     let kept = only(&stores.deliveries, &record).await?;
     assert_eq!(kept.map(|push| push.clean_at), Some(later));
@@ -376,21 +376,24 @@ pub async fn a_push_lease_keeps_its_push_config_longer(
 /// [`Broken`] when the store fails.
 pub async fn a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let (record, _) = world.listened(stores).await?;
+    let (record, _) = sample.listened(stores).await?;
     assert!(
         !stores.deliveries.confirm_pushes(&record).await?,
         "not at rest"
     );
-    let done = world.finished(&record)?;
-    stores.records.commit(&world.update(&done, &record)).await?;
+    let done = sample.finished(&record)?;
+    stores
+        .records
+        .commit(&sample.update(&done, &record))
+        .await?;
     let open = OpenTask {
         owner: done.owner().clone(),
         task: done.id().clone(),
     };
     let found = || async {
-        let shards = super::open::shards(stores, world, 100).await?;
+        let shards = super::open::shards(stores, sample, 100).await?;
         Ok::<_, Broken>(shards.concat().contains(&open))
     };
     assert!(found().await?, "not confirmed");
@@ -399,7 +402,7 @@ pub async fn a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed(
         "an older version"
     );
     let mut another = done.clone();
-    *another.fields().incarnation = world.write_id();
+    *another.fields().incarnation = sample.write_id();
     assert!(
         !stores.deliveries.confirm_pushes(&another).await?,
         "an earlier task"
@@ -407,6 +410,6 @@ pub async fn a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed(
     assert!(found().await?);
     assert!(stores.deliveries.confirm_pushes(&done).await?);
     assert!(!found().await?, "confirmed");
-    assert_eq!(world.loaded(stores, &done).await?, Some(done));
+    assert_eq!(sample.loaded(stores, &done).await?, Some(done));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Large content: messages, values, whole tasks.
 
-use super::{Broken, Stores, World, noise};
+use super::{Broken, SampleData, Stores, noise};
 use a2a_lambda_model::store::{Committed, StoreError, ThreadState};
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{
@@ -32,27 +32,27 @@ fn said(id: &str, length: usize) -> Message {
 /// [`Broken`] when the store fails.
 pub async fn a_record_above_the_largest_size_is_refused(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let id = TaskId::made_of(world.number());
+    let id = TaskId::made_of(sample.number());
     let message = said("m-1", stored::MAX_BYTES + 1);
-    let large = world.task_saying(&world.owner, id.clone(), message.clone())?;
-    let answer = stores.records.commit(&world.create(&large)).await;
+    let large = sample.task_saying(&sample.owner, id.clone(), message.clone())?;
+    let answer = stores.records.commit(&sample.create(&large)).await;
     assert!(matches!(answer, Err(StoreError::TooLarge(_))), "refused");
-    assert_eq!(world.loaded(stores, &large).await?, None);
+    assert_eq!(sample.loaded(stores, &large).await?, None);
 
-    let small = world.new_task(&world.owner, id)?;
-    world.stored(stores, &small).await?;
+    let small = sample.new_task(&sample.owner, id)?;
+    sample.stored(stores, &small).await?;
     let says = Change::Complete {
         message: Some(message.clone()),
     };
-    let grown = world.next(&small, [world.start(), says])?;
-    let answer = stores.records.commit(&world.update(&grown, &small)).await;
+    let grown = sample.next(&small, [sample.start(), says])?;
+    let answer = stores.records.commit(&sample.update(&grown, &small)).await;
     assert!(matches!(answer, Err(StoreError::TooLarge(_))), "refused");
-    assert_eq!(world.loaded(stores, &small).await?, Some(small.clone()));
+    assert_eq!(sample.loaded(stores, &small).await?, Some(small.clone()));
 
-    let mut write = world.update(&world.finished(&small)?, &small);
-    let mut thread = world.thread(&world.owner, small.context_id(), 0);
+    let mut write = sample.update(&sample.finished(&small)?, &small);
+    let mut thread = sample.thread(&sample.owner, small.context_id(), 0);
     thread.record.state.events = vec![message];
     write.thread = Some(thread);
     let answer = stores.records.commit(&write).await;
@@ -70,16 +70,16 @@ pub async fn a_record_above_the_largest_size_is_refused(
 /// [`Broken`] when the store fails.
 pub async fn a_large_message_is_stored_in_every_place(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     for size in [62, 66, 790, 810, 1024].map(|kilobytes| kilobytes * 1024) {
-        let id = TaskId::made_of(world.number());
-        let mut task = world.task_saying(&world.owner, id, said("m-1", size))?;
+        let id = TaskId::made_of(sample.number());
+        let mut task = sample.task_saying(&sample.owner, id, said("m-1", size))?;
         let text = serde_json::Value::from(noise(1, size));
         task.fields().metadata.insert("k".to_owned(), text);
         stored::arrange(&mut task);
-        world.stored(stores, &task).await?;
-        let found = world.loaded(stores, &task).await?;
+        sample.stored(stores, &task).await?;
+        let found = sample.loaded(stores, &task).await?;
         assert!(found.as_ref() == Some(&task), "{size}");
         let slot = SavedSlot {
             version: 1,
@@ -89,8 +89,8 @@ pub async fn a_large_message_is_stored_in_every_place(
             message: said("m-2", size),
             slot,
         };
-        let task = world
-            .committed(stores, &task, [world.start(), asks])
+        let task = sample
+            .committed(stores, &task, [sample.start(), asks])
             .await?;
         let answers = Change::Queue {
             message: said("m-3", size),
@@ -99,28 +99,28 @@ pub async fn a_large_message_is_stored_in_every_place(
                 fingerprint: "f".repeat(52),
             }),
         };
-        let task = world.committed(stores, &task, [answers]).await?;
+        let task = sample.committed(stores, &task, [answers]).await?;
         let claim = Change::Claim {
-            lease_until: world.at(60_000),
+            lease_until: sample.at(60_000),
         };
-        let task = world.committed(stores, &task, [claim]).await?;
+        let task = sample.committed(stores, &task, [claim]).await?;
         let ends = Change::Complete {
             message: Some(said("m-4", size)),
         };
-        world.committed(stores, &task, [ends]).await?;
+        sample.committed(stores, &task, [ends]).await?;
     }
     Ok(())
 }
 
 /// The record after a commit that saves data of `size` bytes.
-fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, Broken> {
+fn keeping(sample: &SampleData, task: &TaskRecord, size: usize) -> Result<TaskRecord, Broken> {
     let save = |length: usize| Change::Save {
         key: "k".to_owned(),
         value: noise(3, length).into(),
         outputs: OutputCounts::new(),
     };
-    let besides = stored::saved_size(world.next(task, [save(0)])?.saved());
-    world.next(task, [save(size.saturating_sub(besides))])
+    let besides = stored::saved_size(sample.next(task, [save(0)])?.saved());
+    sample.next(task, [save(size.saturating_sub(besides))])
 }
 
 /// A saved value of any size is stored, replaced by a smaller and by the same, and
@@ -130,26 +130,26 @@ fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, 
 /// [`Broken`] when the store fails.
 pub async fn saved_data_of_any_size_is_stored(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    world.stored(stores, &task).await?;
-    let mut task = world.committed(stores, &task, [world.start()]).await?;
+    let task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    let mut task = sample.committed(stores, &task, [sample.start()]).await?;
     for size in SIZES.into_iter().chain([500, 300 * 1024, 40 * 1024]) {
-        let next = keeping(world, &task, size)?;
+        let next = keeping(sample, &task, size)?;
         assert_eq!(stored::saved_size(next.saved()), size);
-        let answer = stores.records.commit(&world.update(&next, &task)).await?;
+        let answer = stores.records.commit(&sample.update(&next, &task)).await?;
         assert_eq!(answer, Committed::Done, "{size}");
-        let found = world.loaded(stores, &task).await?;
+        let found = sample.loaded(stores, &task).await?;
         assert!(found.as_ref() == Some(&next), "{size}");
         let update = Change::Update {
             message: None,
             metadata: a2a_lambda_model::task::Metadata::new(),
         };
-        task = world.committed(stores, &next, [update]).await?;
+        task = sample.committed(stores, &next, [update]).await?;
     }
     let ends = Change::Complete { message: None };
-    let ended = world.committed(stores, &task, [ends]).await?;
+    let ended = sample.committed(stores, &task, [ends]).await?;
     assert_eq!(*ended.saved(), Saved::default());
     Ok(())
 }
@@ -160,13 +160,13 @@ pub async fn saved_data_of_any_size_is_stored(
 /// [`Broken`] when the store fails.
 pub async fn thread_state_of_any_size_is_stored(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let mut task = world.task()?;
-    world.stored(stores, &task).await?;
-    task = world.committed(stores, &task, [world.start()]).await?;
+    let mut task = sample.task()?;
+    sample.stored(stores, &task).await?;
+    task = sample.committed(stores, &task, [sample.start()]).await?;
     for (n, size) in (0..).zip(SIZES) {
-        let mut thread = world.thread(&world.owner, task.context_id(), 2 * n);
+        let mut thread = sample.thread(&sample.owner, task.context_id(), 2 * n);
         thread.record.state = ThreadState {
             events: Vec::new(),
             session: [("k".to_owned(), noise(4, size).into())].into(),
@@ -175,19 +175,19 @@ pub async fn thread_state_of_any_size_is_stored(
         assert!(stores.records.put_thread(&thread).await?, "{size}");
         assert!(stores.records.put_thread(&thread).await?, "{size}, again");
         let id = task.context_id();
-        let found = stores.records.load_thread(&world.owner, id).await?;
+        let found = stores.records.load_thread(&sample.owner, id).await?;
         assert!(found.as_ref() == Some(&thread.record), "{size}");
 
         let mut beside = thread.clone();
         (beside.record.version, beside.expect) = (2 * n + 2, 2 * n + 1);
         beside.record.state_version = 2 * n + 2;
-        beside.write = world.write_id();
-        let next = keeping(world, &task, size)?;
-        let mut write = world.update(&next, &task);
+        beside.write = sample.write_id();
+        let next = keeping(sample, &task, size)?;
+        let mut write = sample.update(&next, &task);
         write.thread = Some(beside.clone());
         let answer = stores.records.commit(&write).await?;
         assert_eq!(answer, Committed::Done, "{size}");
-        let found = stores.records.load_thread(&world.owner, id).await?;
+        let found = stores.records.load_thread(&sample.owner, id).await?;
         assert!(found.as_ref() == Some(&beside.record), "{size}");
         task = next;
     }

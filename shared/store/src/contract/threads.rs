@@ -1,6 +1,6 @@
 //! Threads, written alone and with a task.
 
-use super::{Broken, Stores, World};
+use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{Committed, ThreadRecord, ThreadState, ThreadWrite};
 use a2a_lambda_model::task::ContextId;
 
@@ -10,19 +10,19 @@ use a2a_lambda_model::task::ContextId;
 /// [`Broken`] when the store fails.
 pub async fn a_thread_is_loaded_as_it_was_written(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let id = ContextId::made_of(world.number());
-    let unknown = stores.records.load_thread(&world.owner, &id).await?;
+    let id = ContextId::made_of(sample.number());
+    let unknown = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(unknown, None);
     for version in 0..4 {
-        let mut write = world.thread(&world.owner, &id, version);
+        let mut write = sample.thread(&sample.owner, &id, version);
         if version % 2 == 1 {
             write.record.state = ThreadState::default();
             write.record.state_version = 0;
         }
         assert!(stores.records.put_thread(&write).await?);
-        let found = stores.records.load_thread(&world.owner, &id).await?;
+        let found = stores.records.load_thread(&sample.owner, &id).await?;
         assert_eq!(found, Some(write.record), "version {version}");
     }
     Ok(())
@@ -35,20 +35,20 @@ pub async fn a_thread_is_loaded_as_it_was_written(
 /// [`Broken`] when the store fails.
 pub async fn a_thread_is_refreshed_without_its_state(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
-    let first = world.thread(&world.owner, &id, 0);
+    let first = sample.thread(&sample.owner, &id, 0);
     assert!(stores.records.put_thread(&first).await?);
     for version in 1..3 {
-        let mut write = world.thread(&world.owner, &id, version);
+        let mut write = sample.thread(&sample.owner, &id, version);
         write.record.state_version = 1;
         write.record.state = ThreadState::default();
-        write.record.expires_at = world.at(90_000_000);
+        write.record.expires_at = sample.at(90_000_000);
         assert!(stores.records.put_thread(&write).await?);
-        let head = stores.records.load_thread_head(&world.owner, &id).await?;
+        let head = stores.records.load_thread_head(&sample.owner, &id).await?;
         assert_eq!(head.as_ref(), Some(&write.record), "version {version}");
-        let found = stores.records.load_thread(&world.owner, &id).await?;
+        let found = stores.records.load_thread(&sample.owner, &id).await?;
         let state = first.record.state.clone();
         let whole = ThreadRecord {
             state,
@@ -56,15 +56,15 @@ pub async fn a_thread_is_refreshed_without_its_state(
         };
         assert_eq!(found, Some(whole), "version {version}");
     }
-    let mut emptied = world.thread(&world.owner, &id, 3);
+    let mut emptied = sample.thread(&sample.owner, &id, 3);
     emptied.record.state_version = 0;
     emptied.record.state = ThreadState::default();
     assert!(stores.records.put_thread(&emptied).await?);
-    let found = stores.records.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, Some(emptied.record));
     let other = stores
         .records
-        .load_thread_head(&world.colleague, &id)
+        .load_thread_head(&sample.colleague, &id)
         .await?;
     assert_eq!(other, None);
     Ok(())
@@ -76,21 +76,21 @@ pub async fn a_thread_is_refreshed_without_its_state(
 /// [`Broken`] when the store fails.
 pub async fn a_thread_write_needs_the_version(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
-    let first = world.thread(&world.owner, &id, 0);
-    let early = world.thread(&world.owner, &id, 1);
+    let first = sample.thread(&sample.owner, &id, 0);
+    let early = sample.thread(&sample.owner, &id, 1);
     assert!(!stores.records.put_thread(&early).await?, "none is stored");
     assert!(stores.records.put_thread(&first).await?);
     for expect in [0, 2] {
-        let wrong = world.thread(&world.owner, &id, expect);
+        let wrong = sample.thread(&sample.owner, &id, expect);
         assert!(
             !stores.records.put_thread(&wrong).await?,
             "version {expect}"
         );
     }
-    let found = stores.records.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, Some(first.record));
     Ok(())
 }
@@ -99,14 +99,17 @@ pub async fn a_thread_write_needs_the_version(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_repeated_thread_write_is_done(stores: &Stores, world: &World) -> Result<(), Broken> {
+pub async fn a_repeated_thread_write_is_done(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
-    let first = world.thread(&world.owner, &id, 0);
-    let second = world.thread(&world.owner, &id, 1);
+    let first = sample.thread(&sample.owner, &id, 0);
+    let second = sample.thread(&sample.owner, &id, 1);
     for write in [&first, &first, &second, &first, &second] {
         assert!(stores.records.put_thread(write).await?);
     }
-    let found = stores.records.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, Some(second.record));
     Ok(())
 }
@@ -117,10 +120,10 @@ pub async fn a_repeated_thread_write_is_done(stores: &Stores, world: &World) -> 
 /// [`Broken`] when the store fails.
 pub async fn a_thread_recognises_its_last_four_writes(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
-    let write = |version| world.thread(&world.owner, &id, version);
+    let write = |version| sample.thread(&sample.owner, &id, version);
     let writes: Vec<ThreadWrite> = (0..6).map(write).collect();
     for write in &writes {
         assert!(stores.records.put_thread(write).await?);
@@ -129,7 +132,7 @@ pub async fn a_thread_recognises_its_last_four_writes(
         let known = stores.records.put_thread(write).await?;
         assert!(known, "{age} writes ago");
     }
-    let found = stores.records.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found.as_ref(), writes.last().map(|last| &last.record));
     Ok(())
 }
@@ -140,14 +143,14 @@ pub async fn a_thread_recognises_its_last_four_writes(
 /// [`Broken`] when the store fails.
 pub async fn an_expired_thread_is_still_loaded(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
-    let mut write = world.thread(&world.owner, &id, 0);
-    write.record.expires_at = world.at(-1);
-    write.record.state_expires_at = world.at(-2);
+    let mut write = sample.thread(&sample.owner, &id, 0);
+    write.record.expires_at = sample.at(-1);
+    write.record.state_expires_at = sample.at(-2);
     assert!(stores.records.put_thread(&write).await?);
-    let found = stores.records.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, Some(write.record));
     Ok(())
 }
@@ -156,17 +159,23 @@ pub async fn an_expired_thread_is_still_loaded(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn only_the_owner_reads_a_thread(stores: &Stores, world: &World) -> Result<(), Broken> {
-    for id in [ContextId::parse("c:1")?, ContextId::made_of(world.number())] {
-        let write = world.thread(&world.owner, &id, 0);
+pub async fn only_the_owner_reads_a_thread(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    for id in [
+        ContextId::parse("c:1")?,
+        ContextId::made_of(sample.number()),
+    ] {
+        let write = sample.thread(&sample.owner, &id, 0);
         assert!(stores.records.put_thread(&write).await?);
-        for other in [&world.colleague, &world.stranger] {
+        for other in [&sample.colleague, &sample.stranger] {
             let found = stores.records.load_thread(other, &id).await?;
             assert_eq!(found, None, "{other:?}");
-            let theirs = world.thread(other, &id, 0);
+            let theirs = sample.thread(other, &id, 0);
             assert!(stores.records.put_thread(&theirs).await?);
         }
-        let found = stores.records.load_thread(&world.owner, &id).await?;
+        let found = stores.records.load_thread(&sample.owner, &id).await?;
         assert_eq!(found, Some(write.record));
     }
     Ok(())
@@ -179,37 +188,37 @@ pub async fn only_the_owner_reads_a_thread(stores: &Stores, world: &World) -> Re
 /// [`Broken`] when the store fails.
 pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
+    let task = sample.task()?;
     let id = task.context_id().clone();
-    let mut create = world.create(&task);
-    create.thread = Some(world.thread(&world.owner, &id, 3));
+    let mut create = sample.create(&task);
+    create.thread = Some(sample.thread(&sample.owner, &id, 3));
     let answer = stores.records.commit(&create).await?;
     assert_eq!(answer, Committed::ThreadConflict);
-    assert_eq!(world.loaded(stores, &task).await?, None);
+    assert_eq!(sample.loaded(stores, &task).await?, None);
 
-    let first = world.thread(&world.owner, &id, 0);
+    let first = sample.thread(&sample.owner, &id, 0);
     create.thread = Some(first.clone());
     assert_eq!(stores.records.commit(&create).await?, Committed::Done);
-    let stored = stores.records.load_thread(&world.owner, &id).await?;
+    let stored = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(stored.as_ref(), Some(&first.record));
 
-    let other = world.new_task(&world.owner, task.id().clone())?;
+    let other = sample.new_task(&sample.owner, task.id().clone())?;
     for expect in [0, 1] {
-        let mut write = world.create(&other);
-        write.thread = Some(world.thread(&world.owner, &id, expect));
+        let mut write = sample.create(&other);
+        write.thread = Some(sample.thread(&sample.owner, &id, expect));
         let answer = stores.records.commit(&write).await?;
         let current = Some(task.clone());
         assert_eq!(answer, Committed::Conflict(current), "thread {expect}");
     }
-    let working = world.next(&task, [world.start()])?;
-    let mut write = world.update(&working, &task);
-    write.thread = Some(world.thread(&world.owner, &id, 0));
+    let working = sample.next(&task, [sample.start()])?;
+    let mut write = sample.update(&working, &task);
+    write.thread = Some(sample.thread(&sample.owner, &id, 0));
     let answer = stores.records.commit(&write).await?;
     assert_eq!(answer, Committed::ThreadConflict);
-    assert_eq!(world.loaded(stores, &task).await?, Some(task));
-    let found = stores.records.load_thread(&world.owner, &id).await?;
+    assert_eq!(sample.loaded(stores, &task).await?, Some(task));
+    let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, stored);
     Ok(())
 }
@@ -220,21 +229,21 @@ pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
 /// [`Broken`] when the store fails.
 pub async fn a_repeated_write_of_task_and_thread_is_done(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
+    let task = sample.task()?;
     let id = task.context_id().clone();
-    let mut create = world.create(&task);
-    create.thread = Some(world.thread(&world.owner, &id, 0));
-    let working = world.next(&task, [world.start()])?;
-    let mut update = world.update(&working, &task);
-    let second = world.thread(&world.owner, &id, 1);
+    let mut create = sample.create(&task);
+    create.thread = Some(sample.thread(&sample.owner, &id, 0));
+    let working = sample.next(&task, [sample.start()])?;
+    let mut update = sample.update(&working, &task);
+    let second = sample.thread(&sample.owner, &id, 1);
     update.thread = Some(second.clone());
     for write in [&create, &create, &update, &create, &update] {
         assert_eq!(stores.records.commit(write).await?, Committed::Done);
     }
-    assert_eq!(world.loaded(stores, &task).await?, Some(working));
-    let found = stores.records.load_thread(&world.owner, &id).await?;
+    assert_eq!(sample.loaded(stores, &task).await?, Some(working));
+    let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, Some(second.record));
     Ok(())
 }
@@ -246,19 +255,19 @@ pub async fn a_repeated_write_of_task_and_thread_is_done(
 /// [`Broken`] when the store fails.
 pub async fn a_repeated_create_of_a_removed_task_is_a_thread_conflict(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
+    let task = sample.task()?;
     let id = task.context_id().clone();
-    let first = world.thread(&world.owner, &id, 0);
-    let mut create = world.create(&task);
+    let first = sample.thread(&sample.owner, &id, 0);
+    let mut create = sample.create(&task);
     create.thread = Some(first.clone());
     assert_eq!(stores.records.commit(&create).await?, Committed::Done);
     assert!(stores.records.remove_task(&task).await?);
     let answer = stores.records.commit(&create).await?;
     assert_eq!(answer, Committed::ThreadConflict);
-    assert_eq!(world.loaded(stores, &task).await?, None);
-    let found = stores.records.load_thread(&world.owner, &id).await?;
+    assert_eq!(sample.loaded(stores, &task).await?, None);
+    let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, Some(first.record));
     Ok(())
 }

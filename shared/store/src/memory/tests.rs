@@ -1,7 +1,7 @@
 //! The contract on the table in memory, and behind a layer that loses replies.
 
 use super::*;
-use crate::contract::{self, Case, Fault, WatchedTable, World};
+use crate::contract::{self, Case, Fault, SampleData, WatchedTable};
 use crate::counters::{Counter, Counters};
 use crate::documents::{
     DocumentCollection, DocumentExpect, DocumentKey, DocumentOwner, DocumentWrite, Documents,
@@ -51,7 +51,7 @@ sent_twice! {
 
 #[tokio::test]
 async fn a_write_without_a_reply_is_unavailable_and_not_refused() {
-    let world = World::new(1, "no reply").unwrap();
+    let sample = SampleData::new(1, "no reply").unwrap();
     let table = faulty(Fault::NoReply);
     let unavailable = |error| matches!(error, StoreError::Unavailable(_));
     let counted = Counter {
@@ -63,15 +63,15 @@ async fn a_write_without_a_reply_is_unavailable_and_not_refused() {
         counters.add_counters(0, &[counted]).await.unwrap_err()
     ));
 
-    let owner = DocumentOwner::Tenant(world.owner.tenant.clone());
+    let owner = DocumentOwner::Tenant(sample.owner.tenant.clone());
     let write = DocumentWrite {
         collection: DocumentCollection::new(owner, "notes").unwrap(),
         key: DocumentKey::parse("one").unwrap(),
         text: Some("1".to_owned()),
         expires_at: None,
         expect: DocumentExpect::Absent,
-        id: world.write_id(),
-        now: world.now,
+        id: sample.write_id(),
+        now: sample.now,
     };
     let documents = Documents::new(table.clone());
     assert!(unavailable(
@@ -83,10 +83,10 @@ async fn a_write_without_a_reply_is_unavailable_and_not_refused() {
 async fn indexes_show_old_items_while_they_lag() {
     use crate::table::{Query, Statement};
     let table = MemoryTable::default();
-    let world = World::new(1, "lag").unwrap();
-    let list = crate::keys::contexts(&world.owner);
+    let sample = SampleData::new(1, "lag").unwrap();
+    let list = crate::keys::contexts(&sample.owner);
     let put = |at: &str| {
-        let key = crate::keys::tiers(&world.owner.tenant);
+        let key = crate::keys::tiers(&sample.owner.tenant);
         let item = [("GSI1PK", list.key()), ("GSI1SK", at)];
         let item = item.map(|(name, text)| (name.to_owned(), text.into()));
         Statement::put(key, item.into()).into()

@@ -1,5 +1,5 @@
 use super::MemoryStore;
-use crate::contract::{self, Fault, Stores, WatchedTable, World};
+use crate::contract::{self, Fault, SampleData, Stores, WatchedTable};
 use crate::item::{INCARNATION, STATE};
 use crate::keys::Key;
 use crate::memory::{MemoryBlobs, MemoryTable};
@@ -22,8 +22,8 @@ macro_rules! run {
         #[tokio::test]
         async fn $case() {
             let stores = over(Arc::<MemoryTable>::default());
-            let world = World::new(1, stringify!($case)).unwrap();
-            contract::$case(&stores, &world).await.unwrap();
+            let sample = SampleData::new(1, stringify!($case)).unwrap();
+            contract::$case(&stores, &sample).await.unwrap();
         }
     )*};
 }
@@ -55,8 +55,8 @@ mod if_each_write_is_sent_twice {
                     return;
                 }
                 let stores = over(Arc::new(WatchedTable::with(Fault::SentTwice)));
-                let world = World::new(1, stringify!($case)).unwrap();
-                contract::$case(&stores, &world).await.unwrap();
+                let sample = SampleData::new(1, stringify!($case)).unwrap();
+                contract::$case(&stores, &sample).await.unwrap();
             }
         )*};
     }
@@ -128,8 +128,8 @@ async fn found(mutant: Mutant) -> Vec<&'static str> {
     macro_rules! each {
         ($($case:ident)*) => {$(
             let stores = over(Arc::new(Broken(MemoryTable::default(), mutant)));
-            let world = World::new(1, stringify!($case)).unwrap();
-            let case = AssertUnwindSafe(contract::$case(&stores, &world)).catch_unwind();
+            let sample = SampleData::new(1, stringify!($case)).unwrap();
+            let case = AssertUnwindSafe(contract::$case(&stores, &sample)).catch_unwind();
             if !matches!(Box::pin(case).await, Ok(Ok(()))) {
                 failed.push(stringify!($case));
             }
@@ -165,27 +165,27 @@ async fn the_suite_detects_a_store_that_ignores_the_incarnation() {
 #[tokio::test]
 async fn a_lagging_index_shows_only_tasks_that_still_match() {
     let store = MemoryStore::new();
-    let world = World::new(1, "lag").unwrap();
-    let task = world.task().unwrap();
-    store.records.commit(&world.create(&task)).await.unwrap();
+    let sample = SampleData::new(1, "lag").unwrap();
+    let task = sample.task().unwrap();
+    store.records.commit(&sample.create(&task)).await.unwrap();
     store.table.lag_indexes();
-    let hidden = world.task().unwrap();
-    store.records.commit(&world.create(&hidden)).await.unwrap();
-    let canceled = world.next(&task, [Change::Cancel]).unwrap();
+    let hidden = sample.task().unwrap();
+    store.records.commit(&sample.create(&hidden)).await.unwrap();
+    let canceled = sample.next(&task, [Change::Cancel]).unwrap();
     store
         .records
-        .commit(&world.update(&canceled, &task))
+        .commit(&sample.update(&canceled, &task))
         .await
         .unwrap();
 
-    let mut query = world.everything();
-    let page = store.records.list(&world.owner, &query).await.unwrap();
+    let mut query = sample.everything();
+    let page = store.records.list(&sample.owner, &query).await.unwrap();
     assert_eq!(page.records, [canceled]);
     query.state = Some(task.state());
-    let page = store.records.list(&world.owner, &query).await.unwrap();
+    let page = store.records.list(&sample.owner, &query).await.unwrap();
     assert!(page.records.is_empty());
 
     store.table.catch_up_indexes();
-    let page = store.records.list(&world.owner, &query).await.unwrap();
+    let page = store.records.list(&sample.owner, &query).await.unwrap();
     assert_eq!(page.records, [hidden]);
 }

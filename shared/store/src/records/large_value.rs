@@ -221,25 +221,25 @@ fn millis(at: Timestamp) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::World;
+    use crate::contract::SampleData;
     use a2a_lambda_model::task::ContextId;
     use std::collections::BTreeSet;
 
     #[test]
     fn each_write_and_version_has_object_keys_of_its_own_with_a_time() {
-        let world = World::new(1, "object").unwrap();
-        let task = world.task().unwrap();
+        let sample = SampleData::new(1, "object").unwrap();
+        let task = sample.task().unwrap();
         let mut names = BTreeSet::new();
         // A write that lost a race is tried again on the next version.
         for write in [1, 2] {
             let mut record = task.clone();
             for later in 1..3 {
-                let at = world.at(later);
+                let at = sample.at(later);
                 let write = WriteId::made_of(write);
-                record = record.next([], write, world.now, at).unwrap();
+                record = record.next([], write, sample.now, at).unwrap();
                 for child in ["EVT#000000000007#000000000001", "STATE"] {
                     let name = of_task(&record, child);
-                    assert_eq!(written_at(&name), Some(world.now), "{name}");
+                    assert_eq!(written_at(&name), Some(sample.now), "{name}");
                     let value_owner = format!("/{}-", half(task.incarnation()));
                     assert!(name.contains(&value_owner), "{name}");
                     assert!(names.insert(name));
@@ -251,7 +251,7 @@ mod tests {
         let mut names = BTreeSet::new();
         for write in [1, 2] {
             for expect in [0, 1] {
-                let mut thread = world.thread(&world.owner, &id, expect);
+                let mut thread = sample.thread(&sample.owner, &id, expect);
                 thread.write = WriteId::made_of(write);
                 let name = of_thread(&thread);
                 let at = Some(thread.record.updated_at);

@@ -79,13 +79,14 @@ fn missing(name: &'static str) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::World;
+    use crate::contract::SampleData;
     use crate::item;
     use crate::records::{task_item, thread_item};
     use crate::table::{Item, Value};
     use a2a_lambda_model::stored::Encoded;
     use a2a_lambda_model::task::distinct::Values;
     use a2a_lambda_model::task::{Change, ContextId, TaskId, TaskRecord};
+    use a2a_lambda_rows::each_row;
     use std::time::Duration;
 
     fn plain(value: &Value) -> Option<String> {
@@ -109,13 +110,13 @@ mod tests {
 
     #[test]
     fn an_image_names_the_turn_and_the_version_of_its_dispatch() {
-        let world = World::new(1, "image").unwrap();
+        let sample = SampleData::new(1, "image").unwrap();
         for id in [TaskId::made_of(5), TaskId::parse("mine").unwrap()] {
-            let task = world.new_task(&world.owner, id).unwrap();
-            let asked = world.next(&task, [Change::Dispatch]).unwrap();
+            let task = sample.new_task(&sample.owner, id).unwrap();
+            let asked = sample.next(&task, [Change::Dispatch]).unwrap();
             for (record, dispatch) in [(&task, None), (&asked, Some(2))] {
                 let expected = TaskImage {
-                    owner: world.owner.clone(),
+                    owner: sample.owner.clone(),
                     task: task.id().clone(),
                     incarnation: task.incarnation().clone(),
                     turn: 1,
@@ -138,38 +139,38 @@ mod tests {
 
     #[test]
     fn an_item_of_another_kind_has_no_task_image() {
-        let world = World::new(1, "image").unwrap();
-        let thread = world.thread(&world.owner, &ContextId::made_of(9), 0);
+        let sample = SampleData::new(1, "image").unwrap();
+        let thread = sample.thread(&sample.owner, &ContextId::made_of(9), 0);
         let mut item = keys::thread(&thread_item::key(&thread.record)).item();
         let attributes = thread_item::attributes(&thread, Duration::ZERO).unwrap();
         item.extend(item::of(attributes));
         assert_eq!(image(&item).unwrap(), None);
         assert_eq!(image(&Item::new()).unwrap(), None);
-        let mut child = stored(&world.task().unwrap());
+        let mut child = stored(&sample.task().unwrap());
         child.insert(keys::SK.to_owned(), "EVT#1".into());
         assert_eq!(image(&child).unwrap(), None);
     }
 
     #[test]
     fn an_image_without_its_turn_is_corrupt() {
-        let world = World::new(1, "image").unwrap();
+        let sample = SampleData::new(1, "image").unwrap();
         let whole = stored(
-            &world
-                .next(&world.task().unwrap(), [Change::Dispatch])
+            &sample
+                .next(&sample.task().unwrap(), [Change::Dispatch])
                 .unwrap(),
         );
         let needed = [OWNER_SUBJECT, INCARNATION, TURN, VERSION];
-        for name in needed {
+        each_row(needed, |name| {
             let mut lacking = whole.clone();
             lacking.remove(name);
             let read = image(&lacking);
             assert!(matches!(read, Err(StoreError::Corrupt(_))), "{name}");
-        }
-        for bad in ["x", "-1", "1.5", ""] {
+        });
+        each_row(["x", "-1", "1.5", ""], |bad| {
             let mut broken = whole.clone();
             broken.insert(DISPATCH.to_owned(), bad.into());
             let read = image(&broken);
             assert!(matches!(read, Err(StoreError::Corrupt(_))), "{bad}");
-        }
+        });
     }
 }

@@ -3,6 +3,7 @@ use crate::{CardForm, MethodCall, WireResponse};
 use crate::{RoutedRequest, open};
 use a2a_lambda_model::task::ContextQuery;
 use a2a_lambda_model::task::EventId;
+use a2a_lambda_rows::each_row;
 use serde_json::json;
 
 mod noise;
@@ -65,7 +66,7 @@ fn every_method_can_be_opened_and_read() {
     let v01 =
         json!({"id": "t", "message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}});
     let id = json!({"id": "t"});
-    for (method, params, generation) in [
+    let rows = [
         ("SendMessage", &v10_send(), Generation::V10),
         ("SendStreamingMessage", &v10_send(), Generation::V10),
         ("GetTask", &id, Generation::V10),
@@ -79,7 +80,8 @@ fn every_method_can_be_opened_and_read() {
         ("tasks/resubscribe", &id, Generation::V03),
         ("tasks/send", &v01, Generation::V01),
         ("tasks/sendSubscribe", &v01, Generation::V01),
-    ] {
+    ];
+    each_row(rows, |(method, params, generation)| {
         let call = rpc_call(method, params);
         assert_eq!(call.dialect, Dialect::json_rpc(generation), "{method}");
         let ask = call.decode().unwrap();
@@ -94,7 +96,7 @@ fn every_method_can_be_opened_and_read() {
         };
         assert!(expected, "{method}");
         assert_eq!(call.streams(), call.operation.streams());
-    }
+    });
 }
 
 #[test]
@@ -103,7 +105,7 @@ fn the_same_operations_are_read_over_rest() {
     let v03 =
         json!({"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]}})
             .to_string();
-    for (request, generation) in [
+    let rows = [
         (post("/message:send", &v10), Generation::V10),
         (post("/message:stream", &v10), Generation::V10),
         (get("/tasks"), Generation::V10),
@@ -118,7 +120,8 @@ fn the_same_operations_are_read_over_rest() {
         (post("/v1/tasks/t:cancel", ""), Generation::V03),
         (post("/v1/tasks/t:subscribe", ""), Generation::V03),
         (get("/tasks/t/get"), Generation::V01),
-    ] {
+    ];
+    each_row(rows, |(request, generation)| {
         let call = one(&request);
         assert_eq!(call.dialect, Dialect::rest(generation), "{request:?}");
         let ask = call.decode().unwrap();
@@ -130,7 +133,7 @@ fn the_same_operations_are_read_over_rest() {
         };
         assert_eq!(id.is_some(), call.params.id.is_some(), "{request:?}");
         assert!(id.is_none_or(|id| id.as_str() == "t"), "{request:?}");
-    }
+    });
 }
 
 #[test]
@@ -145,12 +148,13 @@ fn a_cancel_or_subscribe_without_a_body_needs_no_content_type() {
 #[test]
 fn a_content_type_is_refused_before_the_body_is_read() {
     // A2A 1.0.1 §5.4 sets 400 for REST; JSON-RPC and the older generations keep 415.
-    for (path, status) in [
+    let rows = [
         ("/", 415),
         ("/message:send", 400),
         ("/v1/message:send", 415),
         ("/tasks/send", 415),
-    ] {
+    ];
+    each_row(rows, |(path, status)| {
         for content_type in [None, Some("text/plain")] {
             let request = RawRequest {
                 content_type,
@@ -160,7 +164,7 @@ fn a_content_type_is_refused_before_the_body_is_read() {
             assert_eq!(refused.error, A2aError::UnsupportedMediaType, "{path}");
             assert_eq!(refused.answer().status, status, "{path}");
         }
-    }
+    });
     let answer = open(&RawRequest {
         content_type: Some("text/plain"),
         ..post("/", "x")
@@ -197,11 +201,14 @@ fn a_malformed_body_gets_the_error_format_of_its_path() {
 
 #[test]
 fn the_error_for_an_unknown_method_repeats_the_id() {
-    for method in ["Sendmessage", "tasks/list", "tasks/sendNow", ""] {
-        let refused = open(&post("/", &rpc(method, &json!({})))).unwrap_err();
-        assert_eq!(refused.error, A2aError::MethodNotFound);
-        assert_eq!(body(&refused.answer())["id"], 7, "{method}");
-    }
+    each_row(
+        ["Sendmessage", "tasks/list", "tasks/sendNow", ""],
+        |method| {
+            let refused = open(&post("/", &rpc(method, &json!({})))).unwrap_err();
+            assert_eq!(refused.error, A2aError::MethodNotFound);
+            assert_eq!(body(&refused.answer())["id"], 7, "{method}");
+        },
+    );
 }
 
 #[test]
@@ -215,24 +222,28 @@ fn an_unknown_path_is_not_found() {
 
 #[test]
 fn parameters_of_a_wrong_type_are_invalid_params_not_invalid_request() {
-    for method in [
+    let rows = [
         "SendMessage",
         "message/send",
         "tasks/send",
         "GetTask",
         "tasks/get",
-    ] {
-        for params in [json!([]), json!("x"), json!(1), json!({"": 1})] {
-            let call = rpc_call(method, &params);
-            assert!(
-                !fields(call.decode().unwrap_err()).is_empty(),
-                "{method} {params}"
-            );
-        }
+    ];
+    each_row(rows, |method| {
+        each_row(
+            [json!([]), json!("x"), json!(1), json!({"": 1})],
+            |params| {
+                let call = rpc_call(method, &params);
+                assert!(
+                    !fields(call.decode().unwrap_err()).is_empty(),
+                    "{method} {params}"
+                );
+            },
+        );
         let bare = json!({"jsonrpc": "2.0", "id": 7, "method": method}).to_string();
         let call = one(&post("/", &bare));
         assert!(!fields(call.decode().unwrap_err()).is_empty(), "{method}");
-    }
+    });
 }
 
 #[test]
@@ -464,15 +475,18 @@ fn a_path_of_0_1_is_always_0_1() {
 
 #[test]
 fn an_envelope_for_another_path_is_refused() {
-    for method in ["tasks/get", "message/send", "SendMessage", "nothing"] {
-        let refused = open(&post("/tasks/send", &rpc(method, &json!({})))).unwrap_err();
-        assert!(
-            matches!(refused.error, A2aError::InvalidRequest { .. }),
-            "{method}"
-        );
-        assert_eq!(body(&refused.answer())["error"]["code"], -32600);
-        assert_eq!(refused.answer().status, 200);
-    }
+    each_row(
+        ["tasks/get", "message/send", "SendMessage", "nothing"],
+        |method| {
+            let refused = open(&post("/tasks/send", &rpc(method, &json!({})))).unwrap_err();
+            assert!(
+                matches!(refused.error, A2aError::InvalidRequest { .. }),
+                "{method}"
+            );
+            assert_eq!(body(&refused.answer())["error"]["code"], -32600);
+            assert_eq!(refused.answer().status, 200);
+        },
+    );
 }
 
 #[test]

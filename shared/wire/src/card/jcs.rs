@@ -11,12 +11,13 @@ pub(super) fn canonical(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::canonical;
+    use a2a_lambda_rows::each_row;
     use serde_json::{Value, json};
 
     #[test]
     fn numbers_match_the_samples_of_rfc_8785() {
         // RFC 8785, appendix B: the bits of a double, and its text.
-        for (bits, text) in [
+        let rows = [
             (0x0000_0000_0000_0000_u64, "0"),
             (0x8000_0000_0000_0000, "0"),
             (0x0000_0000_0000_0001, "5e-324"),
@@ -41,9 +42,10 @@ mod tests {
             (0x41b3_de43_5555_5557, "333333333.33333343"),
             (0xbecb_f647_612f_3696, "-0.0000033333333333333333"),
             (0x4314_3ff3_c1cb_0959, "1424953923781206.2"),
-        ] {
+        ];
+        each_row(rows, |(bits, text)| {
             assert_eq!(canonical(&json!(f64::from_bits(bits))), text, "{bits:#x}");
-        }
+        });
         assert_eq!(canonical(&json!([1, 10, 120, -7])), "[1,10,120,-7]");
         assert_eq!(canonical(&json!(u64::MAX)), "18446744073709552000");
     }

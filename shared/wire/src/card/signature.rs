@@ -238,6 +238,7 @@ fn filled(value: Value) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     fn card() -> Value {
         json!({
@@ -304,16 +305,17 @@ mod tests {
                 text.bytes()
                     .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
             );
-            for bad in [
+            let rows = [
                 "",
                 "..",
                 "x..y",
                 &text.replace("..", "."),
                 &format!("{text}AA"),
                 &format!("e30{text}"),
-            ] {
+            ];
+            each_row(rows, |bad| {
                 assert_eq!(bad.parse::<CardSignature>(), Err(SignatureError), "{bad}");
-            }
+            });
         }
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use a2a_lambda_rows::each_row;
 use serde_json::json;
 
 fn info() -> CardInfo {
@@ -229,7 +230,7 @@ fn a_card_with_an_empty_required_member_is_refused() {
         }),
         ("skills[0].tags", |info| info.skills[0].tags.clear()),
     ];
-    for (member, break_it) in breaks {
+    each_row(breaks, |(member, break_it)| {
         let mut info = info();
         break_it(&mut info);
         let expected = CardError::Empty {
@@ -237,5 +238,5 @@ fn a_card_with_an_empty_required_member_is_refused() {
         };
         assert_eq!(info.agent_card(CardShape::V1), Err(expected.clone()));
         assert_eq!(info.legacy_agent_json(), Err(expected));
-    }
+    });
 }

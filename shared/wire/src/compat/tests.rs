@@ -5,6 +5,7 @@ use super::*;
 use crate::v03::Writer;
 use crate::{Binding, v01, v03};
 use a2a_lambda_model::task::{ContextId, Generation, Message, TaskState};
+use a2a_lambda_rows::each_row;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;
@@ -51,7 +52,7 @@ fn auth_required_is_input_required_in_0_1() {
 
 #[test]
 fn the_other_states_keep_their_names() {
-    for (state, word, proto) in [
+    let rows = [
         (TaskState::Submitted, "submitted", "TASK_STATE_SUBMITTED"),
         (TaskState::Working, "working", "TASK_STATE_WORKING"),
         (
@@ -62,13 +63,14 @@ fn the_other_states_keep_their_names() {
         (TaskState::Completed, "completed", "TASK_STATE_COMPLETED"),
         (TaskState::Failed, "failed", "TASK_STATE_FAILED"),
         (TaskState::Canceled, "canceled", "TASK_STATE_CANCELLED"),
-    ] {
+    ];
+    each_row(rows, |(state, word, proto)| {
         let of = |dialect| state_name(state, dialect);
         let (v03, v01) = (Generation::V03, Generation::V01);
         assert_eq!(of(Dialect::json_rpc(v01)), word);
         assert_eq!(of(Dialect::json_rpc(v03)), word);
         assert_eq!(of(Dialect::rest(v03)), proto);
-    }
+    });
 }
 
 #[test]
@@ -81,7 +83,7 @@ fn data_that_is_an_object_is_not_wrapped() {
 
 #[test]
 fn a_scalar_or_null_is_wrapped_and_marked() {
-    for value in [json!(7), json!("x"), json!(true), json!(null)] {
+    each_row([json!(7), json!("x"), json!(true), json!(null)], |value| {
         let [v03, rest, v01] = part_in_all(Part::data(value.clone()));
         let mark = json!({"data_part_compat": true});
         let wrapped = json!({"value": value});
@@ -94,7 +96,7 @@ fn a_scalar_or_null_is_wrapped_and_marked() {
             v01,
             json!({"type": "data", "data": wrapped, "metadata": mark})
         );
-    }
+    });
 }
 
 #[test]
@@ -209,7 +211,7 @@ fn state_changes_have_the_state_names_of_the_dialect() {
 
 #[test]
 fn a_faulty_part_is_named_by_its_path() {
-    for (part, field) in [
+    let rows = [
         (json!({"kind": "text", "text": 1}), "message.parts[1].text"),
         (json!({"kind": "text"}), "message.parts[1].text"),
         (
@@ -241,11 +243,12 @@ fn a_faulty_part_is_named_by_its_path() {
         (json!({"file": "x"}), "message.parts[1].file"),
         (json!({}), "message.parts[1]"),
         (json!("x"), "message.parts[1]"),
-    ] {
+    ];
+    each_row(rows, |(part, field)| {
         let message = json!({"messageId": "m", "role": "user", "parts": [{"text": "fine"}, part]});
         let result = v03::tests::decode_send(&json!({"message": message}));
         assert_eq!(super::samples::fields(result), [field], "{part}");
-    }
+    });
 }
 
 fn json_value() -> impl Strategy<Value = Value> {

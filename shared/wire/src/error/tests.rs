@@ -1,6 +1,7 @@
 use super::*;
 use Generation::{V01, V03, V10};
 use a2a_lambda_model::task::FieldViolation;
+use a2a_lambda_rows::each_row;
 
 fn violations() -> A2aError {
     A2aError::InvalidParams {
@@ -47,14 +48,15 @@ fn a_rest_error_of_1_0_is_a_google_rpc_status() {
 
 #[test]
 fn every_dialect_names_invalid_fields_by_path() {
-    for dialect in [
+    let rows = [
         Dialect::json_rpc(V10),
         Dialect::json_rpc(V03),
         Dialect::json_rpc(V01),
         Dialect::rest(V10),
         Dialect::rest(V03),
         Dialect::rest(V01),
-    ] {
+    ];
+    each_row(rows, |dialect| {
         let body = body(&violations(), dialect);
         let details = body.get("data").or_else(|| body.pointer("/error/details"));
         let found = &details.unwrap()[0];
@@ -76,7 +78,7 @@ fn every_dialect_names_invalid_fields_by_path() {
             "invalid parameters: `message.parts`: must not be empty",
             "{dialect:?}"
         );
-    }
+    });
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use a2a_lambda_rows::each_row;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -78,7 +79,7 @@ fn a_body_of_open_brackets_does_not_exhaust_the_stack() {
 
 #[test]
 fn malformed_json_is_a_parse_error() {
-    for bad in [
+    let rows = [
         "",
         " ",
         "{",
@@ -92,9 +93,10 @@ fn malformed_json_is_a_parse_error() {
         "'a'",
         "[1",
         "NaN",
-    ] {
+    ];
+    each_row(rows, |bad| {
         assert_eq!(read(bad.as_bytes()).unwrap_err(), A2aError::Parse, "{bad}");
-    }
+    });
     assert_eq!(read(b"\"\xff\"").unwrap_err(), A2aError::Parse);
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use a2a_lambda_rows::each_row;
 
 fn read(text: &str) -> Result<Envelope, (RpcId, A2aError)> {
     let body = json::read(text.as_bytes()).unwrap();
@@ -20,7 +21,7 @@ fn why(text: &str) -> (RpcId, String) {
 
 #[test]
 fn an_id_is_repeated_exactly() {
-    for id in [
+    let rows = [
         "\"a\"",
         "\"\"",
         "0",
@@ -28,13 +29,14 @@ fn an_id_is_repeated_exactly() {
         "9007199254740993",
         "18446744073709551615",
         "null",
-    ] {
+    ];
+    each_row(rows, |id| {
         let answer = serde_json::to_string(&result(&id_of(id), Value::Null)).unwrap();
         assert_eq!(
             answer,
             format!(r#"{{"id":{id},"jsonrpc":"2.0","result":null}}"#)
         );
-    }
+    });
 }
 
 #[test]
@@ -68,35 +70,36 @@ fn an_id_of_a_wrong_type_is_refused_with_a_null_id() {
 
 #[test]
 fn an_id_that_is_any_number_comes_back() {
-    for id in ["1.5", "1.0", "1e3", "18446744073709551616", "-7"] {
+    each_row(["1.5", "1.0", "1e3", "18446744073709551616", "-7"], |id| {
         let text = format!(r#"{{"jsonrpc":"2.0","method":"m","id":{id}}}"#);
         let read = envelope(serde_json::from_str(&text).unwrap(), &[]).unwrap();
         let number: serde_json::Number = serde_json::from_str(id).unwrap();
         assert_eq!(read.id, RpcId::Number(number), "{id}");
-    }
+    });
 }
 
 #[test]
 fn a_faulty_envelope_is_refused_with_its_id() {
-    for (text, member) in [
+    let rows = [
         (r#"{"id":"a","method":"m"}"#, "jsonrpc"),
         (r#"{"id":"a","jsonrpc":"1.0","method":"m"}"#, "jsonrpc"),
         (r#"{"id":"a","jsonrpc":2.0,"method":"m"}"#, "jsonrpc"),
         (r#"{"id":"a","jsonrpc":"2.0"}"#, "method"),
         (r#"{"id":"a","jsonrpc":"2.0","method":7}"#, "method"),
         (r#"{"id":"a","jsonrpc":"2.0","method":null}"#, "method"),
-    ] {
+    ];
+    each_row(rows, |(text, member)| {
         let (id, why) = why(text);
         assert_eq!(id, RpcId::Text("a".to_owned()), "{text}");
         assert!(why.contains(member), "{why}");
-    }
+    });
 }
 
 #[test]
 fn only_an_object_is_a_request() {
-    for text in ["1", "\"m\"", "null", "true"] {
+    each_row(["1", "\"m\"", "null", "true"], |text| {
         assert_eq!(why(text).0, RpcId::Null);
-    }
+    });
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use a2a_lambda_rows::each_row;
 use serde_json::json;
 
 fn violations<T: std::fmt::Debug>(result: Result<T, A2aError>) -> Vec<(String, String)> {
@@ -20,10 +21,10 @@ fn fields<T: std::fmt::Debug>(result: Result<T, A2aError>) -> Vec<String> {
 
 #[test]
 fn parameters_that_are_not_an_object_are_refused() {
-    for params in [json!(null), json!([]), json!("x"), json!(1)] {
+    each_row([json!(null), json!([]), json!("x"), json!(1)], |params| {
         let result = read(&params, FieldCase::Json, |_| Some(()));
         assert_eq!(fields(result), ["params"]);
-    }
+    });
 }
 
 #[test]
@@ -73,21 +74,21 @@ fn a_null_member_counts_as_absent() {
 
 #[test]
 fn base64_is_read_in_both_alphabets_padded_or_not() {
-    for text in ["-_8", "-_8=", "+/8", "+/8="] {
+    each_row(["-_8", "-_8=", "+/8", "+/8="], |text| {
         let bytes = read(&json!({"b": text}), FieldCase::Json, |o| o.base64("b"));
         assert_eq!(bytes.unwrap().as_ref(), [0xfb, 0xff], "{text}");
-    }
+    });
     let empty = read(&json!({"b": ""}), FieldCase::Json, |o| o.base64("b"));
     assert!(empty.unwrap().is_empty());
-    for text in ["+_8=", "a", "??", "QQ==="] {
+    each_row(["+_8=", "a", "??", "QQ==="], |text| {
         let result = read(&json!({"b": text}), FieldCase::Json, |o| o.base64("b"));
         assert_eq!(fields(result), ["b"], "{text}");
-    }
+    });
 }
 
 #[test]
 fn a_history_length_is_clamped_and_never_negative() {
-    for (given, read_as) in [
+    let rows = [
         (json!(0), Some(0)),
         (json!(100), Some(100)),
         (json!(101), Some(100)),
@@ -98,12 +99,13 @@ fn a_history_length_is_clamped_and_never_negative() {
         (json!(1e1), Some(10)),
         (json!(1.5), None),
         (json!("3"), None),
-    ] {
+    ];
+    each_row(rows, |(given, read_as)| {
         let result = read(&json!({"n": given}), FieldCase::Json, |o| {
             Some(o.history_length("n", 7))
         });
         assert_eq!(result.ok(), read_as, "{given}");
-    }
+    });
 }
 
 #[test]
@@ -152,18 +154,19 @@ fn an_error_lists_at_most_32_faults() {
 
 #[test]
 fn exactly_one_refuses_none_and_two() {
-    for (object, found) in [
+    let rows = [
         (json!({"text": "x"}), true),
         (json!({"text": "x", "data": null}), true),
         (json!({"data": null}), false),
         (json!({}), false),
         (json!({"text": "x", "data": 1}), false),
-    ] {
+    ];
+    each_row(rows, |(object, found)| {
         let result = read(&object, FieldCase::Json, |o| {
             o.exactly_one(&["text", "data"])
         });
         assert_eq!(result.is_ok(), found, "{object}");
-    }
+    });
     let null = read(&json!({"data": null}), FieldCase::Json, |o| {
         o.exactly_one_by(&["text", "data"], |name| o.raw(name).is_some())
     });

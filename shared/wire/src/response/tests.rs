@@ -1,6 +1,7 @@
 use super::*;
 use crate::{OpenedRequest, RawRequest, open};
 use a2a_lambda_model::task::{ContextId, Message, Part, Status, TaskState, Timestamp};
+use a2a_lambda_rows::each_row;
 use serde_json::json;
 
 fn task(generation: Generation) -> Task {
@@ -296,7 +297,7 @@ fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
     // A plain response: an error with its own HTTP status, a client that accepts other
     // types, a unary call, and a call of 1.0.
     let unavailable = A2aError::Unavailable { retry_after: 1 };
-    for answer in [
+    let rows = [
         refused("tasks/resubscribe", events, &unavailable),
         refused("tasks/resubscribe", "*/*", &A2aError::TaskNotFound),
         refused(
@@ -306,7 +307,8 @@ fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
         ),
         refused("tasks/get", events, &A2aError::TaskNotFound),
         refused("SubscribeToTask", events, &A2aError::TaskNotFound),
-    ] {
+    ];
+    each_row(rows, |answer| {
         assert!(body(&answer)["error"]["code"].is_i64());
-    }
+    });
 }

@@ -1,5 +1,6 @@
 use super::*;
 use Generation::{V01, V03, V10};
+use a2a_lambda_rows::each_row;
 
 fn target(method: &str, path: &str) -> PathTarget {
     match route(method, path) {
@@ -106,7 +107,7 @@ const ROUTES: [(&str, &str, Operation, Generation); 40] = [
 
 #[test]
 fn every_route_names_its_operation_and_generation() {
-    for (method, path, operation, generation) in ROUTES {
+    each_row(ROUTES, |(method, path, operation, generation)| {
         let target = target(method, path);
         assert_eq!(target.operation, operation, "{method} {path}");
         assert_eq!(target.generation, generation, "{method} {path}");
@@ -114,12 +115,12 @@ fn every_route_names_its_operation_and_generation() {
         if path.contains("t1") {
             assert_eq!(target.id.as_deref(), Some("t1"), "{method} {path}");
         }
-    }
+    });
 }
 
 #[test]
 fn an_unknown_method_or_path_has_no_route() {
-    for (method, path) in [
+    let rows = [
         ("GET", "/message:send"),
         ("POST", "/tasks"),
         ("POST", "/tasks/t1"),
@@ -153,14 +154,15 @@ fn an_unknown_method_or_path_has_no_route() {
         ("GET", "/a2a-lambda"),
         ("POST", "/.well-known/agent-card.json"),
         ("GET", "/tasks/t1/pushNotificationConfigs/c/d"),
-    ] {
+    ];
+    each_row(rows, |(method, path)| {
         assert_eq!(route(method, path), None, "{method} {path}");
-    }
+    });
 }
 
 #[test]
 fn every_route_of_1_0_takes_a_tenant_in_front() {
-    for (method, path, operation) in [
+    let rows = [
         ("POST", "/acme.eu-1/message:send", Operation::Send),
         ("GET", "/acme.eu-1/tasks", Operation::List),
         ("GET", "/acme.eu-1/tasks/t1", Operation::Get),
@@ -170,12 +172,13 @@ fn every_route_of_1_0_takes_a_tenant_in_front() {
             "/acme.eu-1/extendedAgentCard",
             Operation::ExtendedCard,
         ),
-    ] {
+    ];
+    each_row(rows, |(method, path, operation)| {
         let target = target(method, path);
         assert_eq!(target.operation, operation);
         assert_eq!(target.generation, V10);
         assert_eq!(target.tenant.as_deref(), Some("acme.eu-1"));
-    }
+    });
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::compat::samples::{
 use a2a_lambda_model::task::{
     A2aError, CancelCommand, Frame, GetQuery, PartContent, SubscribeCommand,
 };
+use a2a_lambda_rows::each_row;
 use serde_json::json;
 
 pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
@@ -74,17 +75,18 @@ fn a_send_is_read_with_the_clients_task_id() {
 
 #[test]
 fn history_is_returned_only_if_the_client_names_a_length() {
-    for (given, length) in [
+    let rows = [
         (json!(null), 0),
         (json!(0), 0),
         (json!(5), 5),
         (json!(500), 100),
-    ] {
+    ];
+    each_row(rows, |(given, length)| {
         let mut params = params();
         params["historyLength"] = given;
         assert_eq!(decode_send(&params).unwrap().history_length, length);
         assert_eq!(decode_get(&params).unwrap().history_length, length);
-    }
+    });
     assert_eq!(decode_get_path("t", &[]).unwrap().history_length, 0);
     let query = [("historyLength".to_owned(), "3".to_owned())];
     assert_eq!(decode_get_path("t", &query).unwrap().history_length, 3);
@@ -97,7 +99,7 @@ fn a_faulty_send_is_refused_by_field() {
         params[name] = value;
         params
     };
-    for (params, expected) in [
+    let rows = [
         (json!([]), vec!["params"]),
         (json!({}), vec!["id", "message"]),
         (changed("id", json!("")), vec!["id"]),
@@ -119,9 +121,10 @@ fn a_faulty_send_is_refused_by_field() {
             ),
             vec!["message.parts[0].data"],
         ),
-    ] {
+    ];
+    each_row(rows, |(params, expected)| {
         assert_eq!(fields(decode_send(&params)), expected, "{params}");
-    }
+    });
     assert_eq!(fields(decode_cancel(&json!({}))), ["id"]);
     assert_eq!(fields(decode_subscribe(&json!(1))), ["params"]);
 }

@@ -5,6 +5,7 @@ use crate::compat::samples::{
 use a2a_lambda_model::task::{
     A2aError, CancelCommand, GetQuery, Metadata, PushOffer, SubscribeCommand, TaskState,
 };
+use a2a_lambda_rows::each_row;
 use serde_json::json;
 
 pub(crate) mod rest;
@@ -99,16 +100,17 @@ fn every_member_of_a_send_is_read() {
 
 #[test]
 fn a_send_without_configuration_waits_and_returns_100_messages() {
-    for params in [
+    let rows = [
         json!({"message": message()}),
         with(&json!({})),
         with(&json!({"blocking": null, "historyLength": null})),
         with(&json!({"blocking": true, "historyLength": 1000})),
-    ] {
+    ];
+    each_row(rows, |params| {
         let sent = decode_send(&params).unwrap();
         assert_eq!(sent.mode, SendMode::Blocking, "{params}");
         assert_eq!(sent.history_length, 100, "{params}");
-    }
+    });
 }
 
 #[test]
@@ -122,7 +124,7 @@ fn a_faulty_send_is_refused_by_field() {
         message[name] = value;
         json!({"message": message})
     };
-    for (params, expected) in [
+    let rows = [
         (json!({}), vec!["message"]),
         (json!({"": "x"}), vec!["message"]),
         (json!({"message": "hi"}), vec!["message"]),
@@ -152,9 +154,10 @@ fn a_faulty_send_is_refused_by_field() {
                 "configuration.pushNotificationConfig.url",
             ],
         ),
-    ] {
+    ];
+    each_row(rows, |(params, expected)| {
         assert_eq!(fields(decode_send(&params)), expected, "{params}");
-    }
+    });
     assert!(decode_send(&parts(64)).is_ok());
 }
 

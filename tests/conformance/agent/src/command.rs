@@ -208,6 +208,7 @@ fn up_to<N: std::str::FromStr + PartialOrd + Copy>(text: &str, max: N) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
 
     fn reported(text: &str) -> Command<'_> {
         Command::of("msg-1", Some(text))
@@ -274,7 +275,7 @@ mod tests {
 
     #[test]
     fn unknown_text_is_not_a_command() {
-        for text in [
+        let rows = [
             "",
             "hello?",
             "wait",
@@ -291,8 +292,9 @@ mod tests {
             "back 1",
             "recall it",
             "refer 2",
-        ] {
+        ];
+        each_row(rows, |text| {
             assert_eq!(reported(text), Command::Unknown, "{text}");
-        }
+        });
     }
 }

@@ -6,6 +6,7 @@ use crate::store::contract::WatchedTable;
 use crate::store::keys;
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 use crate::testing::TestClock;
+use a2a_lambda_rows::each_row_async;
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,6 +56,11 @@ async fn tenant(credentials: &Credentials, header: &str) -> Result<String, AuthE
     Ok(admitted.caller.owner.tenant.as_str().to_owned())
 }
 
+async fn is_refused(credentials: &Credentials, header: &str) {
+    let refused = credentials.admit(Some(header)).await.unwrap_err();
+    assert!(matches!(refused, AuthError::Refused), "{refused}");
+}
+
 /// A store, credentials over it, and their clock.
 fn agent() -> (ApiKeys, Credentials, Arc<TestClock>) {
     let table = Arc::new(WatchedTable::default());
@@ -67,14 +73,18 @@ fn agent() -> (ApiKeys, Credentials, Arc<TestClock>) {
 async fn a_key_names_its_tenant_with_or_without_bearer() {
     let (store, credentials, _) = agent();
     let key = issue(&store, "acme", None).await;
-    for scheme in ["", "Bearer ", "bearer ", "BEARER   ", " "] {
-        let header = format!("{scheme}{}", key.reveal());
-        assert_eq!(
-            tenant(&credentials, &header).await.unwrap(),
-            "acme",
-            "{header}"
-        );
-    }
+    each_row_async(
+        ["", "Bearer ", "bearer ", "BEARER   ", " "],
+        async |scheme| {
+            let header = format!("{scheme}{}", key.reveal());
+            assert_eq!(
+                tenant(&credentials, &header).await.unwrap(),
+                "acme",
+                "{header}"
+            );
+        },
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -88,7 +98,7 @@ async fn a_key_that_is_not_exactly_an_issued_one_is_refused() {
     let crossed = format!("a2a_{}_{secret}", key.id());
     let unknown = ApiKey::random("").unwrap();
     let upper = key.reveal().replacen("a2a_", "A2A_", 1);
-    for bad in [
+    let rows = [
         crossed.as_str(),
         unknown.reveal(),
         &upper,
@@ -101,10 +111,12 @@ async fn a_key_that_is_not_exactly_an_issued_one_is_refused() {
         "Bearer",
         "",
         "dev:acme:ann",
-    ] {
+    ];
+    each_row_async(rows, async |bad| {
         let refused = tenant(&credentials, bad).await;
         assert!(matches!(refused, Err(AuthError::Refused)), "{bad}");
-    }
+    })
+    .await;
     assert!(matches!(
         credentials.admit(None).await,
         Err(AuthError::Refused)
@@ -120,7 +132,7 @@ async fn a_key_ends_at_its_time_though_its_item_is_stored() {
     let admitted = credentials.admit(Some(key.reveal())).await.unwrap();
     assert_eq!(admitted.ends, Some(end));
     clock.set(Timestamp::from_millis(1_000));
-    assert!(tenant(&credentials, key.reveal()).await.is_err());
+    is_refused(&credentials, key.reveal()).await;
 }
 
 #[tokio::test]
@@ -129,7 +141,7 @@ async fn a_withdrawn_key_is_refused_at_once() {
     let key = issue(&store, "acme", None).await;
     assert!(tenant(&credentials, key.reveal()).await.is_ok());
     assert!(store.withdraw_api_key(key.id()).await.unwrap());
-    assert!(tenant(&credentials, key.reveal()).await.is_err());
+    is_refused(&credentials, key.reveal()).await;
     assert!(!store.withdraw_api_key(key.id()).await.unwrap());
 }
 
@@ -160,12 +172,12 @@ async fn made_up_keys_do_not_use_up_the_reads_of_tenants() {
 #[tokio::test]
 async fn the_first_key_of_a_table_is_accepted_after_five_seconds() {
     let (keys, credentials, clock) = agent();
-    assert!(tenant(&credentials, "a2a_x_y").await.is_err());
+    is_refused(&credentials, "a2a_x_y").await;
     let made_up = ApiKey::random("").unwrap();
-    assert!(tenant(&credentials, made_up.reveal()).await.is_err());
+    is_refused(&credentials, made_up.reveal()).await;
     keys.create_check(&check()).await.unwrap();
     let key = issue(&keys, "acme", None).await;
-    assert!(tenant(&credentials, key.reveal()).await.is_err());
+    is_refused(&credentials, key.reveal()).await;
     clock.set(Timestamp::from_millis(5_000));
     assert_eq!(tenant(&credentials, key.reveal()).await.unwrap(), "acme");
 }
@@ -190,11 +202,11 @@ async fn the_first_key_is_read_once_in_five_minutes() {
     let secret = Arc::new(CountedSecret::default());
     let first = FirstKey::new(owner("main", "owner"), secret.clone());
     let key = format!("a2a_first_{SECRET}");
-    assert!(tenant(&credentials, &key).await.is_err());
+    is_refused(&credentials, &key).await;
     let credentials = credentials.with_first_key(first);
     let wrong = key.replace("01", "10");
     for _ in 0..10 {
-        assert!(tenant(&credentials, &wrong).await.is_err());
+        is_refused(&credentials, &wrong).await;
         let admitted = credentials.admit(Some(&key)).await.unwrap();
         assert_eq!(admitted.caller.owner, owner("main", "owner"));
         assert!(admitted.caller.scopes.contains("ops"));

@@ -4,6 +4,7 @@ use crate::auth::{ApiKey, Credentials};
 use crate::store::api_keys::{ApiKeyRecord, ApiKeys};
 use crate::store::memory::MemoryTable;
 use crate::testing::TestClock;
+use a2a_lambda_rows::each_row_async;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -284,7 +285,7 @@ async fn a_valid_token_names_the_caller_and_its_end() {
 async fn a_token_with_a_wrong_claim_is_refused() {
     let signer = elliptic("one");
     let agent = Agent::trusting(set(&[&signer]));
-    for wrong in [
+    let rows = [
         with("iss", json!("https://evil.example.com/")),
         with("iss", json!("https://id.example.com")),
         with("iss", json!([ISSUER, "https://evil.example.com/"])),
@@ -313,19 +314,23 @@ async fn a_token_with_a_wrong_claim_is_refused() {
         with("tenant", json!({"id": "acme"})),
         with("tier", json!("a#b")),
         with("tier", json!(1)),
-    ] {
+    ];
+    each_row_async(rows, async |wrong| {
         assert!(!agent.admits(&signer.sign(&wrong)).await, "{wrong}");
-    }
-    for right in [
+    })
+    .await;
+    let rows = [
         claims(),
         with("aud", json!(["other", "agent"])),
         with("exp", json!(NOW - 59)),
         with("nbf", json!(NOW + 59)),
         with("tier", Value::Null),
         with("scope", Value::Null),
-    ] {
+    ];
+    each_row_async(rows, async |right| {
         assert!(agent.admits(&signer.sign(&right)).await, "{right}");
-    }
+    })
+    .await;
 }
 
 /// A token whose header says what the attacker likes.
@@ -340,25 +345,28 @@ async fn a_token_with_an_algorithm_of_its_own_choice_is_refused() {
     let (ec, rsa) = (elliptic("ec"), rsa("rsa"));
     let agent = Agent::trusting(set(&[&ec, &rsa]));
     assert!(agent.admits(&ec.sign(&claims())).await && agent.admits(&rsa.sign(&claims())).await);
-    for name in ["none", "None", "NONE", ""] {
+    each_row_async(["none", "None", "NONE", ""], async |name| {
         assert!(
             !agent
                 .admits(&forged(&json!({"alg": name, "kid": "ec"}), b""))
                 .await
         );
-    }
+    })
+    .await;
     // The public key is known to everyone; as the secret of an HMAC it must prove nothing.
     let modulus = BASE64_URL_SAFE_NO_PAD.decode(rsa.jwk["n"].as_str().unwrap());
-    for (kid, secret) in [
+    let rows = [
         ("rsa", modulus.unwrap()),
         ("rsa", rsa.jwk["n"].as_str().unwrap().into()),
         ("rsa", rsa.jwk.to_string().into()),
         ("ec", ec.jwk["x"].as_str().unwrap().into()),
-    ] {
+    ];
+    each_row_async(rows, async |(kid, secret)| {
         let header = json!({"alg": "HS256", "kid": kid});
         let token = shared(&secret).sign_under(&header, &claims());
         assert!(!agent.admits(&token).await, "{kid}");
-    }
+    })
+    .await;
     // A key of one kind under the name of another.
     let named = |signer: &Signer, algorithm: &str, kid: &str| {
         signer.sign_under(&json!({"alg": algorithm, "kid": kid}), &claims())
@@ -389,7 +397,7 @@ async fn every_asymmetric_algorithm_is_verified() {
         on_curve("one", "ES384", curve.0, curve.1),
         edwards("one"),
     ];
-    for signer in &signers {
+    each_row_async(&signers, async |signer| {
         let agent = Agent::trusting(set(&[signer]));
         let token = signer.sign(&claims());
         assert!(agent.admits(&token).await, "{}", signer.algorithm);
@@ -397,7 +405,8 @@ async fn every_asymmetric_algorithm_is_verified() {
         let other = signer.signature(b"another message");
         let forged = format!("{message}.{}", base64url(&other));
         assert!(!agent.admits(&forged).await, "{}", signer.algorithm);
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -423,7 +432,7 @@ async fn a_token_of_another_key_or_without_its_signature_is_refused() {
     let (head, body) = signed.split_once('.').unwrap();
     let evil = BASE64_URL_SAFE_NO_PAD.encode(with("tenant", json!("evil")).to_string());
     let (_, signature) = token.rsplit_once('.').unwrap();
-    for bad in [
+    let rows = [
         format!("{signed}."),
         signed.to_owned(),
         format!("{head}.{evil}.{signature}"),
@@ -432,9 +441,11 @@ async fn a_token_of_another_key_or_without_its_signature_is_refused() {
         format!("{token}.x"),
         "x.y.z".to_owned(),
         "…".to_owned(),
-    ] {
+    ];
+    each_row_async(rows, async |bad| {
         assert!(!agent.admits(&bad).await, "{bad}");
-    }
+    })
+    .await;
     // The key that the header itself brings counts for nothing.
     let header = json!({
         "alg": "ES256", "kid": "one",
@@ -495,13 +506,14 @@ async fn the_last_good_keys_stay_while_the_issuer_is_down_or_talks_nonsense() {
     let agent = Agent::trusting(set(&[&signer]));
     let token = signer.sign(&with("exp", json!(NOW + 100_000)));
     assert!(agent.admits(&token).await);
-    for bad in [
+    let rows = [
         Answer::Failure,
         Answer::Text("<html>".to_owned()),
         Answer::Text("{}".to_owned()),
         Answer::Text(r#"{"keys":[]}"#.to_owned()),
         Answer::Text(r#"{"keys":[{"kty":"oct","k":"AAAA"}]}"#.to_owned()),
-    ] {
+    ];
+    each_row_async(rows, async |bad| {
         agent.answers(bad);
         agent.later(Duration::from_secs(3_600));
         let before = agent.asked();
@@ -509,7 +521,8 @@ async fn the_last_good_keys_stay_while_the_issuer_is_down_or_talks_nonsense() {
             assert!(agent.admits(&token).await);
         }
         assert_eq!(agent.asked(), before + 1);
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -540,12 +553,16 @@ async fn an_id_token_does_not_pass_as_an_access_token() {
         assert!(agent.admits(&token(header(json!(right)))).await, "{right}");
     }
     assert!(agent.admits(&token(untyped.clone())).await);
-    for wrong in [json!("id+jwt"), json!("at+jwt"), json!(""), json!(7)] {
-        assert!(
-            !agent.admits(&token(header(wrong.clone()))).await,
-            "{wrong}"
-        );
-    }
+    each_row_async(
+        [json!("id+jwt"), json!("at+jwt"), json!(""), json!(7)],
+        async |wrong| {
+            assert!(
+                !agent.admits(&token(header(wrong.clone()))).await,
+                "{wrong}"
+            );
+        },
+    )
+    .await;
     agent.accepts(|issuer| issuer.types = vec!["at+jwt".to_owned()]);
     assert!(agent.admits(&token(header(json!("at+JWT")))).await);
     assert!(!agent.admits(&token(untyped)).await);

@@ -12,6 +12,7 @@ use crate::task::{
     TaskRecord, TaskState, WriteId,
 };
 use a2a_lambda_model::stored::filled;
+use a2a_lambda_rows::each_row_async;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -231,7 +232,7 @@ async fn an_answer_that_makes_its_task_too_large_is_refused_with_figures() {
             "nothing is written"
         );
     }
-    for below in [0, 1, 2, 300] {
+    each_row_async([0, 1, 2, 300], async |below| {
         let record = fixture
             .task_of(OPEN - 5_000, "hello", SendMode::Blocking)
             .await;
@@ -239,7 +240,8 @@ async fn an_answer_that_makes_its_task_too_large_is_refused_with_figures() {
         let state = state.unwrap().status.state;
         // The answer fits, and the next question does or fails the task.
         assert!(state.is_at_rest(), "{state} {below} bytes below the limit");
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

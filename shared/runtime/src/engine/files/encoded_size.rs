@@ -73,14 +73,16 @@ fn text(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_rows::each_row;
     use serde_json::{Value, json};
 
     #[test]
     fn estimate_is_never_below_the_encoded_size() {
-        for content in ["", "plain", "\"\\\u{1}\u{7f}\n", "\u{1F600} ü", "</script>"] {
+        let rows = ["", "plain", "\"\\\u{1}\u{7f}\n", "\u{1F600} ü", "</script>"];
+        each_row(rows, |content| {
             let written = json!(content).to_string().len();
             assert!(text(content) + 2 >= written, "{content:?}");
-        }
+        });
         for size in 0..9_u64 {
             let bytes = vec![0_u8; usize::try_from(size).unwrap()];
             let written = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes);

@@ -199,7 +199,11 @@ fn calls_are_admitted_while_the_store_does_not_answer() {
     assert_eq!(fleet.asked(), 1);
     fleet.table.set(Fault::None);
     assert_eq!(fleet.call(0, 5_000), Ok(()));
-    assert!(fleet.call(0, 5_000).is_err());
+    let refused = fleet.call(0, 5_000);
+    assert!(
+        matches!(refused, Err(A2aError::RateLimited { .. })),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::task::{
     Generation, Message, Owner, Part, Saved, SavedSlot, SendCommand, SendMode, Sent, StepResult,
     Subject, Task, TaskRecord, TaskState, TenantId, Timestamp,
 };
+use a2a_lambda_rows::each_row_async;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -136,12 +137,13 @@ fn kept(way: &str, length: usize) -> usize {
 async fn a_task_keeps_exactly_up_to_its_limit() {
     for way in ["data", "step", "slot"] {
         let besides = kept(way, 0);
-        for size in [399 * 1024, 401 * 1024, LIMIT - 1, LIMIT] {
+        each_row_async([399 * 1024, 401 * 1024, LIMIT - 1, LIMIT], async |size| {
             let (shown, stored) = task(format!("{way} {}", size - besides)).await;
             let asks = TaskState::InputRequired;
             assert_eq!(shown.status.state, asks, "{way} {size}: {shown:?}");
             assert_eq!(stored::saved_size(stored.saved()), size, "{way}");
-        }
+        })
+        .await;
         let (shown, stored) = task(format!("{way} {}", LIMIT + 1 - besides)).await;
         assert_eq!(shown.status.state, TaskState::Failed, "{way}");
         let reported = &shown.status.message.unwrap().metadata;

@@ -1,4 +1,5 @@
 use super::{CheckedResolver, FetchError, Fetcher, NotPublicError, OutboundUrl, Reach};
+use a2a_lambda_rows::each_row;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -16,10 +17,13 @@ fn one_private_address_of_a_name_is_enough_to_refuse_it() {
     };
     let public = addresses(&["8.8.8.8", "2606:4700::1111"]);
     assert_eq!(checked.check(public.clone()).unwrap(), public);
-    for bad in ["127.0.0.1", "169.254.169.254", "::ffff:10.0.0.1", "fd00::1"] {
-        let mixed = [public.clone(), addresses(&[bad])].concat();
-        assert!(matches!(checked.check(mixed), Err(NotPublicError)), "{bad}");
-    }
+    each_row(
+        ["127.0.0.1", "169.254.169.254", "::ffff:10.0.0.1", "fd00::1"],
+        |bad| {
+            let mixed = [public.clone(), addresses(&[bad])].concat();
+            assert!(matches!(checked.check(mixed), Err(NotPublicError)), "{bad}");
+        },
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
 use super::{OutboundUrl, Reach, UrlError};
+use a2a_lambda_rows::each_row;
 
 /// Accepted URLs: their hosts are on the public Internet.
 const TAKEN: [&str; 25] = [
@@ -256,7 +257,7 @@ fn refused() -> Vec<(&'static str, UrlError)> {
 
 #[test]
 fn a_public_https_url_is_accepted_unchanged() {
-    for url in TAKEN {
+    each_row(TAKEN, |url| {
         let taken = OutboundUrl::parse(url, Reach::Public);
         let taken = taken.unwrap_or_else(|fault| panic!("{url}: {fault}"));
         assert_eq!(taken.as_str(), url);
@@ -267,17 +268,17 @@ fn a_public_https_url_is_accepted_unchanged() {
             url.to_ascii_lowercase()
                 .contains(&host.to_ascii_lowercase())
         );
-    }
+    });
 }
 
 #[test]
 fn an_ambiguous_or_private_url_is_refused_with_its_fault() {
     let refused = refused();
     assert!(refused.len() + TAKEN.len() >= 200, "{}", refused.len());
-    for (url, fault) in refused {
+    each_row(refused, |(url, fault)| {
         let parsed = OutboundUrl::parse(url, Reach::Public);
         assert_eq!(parsed.map(|_| ()), Err(fault), "{url:?}");
-    }
+    });
 }
 
 #[test]
@@ -293,26 +294,29 @@ fn a_url_is_at_most_2048_bytes_long() {
 
 #[test]
 fn loopback_reach_allows_this_machine_and_no_private_network() {
-    for url in [
+    let rows = [
         "http://localhost:9999/webhook",
         "http://127.0.0.1:9999/webhook",
         "http://[::1]:9999/",
         "https://localhost/",
         "https://hook.example/",
-    ] {
+    ];
+    each_row(rows, |url| {
         assert!(OutboundUrl::parse(url, Reach::Loopback).is_ok(), "{url}");
-    }
-    for url in [
-        "http://hook.example/",
-        "http://10.0.0.1/",
-        "http://169.254.169.254/",
-        "https://192.168.0.1/",
-        "http://8.8.8.8/",
-        "http://user@localhost/",
-        "ftp://localhost/",
-    ] {
-        assert!(OutboundUrl::parse(url, Reach::Loopback).is_err(), "{url}");
-    }
+    });
+    let cases = [
+        ("http://hook.example/", UrlError::Scheme),
+        ("http://10.0.0.1/", UrlError::NotPublic),
+        ("http://169.254.169.254/", UrlError::NotPublic),
+        ("https://192.168.0.1/", UrlError::NotPublic),
+        ("http://8.8.8.8/", UrlError::NotPublic),
+        ("http://user@localhost/", UrlError::UserInfo),
+        ("ftp://localhost/", UrlError::Scheme),
+    ];
+    each_row(cases, |(url, fault)| {
+        let parsed = OutboundUrl::parse(url, Reach::Loopback);
+        assert_eq!(parsed, Err(fault), "{url}");
+    });
 }
 
 #[test]
@@ -324,11 +328,13 @@ fn unlimited_reach_still_requires_the_plain_form() {
     ] {
         assert!(OutboundUrl::parse(url, Reach::Anything).is_ok(), "{url}");
     }
-    for url in [
-        "http://user@hook/",
-        "file:///etc/passwd",
-        "http://2130706433/",
-    ] {
-        assert!(OutboundUrl::parse(url, Reach::Anything).is_err(), "{url}");
-    }
+    let cases = [
+        ("http://user@hook/", UrlError::UserInfo),
+        ("file:///etc/passwd", UrlError::Scheme),
+        ("http://2130706433/", UrlError::Host),
+    ];
+    each_row(cases, |(url, fault)| {
+        let parsed = OutboundUrl::parse(url, Reach::Anything);
+        assert_eq!(parsed, Err(fault), "{url}");
+    });
 }

@@ -4,6 +4,7 @@ use crate::auth::credentials::tests::keep;
 use crate::store::api_keys::{ApiKeyRecord, ApiKeys};
 use crate::store::contract::{Fault, WatchedTable};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
+use a2a_lambda_rows::each_row_async;
 
 const EVENT: &str = include_str!("event.json");
 const STAGE: &str = "arn:aws:execute-api:eu-central-1:111122223333:a1b2c3d4e5/dev/*/*";
@@ -73,10 +74,14 @@ async fn a_refusal_is_the_word_that_api_gateway_answers_with_401() {
     headers.insert("Authorization".to_owned(), vec![value.clone(), value]);
     let mut none = event("");
     none.multi_value_headers = None;
-    for request in [twice, none, event("a2a_x_y"), event("dev:acme:ann")] {
-        let refused = authorize(&credentials, &request).await.unwrap_err();
-        assert_eq!(Diagnostic::from(refused).error_message, "Unauthorized");
-    }
+    each_row_async(
+        [twice, none, event("a2a_x_y"), event("dev:acme:ann")],
+        async |request| {
+            let refused = authorize(&credentials, &request).await.unwrap_err();
+            assert_eq!(Diagnostic::from(refused).error_message, "Unauthorized");
+        },
+    )
+    .await;
 }
 
 #[tokio::test]

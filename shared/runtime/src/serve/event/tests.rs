@@ -1,8 +1,10 @@
 use super::GatewayEvent;
 use crate::http::StageUrl;
 use crate::http::base_url::BaseUrl;
+use a2a_lambda_rows::each_row;
 use bytes::Bytes;
 use http::Request;
+use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
 
 /// An event of a REST API, as recorded behind a custom domain with the base path
@@ -80,7 +82,7 @@ fn stage(request: &Request<Bytes>) -> Option<&str> {
 
 #[test]
 fn an_event_gives_its_path_below_the_api_and_the_url_of_its_stage() {
-    for (resource, path, below) in [
+    let rows = [
         (
             "/tasks/{id}",
             "/agents/tasks/t%2F1:subscribe",
@@ -89,11 +91,12 @@ fn an_event_gives_its_path_below_the_api_and_the_url_of_its_stage() {
         ("/tasks/{id}", "/tasks/t1", "/tasks/t1"),
         ("/{tenant}/tasks", "/agents/v2/acme/tasks", "/acme/tasks"),
         ("/", "/agents", "/"),
-    ] {
+    ];
+    each_row(rows, |(resource, path, below)| {
         let request = opened(&rest_event(resource, path));
         assert_eq!(request.uri().path(), below, "{path}");
         assert_eq!(stage(&request), Some("https://agent.example/agents"));
-    }
+    });
 }
 
 #[test]
@@ -203,8 +206,9 @@ fn what_is_no_event_is_an_error() {
         event["requestContext"]["httpMethod"] = method;
         cases.push(event);
     }
-    for case in cases {
+    let refusals = cases.iter().map(|case| {
         let read = GatewayEvent::read(case.to_string().as_bytes());
-        assert!(read.is_err(), "{case}");
-    }
+        read.map(|_| ()).unwrap_err().to_string()
+    });
+    assert_snapshot!(refusals.collect::<Vec<_>>().join("\n"), @"");
 }

@@ -4,6 +4,7 @@
 use super::super::streaming::END_OF_PRELUDE;
 use super::*;
 use crate::settings::{Environment, Source as _};
+use a2a_lambda_rows::each_row;
 use futures::{StreamExt as _, stream};
 use http::header::CONTENT_TYPE;
 use http_body::Frame;
@@ -448,17 +449,18 @@ fn lambda_http_posts_the_same() {
 #[test]
 fn a_restore_and_closed_connections_lose_no_response() {
     let paths = ["/json", "/panics", "/stream", "/json"];
-    for (of, starts) in [
+    let rows = [
         ("streaming", "on-demand"),
         ("streaming", "snap-start"),
         ("buffered", "on-demand"),
         ("buffered", "snap-start"),
-    ] {
+    ];
+    each_row(rows, |(of, starts)| {
         let api = Api::open(Manner::Closes, events(&paths));
         let _function = Function::start(of, &api, starts);
-        for path in paths {
+        each_row(paths, |path| {
             let post = api.post();
             assert_eq!(post.line.contains("/response "), path != "/panics");
-        }
-    }
+        });
+    });
 }

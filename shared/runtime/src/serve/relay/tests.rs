@@ -1,6 +1,7 @@
 use super::*;
 use crate::store::StoreError;
 use crate::store::queue::{PushItem, WorkMessage};
+use a2a_lambda_rows::each_row_async;
 use async_trait::async_trait;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -108,13 +109,14 @@ async fn the_relay_skips_an_unreadable_record_and_forwards_the_rest() {
         serde_json::json!({"eventName": "MODIFY", "dynamodb": {"NewImage": {"PK": {"S": 7}}}}),
         serde_json::json!({"eventName": "MODIFY", "dynamodb": {"NewImage": {"SK": {"?": "META"}}}}),
     ];
-    for bad in broken {
+    each_row_async(broken, async |bad| {
         let mut event: Value = serde_json::from_str(EVENT).unwrap();
         event["Records"].as_array_mut().unwrap().insert(0, bad);
         let queue = Takes::default();
         assert_eq!(answered(&queue, None, event).await, [""; 0]);
         assert_eq!(queue.sent.into_inner().unwrap(), [1, 3]);
-    }
+    })
+    .await;
 }
 
 /// Records in which order the two queues are called.

@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use crate::testing::SkillTest;
+use a2a_lambda_rows::each_row_async;
 use std::time::Duration;
 
 /// Counts its calls, each caller's and all together.
@@ -108,13 +109,15 @@ async fn documents_are_listed_by_key_until_they_are_removed_or_expire() {
 async fn a_bad_name_a_large_document_and_another_type_have_their_codes() {
     let agent = agent();
     let mut skill_test = SkillTest::new(&agent, "wrong");
-    for (said, code) in [
+    let rows = [
         ("collection", "INVALID_INPUT"),
         ("key", "INVALID_INPUT"),
         ("size", "STATE_TOO_LARGE"),
         ("type", "STATE_INCOMPATIBLE"),
-    ] {
+    ];
+    each_row_async(rows, async |(said, code)| {
         let reply = skill_test.new_task().send(said).await.unwrap();
         assert_eq!(reply.error_code(), Some(code), "{said}");
-    }
+    })
+    .await;
 }

@@ -1,6 +1,7 @@
 //! Turns that do not end in their call.
 
 use super::*;
+use a2a_lambda_rows::each_row_async;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Counts the runs of its turn and of its steps.
@@ -69,12 +70,13 @@ fn counted(counts: &(AtomicU32, AtomicU32)) -> (u32, u32) {
 #[tokio::test(start_paused = true)]
 async fn a_step_that_was_stored_before_a_crash_is_not_run_again() {
     // The opening of the turn does not count: a step and its update are two things.
-    for things in [1, 2, 3, 5] {
+    each_row_async([1, 2, 3, 5], async |things| {
         let (mut client, counts) = kitchen();
         let reply = client.crash_after(things).send("dinner").await.unwrap();
         assert_eq!(reply.artifact_text("cook").as_deref(), Some("served"));
         assert_eq!(counted(&counts), (2, 3), "{things}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use a2a_lambda_llm::LlmWorker;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_skill::model::ModelContent;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -427,14 +428,15 @@ impl SkillHandler for Changed {
 
 #[tokio::test(start_paused = true)]
 async fn steps_that_a_deployment_changed_never_get_each_others_results() {
-    for (way, code, effects) in [
+    let rows = [
         ("same", None, &["a", "b", "c"][..]),
         ("fewer", None, &["a", "b"]),
         ("reordered", Some("STEP_CHANGED"), &["a", "b"]),
         ("renamed", Some("STEP_CHANGED"), &["a", "b"]),
         ("removed", Some("STEP_CHANGED"), &["a", "b"]),
         ("added", Some("STEP_CHANGED"), &["a", "b"]),
-    ] {
+    ];
+    each_row_async(rows, async |(way, code, effects)| {
         let list = Effects::default();
         let skill = Changed {
             effects: Arc::clone(&list),
@@ -450,7 +452,8 @@ async fn steps_that_a_deployment_changed_never_get_each_others_results() {
             let cause = client.cause().unwrap();
             assert!(cause.contains("the skill asks for"), "{way}: {cause}");
         }
-    }
+    })
+    .await;
 }
 
 /// Pays the invoices of its settings.

@@ -1,6 +1,7 @@
 //! The model that answers from a script.
 
 use super::*;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_skill::model::{
     Delta, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool, StopReason, ToolChoice,
     Usage,
@@ -166,9 +167,10 @@ async fn an_answer_has_the_form_that_its_request_forces() {
         (other, text(r#"{"n":1}"#)),
         (request("no tools"), text(r#"{"n":1}"#)),
     ];
-    for (request, expected) in expected {
+    each_row_async(expected, async |(request, expected)| {
         assert_eq!(content(&model, request).await, [expected]);
-    }
+    })
+    .await;
 }
 
 #[tokio::test]

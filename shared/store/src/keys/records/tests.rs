@@ -2,6 +2,7 @@ use super::*;
 use crate::keys::{self, API_KEYS};
 use a2a_lambda_model::store::documents::{DocumentCollection, DocumentOwner};
 use a2a_lambda_model::task::{IdempotencyKey, Subject};
+use a2a_lambda_rows::each_row;
 
 fn task(key: &TaskKey) -> String {
     super::task(key).partition().to_owned()
@@ -46,28 +47,28 @@ fn collection(owner: DocumentOwner, name: &str) -> DocumentCollection {
 #[test]
 fn no_two_owners_or_kinds_share_a_partition() {
     let mut seen = std::collections::BTreeSet::new();
-    for tenant in ["a", "a.C", "K", "C", "T"] {
-        for subject in ["x", "K#x", "C", "#"] {
+    each_row(["a", "a.C", "K", "C", "T"], |tenant| {
+        each_row(["x", "K#x", "C", "#"], |subject| {
             let owner = owner(tenant, subject);
-            for name in ["x", "K", "C", "META", ".."] {
+            each_row(["x", "K", "C", "META", ".."], |name| {
                 let id = TaskId::parse(name).unwrap();
                 assert!(seen.insert(task(&TaskKey::new(&owner, &id))));
                 let id = ContextId::parse(name).unwrap();
                 assert!(seen.insert(thread(&owner, &id)));
-            }
+            });
             assert!(seen.insert(list(&owner)));
             assert!(seen.insert(contexts(&owner)));
             let hash = IdempotencyKey::parse("x").unwrap().hash(&owner);
             assert!(seen.insert(idempotency(&owner.tenant, &hash)));
             let own = DocumentOwner::Subject(SubjectKey::of(&owner));
             assert!(seen.insert(documents(&collection(own, "C"))));
-        }
+        });
         let tenant = TenantId::parse(tenant).unwrap();
-        for name in ["C", "R", "limits"] {
+        each_row(["C", "R", "limits"], |name| {
             let shared = DocumentOwner::Tenant(tenant.clone());
             assert!(seen.insert(documents(&collection(shared, name))));
-        }
-    }
+        });
+    });
 }
 
 #[test]
@@ -105,8 +106,8 @@ fn only_limits_have_keys_that_match_the_right_of_tasks_get() {
     let names = ["R", "limits", "R#limits", "x#R#limits", "~R#limits"];
     let ids = || names.iter().filter_map(|name| TaskId::parse(*name).ok());
     assert_eq!(ids().count(), 2, "an id can contain `#`");
-    for tenant in ["R", "limits", "T"] {
-        for subject in names {
+    each_row(["R", "limits", "T"], |tenant| {
+        each_row(names, |subject| {
             let owner = owner(tenant, subject);
             let ids_of_contexts = names.iter().filter_map(|name| ContextId::parse(*name).ok());
             let mut keys: Vec<String> = ids_of_contexts.map(|id| thread(&owner, &id)).collect();
@@ -116,34 +117,37 @@ fn only_limits_have_keys_that_match_the_right_of_tasks_get() {
             keys.extend([contexts(&owner), objects_place().partition().to_owned()]);
             assert!(keys.iter().all(|key| !matches(key)), "{keys:?}");
             assert!(matches(&limits(&owner.tenant)));
-        }
-    }
-    for name in ["R", "R#limits", "a#b"] {
+        });
+    });
+    each_row(["R", "R#limits", "a#b"], |name| {
         assert!(TenantId::parse(format!("x#{name}")).is_err());
-    }
+    });
 }
 
 #[test]
 fn a_partition_key_names_one_task_or_one_thread() {
-    for tenant in ["a", "K", "T", "a.K"] {
+    each_row(["a", "K", "T", "a.K"], |tenant| {
         let owner = owner(tenant, "x#K#y~z");
-        for id in ["x", "K", ".", &TaskId::made_of(7).to_string()] {
+        each_row(["x", "K", ".", &TaskId::made_of(7).to_string()], |id| {
             let id = TaskId::parse(id).unwrap();
             let key = TaskKey::new(&owner, &id);
             assert_eq!(task_key_of(&task(&key)), Some(key.clone()));
             let found = task_of(&task(&key));
             assert_eq!(found, Some((owner.tenant.clone(), id)));
-        }
+        });
         let context = ContextId::parse("K").unwrap();
         assert_eq!(task_of(&thread(&owner, &context)), None);
         let found = thread_of(&thread(&owner, &context));
         assert_eq!(found, Some((owner.tenant.clone(), context)));
         assert_eq!(thread_of(&list(&owner)), None);
         assert_eq!(task_of(&list(&owner)), None);
-    }
-    for text in ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"] {
-        assert_eq!(task_of(text), None, "{text}");
-    }
+    });
+    each_row(
+        ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"],
+        |text| {
+            assert_eq!(task_of(text), None, "{text}");
+        },
+    );
 }
 
 #[test]
@@ -166,9 +170,9 @@ fn the_sort_key_of_a_child_reads_back_and_is_within_the_bounds() {
     }
     let sorts: Vec<String> = names.into_iter().map(child_sort).collect();
     assert!(sorts.is_sorted(), "{sorts:?}");
-    for other in [META, "PUSH#1", "EVT#x", "EVT#1", "DOC#", "EVT"] {
+    each_row([META, "PUSH#1", "EVT#x", "EVT#1", "DOC#", "EVT"], |other| {
         assert_eq!(child_of(other), None, "{other}");
-    }
+    });
     assert!(child_sort(moved((u64::MAX, u64::MAX))).as_str() < META);
     assert!(events_from(9) > child_sort(moved((8, LARGEST))));
     assert!(events_from(9) < child_sort(moved((9, 0))));

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{MethodResult, answer};
 use a2a_lambda_model::task::{PushConfig, PushId, PushListQuery, PushPage, PushQuery, TaskId};
+use a2a_lambda_rows::each_row;
 
 /// Requests that create one push config: path, body, generation, and the path of
 /// the config in the parameters.
@@ -53,7 +54,7 @@ fn registrations() -> Vec<(&'static str, String, Generation, &'static str)> {
 
 #[test]
 fn every_generation_creates_the_same_push_config() {
-    for (path, body, generation, at) in registrations() {
+    each_row(registrations(), |(path, body, generation, at)| {
         let ask = one(&post(path, &body)).decode().unwrap();
         let MethodCall::CreatePush(create) = ask else {
             panic!("{ask:?}")
@@ -72,13 +73,13 @@ fn every_generation_creates_the_same_push_config() {
             (Generation::V03, _) => Some("c"),
         };
         assert_eq!(id, expected);
-    }
+    });
 }
 
 #[test]
 fn a_fault_in_a_push_config_names_its_field() {
     let long = |length: usize| "x".repeat(length);
-    for (member, value, field) in [
+    let rows = [
         ("url", json!(""), "url"),
         (
             "url",
@@ -108,12 +109,13 @@ fn a_fault_in_a_push_config_names_its_field() {
             json!({"scheme": "Bearer", "credentials": "a\nb"}),
             "authentication.credentials",
         ),
-    ] {
+    ];
+    each_row(rows, |(member, value, field)| {
         let mut params = json!({"taskId": "t", "url": "https://hook.example/"});
         params[member] = value.clone();
         let refusal = rpc_call("CreateTaskPushNotificationConfig", &params).decode();
         assert_eq!(fields(refusal.unwrap_err()), [field], "{value}");
-    }
+    });
     for (value, field) in [
         (json!({"schemes": ["a b"]}), "authentication.schemes[0]"),
         (json!({"schemes": "Bearer"}), "authentication.schemes"),
@@ -141,35 +143,28 @@ fn query(id: Option<&str>) -> PushQuery {
 fn a_push_config_is_read_by_task_and_id() {
     let both = json!({"task_id": "t", "id": "c"});
     let of_v03 = json!({"id": "t", "pushNotificationConfigId": "c"});
-    for (request, id) in [
-        (
-            post("/", &rpc("GetTaskPushNotificationConfig", &both)),
-            Some("c"),
-        ),
+    let task = json!({"id": "t"});
+    let [v10, v03, first, v01] = [
+        rpc("GetTaskPushNotificationConfig", &both),
+        rpc("tasks/pushNotificationConfig/get", &of_v03),
+        rpc("tasks/pushNotificationConfig/get", &task),
+        rpc("tasks/pushNotification/get", &task),
+    ];
+    let rows = [
+        (post("/", &v10), Some("c")),
         (get("/tasks/t/pushNotificationConfigs/c"), Some("c")),
         (get("/v1/tasks/t/pushNotificationConfigs/c"), Some("c")),
-        (
-            post("/", &rpc("tasks/pushNotificationConfig/get", &of_v03)),
-            Some("c"),
-        ),
-        (
-            post(
-                "/",
-                &rpc("tasks/pushNotificationConfig/get", &json!({"id": "t"})),
-            ),
-            None,
-        ),
-        (
-            post("/", &rpc("tasks/pushNotification/get", &json!({"id": "t"}))),
-            Some("default"),
-        ),
+        (post("/", &v03), Some("c")),
+        (post("/", &first), None),
+        (post("/", &v01), Some("default")),
         (
             post("/tasks/pushNotification/get", r#"{"id":"t"}"#),
             Some("default"),
         ),
-    ] {
+    ];
+    each_row(rows, |(request, id)| {
         assert_eq!(one(&request).decode(), Ok(MethodCall::GetPush(query(id))));
-    }
+    });
 }
 
 #[test]
@@ -189,31 +184,22 @@ fn a_push_config_is_deleted_by_id_and_listed_by_task() {
             Ok(MethodCall::DeletePush(query(Some("c"))))
         );
     }
-    for (request, size) in [
-        (
-            post(
-                "/",
-                &rpc("ListTaskPushNotificationConfigs", &json!({"taskId": "t"})),
-            ),
-            None,
-        ),
-        (
-            post(
-                "/",
-                &rpc("tasks/pushNotificationConfig/list", &json!({"id": "t"})),
-            ),
-            None,
-        ),
-        (get("/tasks/t/pushNotificationConfigs"), None),
-        (get("/v1/tasks/t/pushNotificationConfigs"), None),
-    ] {
+    let v10 = rpc("ListTaskPushNotificationConfigs", &json!({"taskId": "t"}));
+    let v03 = rpc("tasks/pushNotificationConfig/list", &json!({"id": "t"}));
+    let rows = [
+        post("/", &v10),
+        post("/", &v03),
+        get("/tasks/t/pushNotificationConfigs"),
+        get("/v1/tasks/t/pushNotificationConfigs"),
+    ];
+    each_row(rows, |request| {
         let expected = PushListQuery {
             task: TaskId::parse("t").unwrap(),
-            page_size: size,
+            page_size: None,
             page_token: None,
         };
         assert_eq!(one(&request).decode(), Ok(MethodCall::ListPushes(expected)));
-    }
+    });
 }
 
 fn shown_config() -> PushConfig {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::compat::samples::rest;
 use a2a_lambda_model::task::ListQuery;
+use a2a_lambda_rows::each_row;
 
 const REST: Writer = Writer(Binding::Rest);
 
@@ -86,7 +87,7 @@ fn proto_json_and_the_json_of_the_prose_read_alike() {
 
 #[test]
 fn data_without_the_inner_data_member_is_read_as_it_is() {
-    for (data, read_as) in [
+    let rows = [
         (json!({"data": {"k": 1}}), json!({"k": 1})),
         (json!({"data": {}}), json!({})),
         (json!({"data": 5}), json!({"data": 5})),
@@ -96,11 +97,12 @@ fn data_without_the_inner_data_member_is_read_as_it_is() {
         ),
         (json!({"k": 1}), json!({"k": 1})),
         (json!({}), json!({})),
-    ] {
+    ];
+    each_row(rows, |(data, read_as)| {
         let message = json!({"messageId": "m", "role": "user", "content": [{"data": data}]});
         let sent = decode_send(&json!({"message": message})).unwrap();
         assert_eq!(sent.message.parts, [Part::data(read_as)], "{data}");
-    }
+    });
 }
 
 #[test]
@@ -135,7 +137,7 @@ fn an_absent_blocking_does_not_wait_but_an_absent_configuration_does() {
 fn a_faulty_body_is_refused_by_field() {
     let part =
         |part: Value| json!({"message": {"messageId": "m", "role": "user", "content": [part]}});
-    for (body, field) in [
+    let rows = [
         (json!([]), "params"),
         (json!({}), "message"),
         (part(json!({"text": "x", "data": {}})), "message.content[0]"),
@@ -159,9 +161,10 @@ fn a_faulty_body_is_refused_by_field() {
             }}),
             "message.content",
         ),
-    ] {
+    ];
+    each_row(rows, |(body, field)| {
         assert_eq!(fields(decode_send(&body)), [field], "{body}");
-    }
+    });
 }
 
 #[test]

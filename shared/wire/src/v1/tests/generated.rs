@@ -1,6 +1,7 @@
 //! Tests the 1.0 format with generated objects.
 
 use super::*;
+use a2a_lambda_model::task::{Message, Metadata, PartContent};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;

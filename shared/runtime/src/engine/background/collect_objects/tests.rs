@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::files::object_key::Attempt;
-use crate::store::contract::World;
+use crate::store::contract::SampleData;
 use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
 use crate::store::records::Records;
@@ -12,6 +12,7 @@ use crate::task::{
 };
 use crate::testing::TestClock;
 use crate::testing::{BlobHooks, BlobLayer, ItemKind, TableHooks, TableLayer, reads};
+use a2a_lambda_rows::each_row;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Mutex;
@@ -24,7 +25,7 @@ const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// A store, a task in it that names one object, and unreferenced objects.
 struct Desk {
     store: MemoryStore,
-    world: World,
+    sample: SampleData,
     record: TaskRecord,
     named: String,
     /// Whether the task is in the store.
@@ -33,18 +34,18 @@ struct Desk {
 
 impl Desk {
     async fn new(id: TaskId) -> Self {
-        let world = World::new(1, "tidy").unwrap();
-        let mut record = world.new_task(&world.owner, id).unwrap();
-        let attempt = Attempt::of(&record, world.now);
+        let sample = SampleData::new(1, "tidy").unwrap();
+        let mut record = sample.new_task(&sample.owner, id).unwrap();
+        let attempt = Attempt::of(&record, sample.now);
         let named = attempt.key(&WriteId::made_of(2), 1);
         let store = MemoryStore::new();
         let at = Change::Start {
-            lease_until: world.now,
+            lease_until: sample.now,
         };
-        record = world.next(&record, [at, delivered(&named)]).unwrap();
+        record = sample.next(&record, [at, delivered(&named)]).unwrap();
         let desk = Self {
             store,
-            world,
+            sample,
             record,
             named,
             stored: false,
@@ -69,7 +70,7 @@ impl Desk {
             true => Expect::of(&self.record),
             false => Expect::Absent,
         };
-        let (now, write) = (self.world.now, WriteId::made_of(u128::from(version)));
+        let (now, write) = (self.sample.now, WriteId::made_of(u128::from(version)));
         let expires_at = now.plus(30 * 24 * HOUR);
         let record = self.record.next(changes, write, now, expires_at);
         TaskWrite {
@@ -79,7 +80,7 @@ impl Desk {
             key: None,
             has_pointer: false,
             pushes: Vec::new(),
-            now: self.world.now,
+            now: self.sample.now,
         }
     }
 
@@ -147,8 +148,8 @@ async fn a_sweep_removes_the_objects_of_an_expired_task_and_no_others() {
         desk.store(vec![Change::Complete { message: None }]).await;
         let ends = desk.record.expires_at();
         let beside = desk
-            .world
-            .new_task(&desk.world.stranger, TaskId::made_of(5))
+            .sample
+            .new_task(&desk.sample.stranger, TaskId::made_of(5))
             .unwrap();
         let beside = Attempt::of(&beside, ends).key(&WriteId::made_of(1), 1);
         desk.put(&beside).await;
@@ -169,9 +170,9 @@ async fn a_task_with_a_reused_id_keeps_only_its_own_objects() {
         let mut desk = Desk::new(id).await;
         let mut earlier = desk.record.clone();
         *earlier.fields().incarnation = WriteId::made_of(9);
-        let stale = Attempt::of(&earlier, desk.world.now).key(&WriteId::made_of(2), 1);
+        let stale = Attempt::of(&earlier, desk.sample.now).key(&WriteId::made_of(2), 1);
         desk.put(&stale).await;
-        let later = desk.world.now.plus(25 * HOUR);
+        let later = desk.sample.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
         assert_eq!(desk.sweep(later).await.removals, 0, "the task is working");
         desk.store(vec![Change::Complete { message: None }]).await;
@@ -186,10 +187,10 @@ async fn a_deletion_keeps_the_objects_of_the_next_task_with_the_id() {
     for id in ids() {
         let desk = Desk::new(id).await;
         let mut ended = desk.record.clone();
-        *ended.fields().expires_at = desk.world.now;
+        *ended.fields().expires_at = desk.sample.now;
         let mut next = desk.record.clone();
         *next.fields().incarnation = WriteId::made_of(9);
-        let at = |late: i64| Timestamp::from_millis(desk.world.now.as_millis() + late);
+        let at = |late: i64| Timestamp::from_millis(desk.sample.now.as_millis() + late);
         let object = |of: &TaskRecord, late| Attempt::of(of, at(late)).key(&WriteId::made_of(3), 1);
         for gone in [object(&ended, -1), object(&ended, 1), object(&next, -1)] {
             desk.put(&gone).await;
@@ -208,15 +209,15 @@ async fn a_deletion_keeps_the_objects_of_the_next_task_with_the_id() {
 async fn a_sweep_spares_young_objects_and_those_of_open_tasks() {
     for id in ids() {
         let mut desk = Desk::new(id).await;
-        let attempt = Attempt::of(&desk.record, desk.world.now);
+        let attempt = Attempt::of(&desk.record, desk.sample.now);
         let dropped = attempt.early_key(7 << 96);
         desk.put(&dropped).await;
-        let later = desk.world.now.plus(25 * HOUR);
+        let later = desk.sample.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
         assert_eq!(desk.sweep(later).await.removals, 0, "the task is open");
         desk.store(vec![Change::Complete { message: None }]).await;
         assert_eq!(
-            desk.sweep(desk.world.now.plus(23 * HOUR)).await.removals,
+            desk.sweep(desk.sample.now.plus(23 * HOUR)).await.removals,
             0,
             "too young"
         );
@@ -232,7 +233,10 @@ async fn a_sweep_spares_young_objects_and_those_of_open_tasks() {
 #[tokio::test(start_paused = true)]
 async fn a_sweep_removes_objects_of_a_task_that_was_never_stored() {
     let desk = Desk::new(TaskId::made_of(5)).await;
-    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removals, 1);
+    assert_eq!(
+        desk.sweep(desk.sample.now.plus(25 * HOUR)).await.removals,
+        1
+    );
     assert!(desk.keys().await.is_empty());
 }
 
@@ -247,7 +251,10 @@ async fn an_object_with_another_key_or_without_metadata_is_kept() {
         .put(&unnoted, Bytes::from_static(b"x"))
         .await
         .unwrap();
-    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removals, 1);
+    assert_eq!(
+        desk.sweep(desk.sample.now.plus(25 * HOUR)).await.removals,
+        1
+    );
     assert_eq!(desk.keys().await.len(), 2);
 }
 
@@ -271,13 +278,13 @@ impl BlobHooks for SlowLists {
 #[tokio::test(start_paused = true)]
 async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
     let desk = Desk::new(TaskId::made_of(5)).await;
-    let attempt = Attempt::of(&desk.record, desk.world.now);
+    let attempt = Attempt::of(&desk.record, desk.sample.now);
     for n in 1..=9_u128 {
         desk.put(&attempt.early_key(n << 96)).await;
     }
     // A sweep has time for one page. It knows of the last one only what is stored.
     let slow = BlobLayer::new(desk.store.blobs.clone(), SlowLists);
-    let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
+    let clock = TestClock::following(desk.sample.now.plus(25 * HOUR), 1);
     for left in [7, 4, 1] {
         assert!(!desk.sweep_on(&*slow, &clock, 3).await.is_complete);
         assert_eq!(desk.keys().await.len(), left);
@@ -310,9 +317,9 @@ async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
 #[tokio::test(start_paused = true)]
 async fn a_sweep_removes_state_objects_that_no_thread_names() {
     let desk = Desk::new(TaskId::made_of(5)).await;
-    let thread = ThreadKey::new(&desk.world.owner, &ContextId::parse("c:1").unwrap());
+    let thread = ThreadKey::new(&desk.sample.owner, &ContextId::parse("c:1").unwrap());
     let below = object_key::below_thread(&thread);
-    let at = desk.world.now.as_millis();
+    let at = desk.sample.now.as_millis();
     let old = format!("{below}{}-1-{at:x}-state", "0".repeat(16));
     let named = format!("{below}{}-2-{at:x}-state", "1".repeat(16));
     let layer = TableLayer::new(desk.store.table.clone(), Naming(named.clone()));
@@ -329,7 +336,7 @@ async fn a_sweep_removes_state_objects_that_no_thread_names() {
         let from_the_start = ObjectsPlace::default();
         let noted = naming.note_objects_place(&from_the_start);
         noted.await.unwrap();
-        let clock = TestClock::following(desk.world.now.plus(hours * HOUR), 1);
+        let clock = TestClock::following(desk.sample.now.plus(hours * HOUR), 1);
         let swept = sweep_objects(&naming, &*desk.store.blobs, &clock, LIFE, 1000);
         swept.await.unwrap().removals
     };
@@ -373,7 +380,7 @@ async fn a_young_object_is_looked_up_when_its_age_has_doubled() {
     let sweep = desk.store.records.sweep();
     let mut days = Vec::new();
     for day in 0..36 {
-        let clock = TestClock::following(desk.world.now.plus(day * 24 * HOUR), 1);
+        let clock = TestClock::following(desk.sample.now.plus(day * 24 * HOUR), 1);
         let swept = sweep_objects(&sweep, &*asking, &clock, LIFE, 1000);
         assert!(swept.await.unwrap().is_complete);
         if !std::mem::take(&mut *asking.hooks.heads.lock().unwrap()).is_empty() {
@@ -389,14 +396,14 @@ async fn a_sweep_looks_up_at_most_sixteen_tasks_at_the_same_time() {
     let desk = Desk::new(TaskId::made_of(5)).await;
     for n in 0..100 {
         let id = TaskId::made_of(n + 10);
-        let task = desk.world.new_task(&desk.world.owner, id).unwrap();
-        let key = Attempt::of(&task, desk.world.now).key(&WriteId::made_of(1), 1);
+        let task = desk.sample.new_task(&desk.sample.owner, id).unwrap();
+        let key = Attempt::of(&task, desk.sample.now).key(&WriteId::made_of(1), 1);
         let (task, bytes) = (task.key(), Bytes::from_static(b"x"));
         desk.store.blobs.put_for(&task, &key, bytes).await.unwrap();
     }
     let asking = BlobLayer::new(desk.store.blobs.clone(), Asking::default());
     let sweep = desk.store.records.sweep();
-    let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
+    let clock = TestClock::following(desk.sample.now.plus(25 * HOUR), 1);
     let swept = sweep_objects(&sweep, &*asking, &clock, LIFE, 1000);
     assert_eq!(swept.await.unwrap().removals, 101);
     assert_eq!(asking.hooks.most.load(Ordering::SeqCst), AT_ONCE);
@@ -455,7 +462,7 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
         for rests in [true, false] {
             let mut desk = Desk::new(id.clone()).await;
             desk.store(vec![asks()]).await;
-            let attempt = Attempt::of(&desk.record, desk.world.now);
+            let attempt = Attempt::of(&desk.record, desk.sample.now);
             let late = attempt.key(&WriteId::made_of(3), 1);
             let stray = attempt.early_key(7 << 96);
             for key in [&late, &stray] {
@@ -464,7 +471,7 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
             let resumes = Change::Resume {
                 message: Message::from_user("a", vec![Part::text("this")]),
                 secret: None,
-                lease_until: desk.world.now,
+                lease_until: desk.sample.now,
             };
             let mut changes = vec![resumes, delivered(&late)];
             changes.extend(rests.then(asks));
@@ -474,7 +481,7 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
             };
             let layer = TableLayer::new(desk.store.table.clone(), overtaken);
             let sweep = Records::new(layer).sweep();
-            let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
+            let clock = TestClock::following(desk.sample.now.plus(25 * HOUR), 1);
             let swept = sweep_objects(&sweep, &*desk.store.blobs, &clock, LIFE, 1000);
             assert!(swept.await.unwrap().is_complete);
             let keys = desk.keys().await;
@@ -488,32 +495,35 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
 /// For every duration of the passes and of the time between them.
 #[test]
 fn each_doubling_of_an_age_is_seen_exactly_once() {
-    for steps in [&[1, 7, 2, 30, 1][..], &[5], &[299, 1, 300], &[13, 600]] {
-        let (mut before, mut seen) = (None, Vec::new());
-        let mut age = Duration::ZERO;
-        for step in steps.iter().cycle() {
-            age += Duration::from_secs(*step);
-            if age > YOUNG * 70 {
-                break;
+    each_row(
+        [&[1, 7, 2, 30, 1][..], &[5], &[299, 1, 300], &[13, 600]],
+        |steps| {
+            let (mut before, mut seen) = (None, Vec::new());
+            let mut age = Duration::ZERO;
+            for step in steps.iter().cycle() {
+                age += Duration::from_secs(*step);
+                if age > YOUNG * 70 {
+                    break;
+                }
+                if has_doubled(YOUNG, before, age) {
+                    seen.push(age);
+                }
+                before = Some(age);
             }
-            if has_doubled(YOUNG, before, age) {
-                seen.push(age);
+            let reached = [1, 2, 4, 8, 16, 32, 64].map(|n| YOUNG * n);
+            let largest = Duration::from_secs(*steps.iter().max().unwrap());
+            if largest <= YOUNG {
+                assert_eq!(seen.len(), reached.len(), "{steps:?} {seen:?}");
             }
-            before = Some(age);
-        }
-        let reached = [1, 2, 4, 8, 16, 32, 64].map(|n| YOUNG * n);
-        let largest = Duration::from_secs(*steps.iter().max().unwrap());
-        if largest <= YOUNG {
-            assert_eq!(seen.len(), reached.len(), "{steps:?} {seen:?}");
-        }
-        for reached in reached {
-            let first = seen.iter().find(|age| **age >= reached);
-            assert!(
-                first.is_some_and(|age| *age < reached + largest),
-                "{steps:?}"
-            );
-        }
-    }
+            for reached in reached {
+                let first = seen.iter().find(|age| **age >= reached);
+                assert!(
+                    first.is_some_and(|age| *age < reached + largest),
+                    "{steps:?}"
+                );
+            }
+        },
+    );
     assert!(!has_doubled(YOUNG, None, YOUNG - Duration::from_millis(1)));
     assert!(has_doubled(YOUNG, None, YOUNG));
     assert!(!has_doubled(

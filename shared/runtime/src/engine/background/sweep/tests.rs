@@ -12,6 +12,7 @@ use crate::store::{
 };
 use crate::task::{ContextId, TaskId, TaskKey, Timestamp, WriteId};
 use crate::testing::{TableHooks, TableLayer};
+use a2a_lambda_rows::each_row;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -191,7 +192,7 @@ async fn a_shard_that_does_not_answer_does_not_delay_the_others() {
 
 #[test]
 fn a_walk_begins_at_any_shard_and_reads_all() {
-    for first in [0, 1, 3, 4, u32::MAX] {
+    each_row([0, 1, 3, 4, u32::MAX], |first| {
         let mut walk = ShardWalk::of(4, first);
         let mut seen = Vec::new();
         while let Some((shard, after)) = walk.next() {
@@ -200,7 +201,7 @@ fn a_walk_begins_at_any_shard_and_reads_all() {
         }
         seen.sort_unstable();
         assert_eq!(seen, [0, 1, 2, 3], "from {first}");
-    }
+    });
 }
 
 fn new_task(created_at: Timestamp) -> crate::task::TaskRecord {
@@ -333,7 +334,7 @@ async fn a_round_reports_an_error_and_sweeps_the_rest() {
 async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
     let (fixture, of) = (
         SweepFixture::new(),
-        contract::World::new(1, "late").unwrap(),
+        contract::SampleData::new(1, "late").unwrap(),
     );
     let context = ContextId::parse("mine").unwrap();
     let begun = ThreadRecord::begun(of.owner.clone(), context.clone(), of.now, of.now);

@@ -2,31 +2,28 @@
 //! crash is a dropped future.
 
 use crate::auth::Caller;
-use crate::engine::CallBudget;
 use crate::engine::doubles::{
     FakeQueue, START, ann, owner, send_command, sent_task, services, work_item,
 };
-use crate::engine::relay;
-use crate::engine::{Engine, EngineError, Leases, Policy, SweepReport};
+use crate::engine::{Engine, Leases, Policy, SweepReport, relay};
 use crate::prelude::*;
+use crate::store::StoreError;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, TaskImage, WorkItem, WorkMessage, WorkQueue};
-use crate::store::{Measured, RecordQuery, StoreError};
 use crate::task::{
-    CancelCommand, Event, Frame, Generation, Message, OutputCounts, Part, PartContent, SendCommand,
-    SendMode, Sent, StepResult, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
+    CancelCommand, Generation, Message, OutputCounts, Part, SendCommand, SendMode, StepResult,
+    Task, TaskId, TaskRecord, TaskState,
 };
 use async_trait::async_trait;
-use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::Instant;
 
 mod answers;
+mod recovery;
+mod streams;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -229,126 +226,6 @@ async fn a_worker_gives_a_skill_the_input_of_a_command() {
     }
 }
 
-/// The frames of a stream, and how long it lasted.
-async fn watched(
-    work: impl Future<Output = Result<(), EngineError>>,
-    frames: &mut UnboundedReceiver<Frame>,
-) -> (Vec<Frame>, Duration) {
-    let begun = Instant::now();
-    work.await.unwrap();
-    let mut shown = Vec::new();
-    while let Ok(frame) = frames.try_recv() {
-        shown.push(frame);
-    }
-    (shown, begun.elapsed())
-}
-
-#[tokio::test(start_paused = true)]
-async fn stream_ends_before_its_invocation_and_asks_to_reconnect() {
-    // `long steps` is handed over, `background` is dispatched to a worker, and `steps`
-    // ends within the stream. `None`: without a deadline.
-    for (words, mode, left, lasts) in [
-        ("long steps", SendMode::Blocking, Some(900), 898),
-        ("long steps", SendMode::Blocking, Some(60), 58),
-        ("background", SendMode::Blocking, Some(900), 300),
-        ("background", SendMode::Blocking, Some(90), 88),
-        ("background", SendMode::Blocking, Some(1), 0),
-        ("background", SendMode::Blocking, None, 300),
-        ("steps", SendMode::Blocking, None, 60),
-    ] {
-        let fixture = WorkerFixture::with_message(words);
-        let clock = &fixture.engine.reader.clock;
-        let deadline = left.map(|left| clock.now().plus(Duration::from_secs(left)));
-        let command = send_command(words, mode);
-        let (sender, mut frames) = unbounded_channel();
-        let caller = ann();
-        let stream = fixture
-            .engine
-            .stream(&caller, command, CallBudget::until(deadline), sender);
-        let (shown, lasted) = Box::pin(watched(stream, &mut frames)).await;
-        assert_eq!(lasted.as_secs(), lasts, "{words} {left:?}");
-        let ends = shown.iter().filter(|frame| **frame == Frame::ComeBack);
-        let planned = usize::from(words != "steps");
-        assert_eq!(ends.count(), planned, "{words} {left:?}");
-        assert_eq!(shown.last() == Some(&Frame::ComeBack), planned == 1);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
-    let fixture = WorkerFixture::new();
-    let id = fixture.send("steps", SendMode::Immediate).await.id;
-    let caller = ann();
-    let command = SubscribeCommand {
-        id: id.clone(),
-        last_event: None,
-    };
-    for (left, lasts) in [(Some(60), 58), (Some(900), 300), (Some(2), 0), (None, 300)] {
-        let reader = fixture.engine.reader();
-        let deadline = left.map(|left| reader.clock.now().plus(Duration::from_secs(left)));
-        let (sender, mut frames) = unbounded_channel();
-        let stream = reader.subscribe(&caller, &command, CallBudget::until(deadline), sender);
-        let (shown, lasted) = watched(stream, &mut frames).await;
-        assert_eq!((lasted.as_secs(), shown.len()), (lasts, 2), "{left:?}");
-        assert_eq!(shown.last(), Some(&Frame::ComeBack), "{left:?}");
-    }
-    let (sender, mut frames) = unbounded_channel();
-    let stream =
-        fixture
-            .engine
-            .reader()
-            .subscribe(&caller, &command, CallBudget::default(), sender);
-    let watching = watched(stream, &mut frames);
-    let ((shown, _), _) = tokio::join!(watching, fixture.work(&id));
-    assert!(!shown.contains(&Frame::ComeBack), "the task has ended");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_subscription_ends_when_its_client_leaves() {
-    let fixture = WorkerFixture::new();
-    let id = fixture.send("steps", SendMode::Immediate).await.id;
-    let (caller, last_event) = (ann(), None);
-    let command = SubscribeCommand { id, last_event };
-    let (sender, mut frames) = unbounded_channel();
-    let reader = fixture.engine.reader();
-    let stream = reader.subscribe(&caller, &command, CallBudget::default(), sender);
-    let begun = Instant::now();
-    let client = async {
-        frames.recv().await.unwrap();
-        // The next read of the log is due a second after the last.
-        tokio::time::sleep(Duration::from_millis(10_001)).await;
-        drop(frames);
-    };
-    let (ended, ()) = tokio::join!(stream, client);
-    ended.unwrap();
-    assert_eq!(begun.elapsed().as_millis(), 10_001);
-}
-
-#[tokio::test(start_paused = true)]
-async fn blocking_send_returns_before_its_invocation_ends() {
-    for words in ["steps", "background"] {
-        let fixture = WorkerFixture::with_message(words);
-        let begun = Instant::now();
-        let deadline = fixture
-            .engine
-            .reader
-            .clock
-            .now()
-            .plus(Duration::from_secs(10));
-        let command = send_command(words, SendMode::Blocking);
-        let caller = ann();
-        let sent = fixture
-            .engine
-            .send(&caller, command, CallBudget::until(Some(deadline)));
-        assert!(matches!(sent.await.unwrap(), Sent::Task(_)));
-        assert!(
-            begun.elapsed() <= Duration::from_secs(9),
-            "{:?}",
-            begun.elapsed()
-        );
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn message_of_a_deleted_task_leaves_its_successor_unchanged() {
     let fixture = WorkerFixture::new();
@@ -429,203 +306,6 @@ async fn relay_reports_images_the_queue_did_not_accept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn blocking_send_returns_within_its_budget_and_a_worker_continues() {
-    let fixture = WorkerFixture::new();
-    let begun = Instant::now();
-    let task = fixture.send("steps", SendMode::Blocking).await;
-    assert!(
-        begun.elapsed() <= Duration::from_secs(28),
-        "{:?}",
-        begun.elapsed()
-    );
-    assert_eq!(task.status.state, TaskState::Working);
-    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
-    assert_eq!(fixture.record(&task.id).await.state(), TaskState::Completed);
-    assert_eq!(fixture.counter.runs.load(Ordering::SeqCst), 2);
-    // In the first run one step completed and the second was cut off.
-    assert_eq!(fixture.counter.effects.load(Ordering::SeqCst), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_step_that_completed_is_not_run_again_after_a_crash() {
-    let fixture = WorkerFixture::new();
-    let task = fixture.send("steps", SendMode::Immediate).await;
-    fixture.crash_after(&task.id, Duration::from_secs(50)).await;
-    assert_eq!(fixture.counter.effects.load(Ordering::SeqCst), 2);
-    tokio::time::sleep(3 * MINUTE).await;
-    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
-    assert_eq!(fixture.record(&task.id).await.state(), TaskState::Completed);
-    assert_eq!(fixture.counter.effects.load(Ordering::SeqCst), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn restarted_turn_reports_the_restart_and_doubles_no_output() {
-    let fixture = WorkerFixture::new();
-    let task = fixture.send("chunks", SendMode::Immediate).await;
-    fixture.crash_after(&task.id, Duration::from_secs(30)).await;
-    assert_eq!(text_of(&fixture.record(&task.id).await, "log"), "one two ");
-    tokio::time::sleep(3 * MINUTE).await;
-    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
-    let record = fixture.record(&task.id).await;
-    assert_eq!(text_of(&record, "log"), "one two ");
-    let restarts = record.log().iter().filter(|logged| match &logged.event {
-        Event::Status(update) => update.metadata.contains_key("a2a-lambda/restarted"),
-        Event::Artifact(_) => false,
-    });
-    assert_eq!(restarts.count(), 1);
-    let ids: Vec<&str> = (record.log().iter())
-        .filter_map(|logged| match &logged.event {
-            Event::Artifact(update) => Some((update, update.artifact.name.as_deref()?)),
-            Event::Status(_) => None,
-        })
-        .filter(|(_, name)| *name == "log")
-        .map(|(update, _)| update.artifact.id.as_str())
-        .collect();
-    assert!(
-        ids.windows(2).all(|pair| pair[0] == pair[1]),
-        "one id in every attempt"
-    );
-    let numbers: Vec<u64> = record.log().iter().map(|logged| logged.seq).collect();
-    assert_eq!(numbers, (1..=record.last_seq()).collect::<Vec<_>>());
-}
-
-#[tokio::test(start_paused = true)]
-async fn worker_keeps_the_message_of_a_turn_with_a_live_lease() {
-    let fixture = WorkerFixture::new();
-    let task = fixture.send("long", SendMode::Immediate).await;
-    let item = fixture.item(&task.id).await;
-    let first = fixture.engine.work(&item, &fixture.line, None);
-    let second = async {
-        tokio::time::sleep(2 * MINUTE).await;
-        fixture.line.hidden.lock().unwrap().clear();
-        let ack = fixture.engine.work(&item, &fixture.line, None).await;
-        (ack, fixture.line.hidden.lock().unwrap().clone())
-    };
-    let (first, (second, hidden)) = tokio::join!(first, second);
-    assert_eq!((first, second), (Ack::Delete, Ack::Keep));
-    assert!(hidden.last().unwrap() <= &MINUTE, "{hidden:?}");
-    assert_eq!(fixture.counter.runs.load(Ordering::SeqCst), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn fenced_worker_changes_nothing_and_ends_its_message() {
-    let fixture = WorkerFixture::new();
-    let task = fixture.send("long", SendMode::Immediate).await;
-    let item = fixture.item(&task.id).await;
-    let first = fixture.engine.work(&item, &fixture.line, None);
-    let thief = async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        // The sweep counts the first worker's lease as expired, and a second worker takes
-        // over.
-        fixture.sweep(Leases::CountAsExpired).await;
-        let item = fixture.item(&task.id).await;
-        fixture.engine.work(&item, &fixture.line, None).await
-    };
-    let (first, second) = tokio::join!(first, thief);
-    // The second dispatch has a message of its own.
-    assert_eq!((first, second), (Ack::Delete, Ack::Delete));
-    let record = fixture.record(&task.id).await;
-    assert_eq!((record.state(), record.epoch()), (TaskState::Completed, 2));
-}
-
-#[tokio::test(start_paused = true)]
-async fn cancel_reaches_the_worker_at_its_next_heartbeat() {
-    let fixture = WorkerFixture::new();
-    let task = fixture.send("long", SendMode::Immediate).await;
-    let item = fixture.item(&task.id).await;
-    let begun = Instant::now();
-    let working = fixture.engine.work(&item, &fixture.line, None);
-    let canceling = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let command = CancelCommand {
-            id: task.id.clone(),
-            metadata: serde_json::Map::new(),
-        };
-        fixture.engine.cancel(&ann(), &command).await.unwrap()
-    };
-    let (ack, canceled) = tokio::join!(working, canceling);
-    assert_eq!(ack, Ack::Delete);
-    assert!(begun.elapsed() < MINUTE);
-    let record = fixture.record(&task.id).await;
-    assert_eq!(record.state(), TaskState::Canceled);
-    assert_eq!(
-        Some(record.version()),
-        canceled.last_event.map(|event| event.version)
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn task_that_kills_its_workers_fails_after_five_attempts() {
-    let fixture = WorkerFixture::new();
-    let task = fixture.send("long", SendMode::Immediate).await;
-    for _ in 0..5 {
-        fixture.crash_after(&task.id, Duration::from_secs(30)).await;
-        tokio::time::sleep(3 * MINUTE).await;
-    }
-    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
-    let record = fixture.record(&task.id).await;
-    assert_eq!(record.state(), TaskState::Failed);
-    let message = record.status().message.clone().unwrap();
-    assert_eq!(
-        message.metadata["a2a-lambda/errorCode"],
-        "ATTEMPTS_EXHAUSTED"
-    );
-    assert_eq!(fixture.counter.runs.load(Ordering::SeqCst), 5);
-}
-
-#[tokio::test(start_paused = true)]
-async fn sweep_dispatches_an_inline_turn_that_died() {
-    let fixture = WorkerFixture::new();
-    let dying = fixture.send("chunks", SendMode::Blocking);
-    assert!(
-        tokio::time::timeout(Duration::from_secs(5), dying)
-            .await
-            .is_err()
-    );
-    let page = RecordQuery {
-        context_id: None,
-        state: None,
-        status_after: None,
-        after: None,
-        limit: 1,
-        count_limit: 0,
-        now: fixture.engine.reader.clock.now(),
-    };
-    let found = fixture.store.records.list(&owner(), &page).await.unwrap();
-    let id = found.records[0].id().clone();
-    assert_eq!(
-        fixture.sweep(Leases::Respect).await.redispatched,
-        0,
-        "its lease is live"
-    );
-    tokio::time::sleep(2 * MINUTE).await;
-    assert_eq!(fixture.sweep(Leases::Respect).await.redispatched, 1);
-    assert_eq!(fixture.work(&id).await, Ack::Delete);
-    assert_eq!(fixture.record(&id).await.state(), TaskState::Completed);
-}
-
-#[tokio::test(start_paused = true)]
-async fn sweep_resends_an_old_intent_without_a_write() {
-    let fixture = WorkerFixture::new();
-    let task = fixture.send("quick", SendMode::Immediate).await;
-    let before = fixture.record(&task.id).await;
-    tokio::time::sleep(5 * MINUTE - Duration::from_millis(1)).await;
-    let swept = fixture.sweep(Leases::Respect).await;
-    assert_eq!(
-        swept.redispatched, 0,
-        "the intent is younger than five minutes"
-    );
-    tokio::time::sleep(Duration::from_millis(1)).await;
-    let swept = fixture.sweep(Leases::Respect).await;
-    assert_eq!((swept.redispatched, swept.failed), (1, 0));
-    let item = fixture.item(&task.id).await;
-    assert_eq!(*fixture.line.items.lock().unwrap(), [item]);
-    assert_eq!(fixture.record(&task.id).await, before);
-    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
-    assert_eq!(fixture.record(&task.id).await.state(), TaskState::Completed);
-}
-
-#[tokio::test(start_paused = true)]
 async fn worker_knows_the_callers_tier_scopes_and_output_modes() {
     let fixture = WorkerFixture::new();
     let caller = Caller {
@@ -653,12 +333,12 @@ async fn worker_knows_the_callers_tier_scopes_and_output_modes() {
 
 #[test]
 fn turn_starts_without_the_steps_of_the_previous_turn() {
-    use crate::store::contract::World;
+    use crate::store::contract::SampleData;
     use crate::task::{Change, SavedSlot};
-    let world = World::new(1, "steps").unwrap();
+    let sample = SampleData::new(1, "steps").unwrap();
     let message = || Message::from_user("m", vec![Part::text("x")]);
     let kept = [
-        world.start(),
+        sample.start(),
         Change::Step {
             key: "step#1".to_owned(),
             result: Box::new(StepResult {
@@ -681,7 +361,7 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
             },
         },
     ];
-    let asked = world.next(&world.task().unwrap(), kept).unwrap();
+    let asked = sample.next(&sample.task().unwrap(), kept).unwrap();
     let answers = [
         Change::Queue {
             message: message(),
@@ -690,11 +370,11 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
         Change::Resume {
             message: message(),
             secret: None,
-            lease_until: world.at(60_000),
+            lease_until: sample.at(60_000),
         },
     ];
     for answer in answers {
-        let next = world.next(&asked, [answer]).unwrap();
+        let next = sample.next(&asked, [answer]).unwrap();
         assert!(next.saved().steps.is_empty());
         assert_eq!(
             next.saved().data.len(),
@@ -702,34 +382,4 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
             "saved values belong to the task"
         );
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn sweep_waits_30_seconds_after_a_lease_has_expired() {
-    let fixture = WorkerFixture::new();
-    let task = fixture.send("long", SendMode::Immediate).await;
-    fixture.crash_after(&task.id, Duration::from_secs(30)).await;
-    let ends = fixture.record(&task.id).await.lease_until().unwrap();
-    let left = ends.since(fixture.engine.reader.clock.now());
-    tokio::time::sleep(left + Duration::from_millis(29_999)).await;
-    let swept = fixture.sweep(Leases::Respect).await;
-    assert_eq!(swept.redispatched, 0);
-    tokio::time::sleep(Duration::from_millis(1)).await;
-    let swept = fixture.sweep(Leases::Respect).await;
-    assert_eq!(swept.redispatched, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn sweep_fails_a_task_without_attempts_left() {
-    let fixture = WorkerFixture::new();
-    let task = fixture.send("long", SendMode::Immediate).await;
-    for attempt in 1..=5 {
-        fixture.crash_after(&task.id, Duration::from_secs(30)).await;
-        tokio::time::sleep(3 * MINUTE).await;
-        let swept = fixture.sweep(Leases::Respect).await;
-        let last = usize::from(attempt == 5);
-        assert_eq!((swept.failed, swept.redispatched), (last, 1 - last));
-    }
-    let record = fixture.record(&task.id).await;
-    assert_eq!(record.state(), TaskState::Failed);
 }

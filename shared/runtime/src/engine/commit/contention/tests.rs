@@ -5,6 +5,7 @@ use crate::engine::doubles::clock;
 use crate::engine::{Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
+use a2a_lambda_rows::each_row;
 use std::sync::Arc;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -35,19 +36,20 @@ fn engine(lease: Duration) -> Engine {
 #[tokio::test(start_paused = true)]
 async fn retries_end_before_the_lease_and_the_callers_budget() {
     let long = 60 * SECOND;
-    for (lease, stops_in, races_for) in [
+    let rows = [
         // Without a time limit of the call.
         (long, None, 20 * SECOND),
         (15 * SECOND, None, 5 * SECOND),
         // The call responds 1 s after the last retry.
         (long, Some(3 * SECOND), 5 * SECOND),
         (15 * SECOND, Some(10 * SECOND), 5 * SECOND),
-    ] {
+    ];
+    each_row(rows, |(lease, stops_in, races_for)| {
         let engine = engine(lease);
         let now = engine.reader.clock.now();
         let races = engine.races(stops_in.map(|left| now.plus(left)));
         assert_eq!(races.end.since(now), races_for, "{lease:?} {stops_in:?}");
-    }
+    });
 }
 
 #[tokio::test(start_paused = true)]

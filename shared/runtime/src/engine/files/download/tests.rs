@@ -1,4 +1,5 @@
 use super::*;
+use a2a_lambda_rows::each_row;
 
 /// Generates hostile file names; the same seed gives the same names.
 struct Noise(u64);
@@ -99,9 +100,9 @@ fn non_ascii_name_is_sent_encoded_beside_a_plain_one() {
 fn file_name_loses_its_path_and_keeps_its_extension() {
     assert_eq!(tame("../../etc/passwd"), "passwd");
     assert_eq!(tame("C:\\temp\\a.txt"), "a.txt");
-    for nothing in ["", "..", "/", "a/..", "\0", "\u{202e}"] {
+    each_row(["", "..", "/", "a/..", "\0", "\u{202e}"], |nothing| {
         assert_eq!(tame(nothing), "file", "{nothing:?}");
-    }
+    });
     let long = format!("{}.tar", "x".repeat(500));
     assert_eq!(tame(&long).len(), 80);
     assert!(tame(&long).ends_with("x.tar"));
@@ -109,7 +110,7 @@ fn file_name_loses_its_path_and_keeps_its_extension() {
 
 #[test]
 fn media_type_a_browser_could_run_becomes_octet_stream() {
-    for active in [
+    let rows = [
         "text/html",
         "TEXT/HTML; charset=utf-8",
         "image/svg+xml",
@@ -121,9 +122,10 @@ fn media_type_a_browser_could_run_becomes_octet_stream() {
         "application/pdf\r\nX: y",
         "",
         "nonsense",
-    ] {
+    ];
+    each_row(rows, |active| {
         assert_eq!(content_type(active), BYTES, "{active:?}");
-    }
+    });
     assert_eq!(content_type("Image/PNG"), "image/png");
     assert_eq!(content_type("text/plain; charset=utf-8"), "text/plain");
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::task::{ContextId, Generation, Metadata, NewTask, Subject, TaskId, TenantId, WriteId};
+use a2a_lambda_rows::each_row;
 
 fn record(tenant: &str, subject: &str, id: TaskId) -> TaskRecord {
     TaskRecord::create(NewTask {
@@ -114,16 +115,17 @@ fn object_key_names_its_task_incarnation_and_time() {
             assert!(attempt.is_ours(&key));
         }
     }
-    for other in [
+    let rows = [
         "",
         "v1",
         "v1/a/b/c",
         "v1/a/b/c-1-x-1.1",
         "v1/a/b/c-1-1",
         "v1/a/b/-1-1-1",
-    ] {
+    ];
+    each_row(rows, |other| {
         assert_eq!(ObjectName::of(other), None, "{other}");
-    }
+    });
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use super::*;
 use crate::store::Measured;
 use a2a_lambda_model::store::read_up_to;
+use a2a_lambda_rows::each_row_async;
 use bytes::Bytes;
 use futures::FutureExt as _;
 
@@ -34,10 +35,11 @@ async fn a_file_is_read_to_its_end() {
 #[tokio::test]
 async fn read_fails_at_the_end_if_the_bytes_differ() {
     let others: [&[u8]; 4] = [b"", b"byte", b"bytex", b"bytes!"];
-    for other in others {
+    each_row_async(others, async |other| {
         let error = read(b"bytes", other).await.unwrap_err();
         assert!(error.to_string().contains("does not match"), "{error}");
-    }
+    })
+    .await;
 }
 
 /// A store that fails in the middle of a file.

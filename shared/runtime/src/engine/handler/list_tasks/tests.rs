@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::Policy;
 use crate::engine::doubles::clock;
-use crate::store::contract::{World, noise};
+use crate::store::contract::{SampleData, noise};
 use crate::store::memory::MemoryStore;
 use crate::store::records::Records;
 use crate::store::table::{Query, QueryPage, Table};
@@ -60,7 +60,7 @@ impl TableHooks for Apart {
 
 /// Tasks of one caller, each with `size` bytes in its message, and a response budget.
 struct Lists {
-    world: World,
+    sample: SampleData,
     layer: Arc<TableLayer<Apart>>,
     reader: Reader,
     tasks: Vec<TaskRecord>,
@@ -72,16 +72,16 @@ impl Lists {
     }
 
     async fn many(count: usize, size: usize, response_max: usize) -> Self {
-        let world = World::new(1, "list").unwrap();
+        let sample = SampleData::new(1, "list").unwrap();
         let apart = Apart::default();
         let store = apart.store.clone();
         let mut tasks = Vec::new();
         for seed in 0..count {
             let text = noise(seed as u64, size);
             let message = Message::from_user("m-1", vec![Part::text(text)]);
-            let id = TaskId::made_of(world.number());
-            let task = world.task_saying(&world.owner, id, message).unwrap();
-            store.records.commit(&world.create(&task)).await.unwrap();
+            let id = TaskId::made_of(sample.number());
+            let task = sample.task_saying(&sample.owner, id, message).unwrap();
+            store.records.commit(&sample.create(&task)).await.unwrap();
             tasks.push(task);
         }
         let policy = Policy {
@@ -94,7 +94,7 @@ impl Lists {
         let records = records.reader().clone();
         let reader = Reader::new(records, store.blobs, Arc::new(clock()), policy);
         Self {
-            world,
+            sample,
             layer,
             reader,
             tasks,
@@ -114,7 +114,7 @@ impl Lists {
     }
 
     async fn page(&self, query: &ListQuery) -> Page {
-        let caller = Caller::behind(&self.world.owner, None);
+        let caller = Caller::behind(&self.sample.owner, None);
         self.reader.list(&caller, query).await.unwrap()
     }
 
@@ -163,9 +163,9 @@ async fn a_task_that_changes_during_a_list_must_still_match() {
     query.page_size = 100;
     query.status = Some(TaskState::Submitted);
     assert_eq!(lists.page(&query).await.tasks.len(), 10);
-    let (world, before) = (&lists.world, &lists.tasks[0]);
-    let changed = world.next(before, [world.start()]).unwrap();
-    let change = world.update(&changed, before);
+    let (sample, before) = (&lists.sample, &lists.tasks[0]);
+    let changed = sample.next(before, [sample.start()]).unwrap();
+    let change = sample.update(&changed, before);
     *lists.apart().change.lock().unwrap() = Some(change);
     let page = lists.page(&query).await;
     assert_eq!(page.tasks.len(), 9);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::task::{Owner, Subject, TaskState, TenantId};
+use a2a_lambda_rows::each_row;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -111,12 +112,12 @@ fn a_page_token_is_valid_for_its_caller_list_and_filter_only() {
     let tasks = PagedList::tasks(&SECRET, &ann, &query());
     let token = tasks.token(&task_place(), NOW);
     assert_eq!(tasks.place(&token, NOW), Ok(task_place()));
-    for (what, other) in other_lists() {
+    each_row(other_lists(), |(what, other)| {
         let opened = other.place::<TaskPosition>(&token, NOW);
         assert!(opened.is_err(), "{what} makes no difference");
         refused::<TaskPosition>(&other, &token, NOW);
         refused::<ThreadPosition>(&other, &token, NOW);
-    }
+    });
     let contexts = PagedList::contexts(&SECRET, &ann);
     let token = contexts.token(&thread_place(), NOW);
     assert_eq!(contexts.place(&token, NOW), Ok(thread_place()));
@@ -152,17 +153,18 @@ fn a_page_token_is_valid_for_exactly_one_hour() {
         contexts.token(&thread_place(), NOW),
     );
     let hour = 3_600_000;
-    for (late, good) in [
+    let rows = [
         (0, true),
         (hour - 1, true),
         (hour, false),
         (hour + 1, false),
-    ] {
+    ];
+    each_row(rows, |(late, good)| {
         let then = NOW.plus(Duration::from_millis(late));
         let task = tasks.place::<TaskPosition>(&tokens.0, then);
         let thread = contexts.place::<ThreadPosition>(&tokens.1, then);
         assert_eq!((task.is_ok(), thread.is_ok()), (good, good), "{late} ms");
-    }
+    });
 }
 
 #[test]
@@ -193,13 +195,13 @@ fn a_page_token_with_a_changed_missing_or_added_byte_is_refused() {
             for byte in ('\x20'..'\x7f').filter(|byte| Some(*byte) != here) {
                 refused(&format!("{head}{byte}{rest}"));
             }
-            for extra in ["A", "=", ".", " "] {
+            each_row(["A", "=", ".", " "], |extra| {
                 refused(&format!("{head}{extra}{tail}"));
-            }
+            });
         }
-        for extra in ["A", "=", ".", " ", "\0"] {
+        each_row(["A", "=", ".", " ", "\0"], |extra| {
             refused(&format!("{token}{extra}"));
-        }
+        });
     }
 }
 

@@ -6,6 +6,7 @@ use crate::store::contract::{Fault, WatchedTable};
 use crate::store::limits::Limits;
 use crate::store::memory::MemoryStore;
 use crate::task::{Owner, Subject};
+use a2a_lambda_rows::each_row;
 use std::sync::Arc;
 
 const SHA: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
@@ -35,10 +36,11 @@ fn a_reference_expires_after_a_day() {
     let made = Timestamp::from_millis(1_700_000_000_123);
     let reference = reference();
     let day = 24 * 3600 * 1000;
-    for (after, over) in [(0, false), (day - 1, false), (day, true), (2 * day, true)] {
+    let rows = [(0, false), (day - 1, false), (day, true), (2 * day, true)];
+    each_row(rows, |(after, over)| {
         let now = made.plus(Duration::from_millis(after));
         assert_eq!(reference.is_over(now), over, "after {after} ms");
-    }
+    });
 }
 
 #[test]
@@ -61,9 +63,9 @@ fn a_malformed_reference_is_refused() {
         format!("{good}:x"),
         format!("{good}\0"),
     ];
-    for url in bad {
+    each_row(bad, |url| {
         assert!(matches!(UploadReference::of(&url), Some(Err(_))), "{url}");
-    }
+    });
 }
 
 #[test]

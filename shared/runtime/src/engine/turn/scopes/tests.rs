@@ -1,4 +1,5 @@
 use super::*;
+use a2a_lambda_rows::each_row;
 use serde_json::json;
 
 fn saved(steps: &[(&str, u32, Option<&str>)]) -> Saved {
@@ -114,7 +115,7 @@ fn a_step_that_did_not_end_runs_again() {
 #[test]
 fn a_change_of_the_steps_is_noticed() {
     let stored = [("a#1", 1, Some("77")), ("a#2", 2, Some("78"))];
-    for (what, steps, error) in [
+    let rows = [
         (
             "renamed",
             vec![("b", Some("77"))],
@@ -131,7 +132,8 @@ fn a_change_of_the_steps_is_noticed() {
             "`a#1` with the input hash 77, the skill asks for `a#1` with the input hash 78",
         ),
         ("without input", vec![("a", None)], "the input hash none"),
-    ] {
+    ];
+    each_row(rows, |(what, steps, error)| {
         let saved = saved(&stored);
         let scopes = scopes(&saved);
         let results = steps
@@ -139,7 +141,7 @@ fn a_change_of_the_steps_is_noticed() {
             .map(|(name, hash)| step(&scopes, &saved, name, hash));
         let last = results.last().unwrap().unwrap_err();
         assert!(last.contains(error), "{what}: {last}");
-    }
+    });
 }
 
 #[test]

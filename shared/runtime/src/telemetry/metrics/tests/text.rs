@@ -3,6 +3,7 @@
 use super::{call, counted, refused, turn};
 use crate::telemetry::events::{self, CallFields};
 use crate::telemetry::scope::TurnNote;
+use a2a_lambda_rows::each_row;
 use std::collections::BTreeMap;
 
 /// The value of each sample by its name and labels.
@@ -136,19 +137,20 @@ fn calls_and_turns_are_counted_whatever_the_log_shows() {
     assert_eq!(value(&samples, "a2a_requests_total", &requests), 2.0);
     let bucket = |le| [of_echo[0], of_echo[1], ("le", le)];
     let duration = "a2a_request_duration_seconds";
-    for (le, count) in [
+    let rows = [
         ("0.01", 1.0),
         ("0.025", 2.0),
         ("30", 2.0),
         ("60", 3.0),
         ("+Inf", 3.0),
-    ] {
+    ];
+    each_row(rows, |(le, count)| {
         assert_eq!(
             value(&samples, &format!("{duration}_bucket"), &bucket(le)),
             count,
             "{le}"
         );
-    }
+    });
     assert_eq!(
         value(&samples, &format!("{duration}_sum"), &of_echo),
         31.021

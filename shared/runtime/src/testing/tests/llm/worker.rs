@@ -2,6 +2,7 @@ use super::{errors, results, tool_use};
 use crate::prelude::*;
 use crate::testing::{ScriptedModel, SkillTest};
 use a2a_lambda_llm::{LlmBudget, LlmTool, LlmWorker};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_skill::model::{ModelContent, ModelMessage, ToolChoice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,16 +158,20 @@ async fn time_ends_a_worker_and_a_slow_model() {
 #[tokio::test]
 async fn names_of_tools_are_checked_before_the_model_is_asked() {
     let named = |name: &str| LlmTool::new(name, "x", |_: Value| async { Ok(()) });
-    for tools in [vec!["a b"], vec!["answer"], vec!["a", "a"], vec![""]] {
-        let model = ScriptedModel::new();
-        let worker = tools
-            .iter()
-            .fold(LlmWorker::<Plan>::new("x"), |worker, name| {
-                worker.tool(named(name))
-            });
-        let error = worker.run_with(&model, "x").await.unwrap_err();
-        assert_eq!(error.code().as_str(), "INTERNAL_ERROR", "{tools:?}");
-    }
+    each_row_async(
+        [vec!["a b"], vec!["answer"], vec!["a", "a"], vec![""]],
+        async |tools| {
+            let model = ScriptedModel::new();
+            let worker = tools
+                .iter()
+                .fold(LlmWorker::<Plan>::new("x"), |worker, name| {
+                    worker.tool(named(name))
+                });
+            let error = worker.run_with(&model, "x").await.unwrap_err();
+            assert_eq!(error.code().as_str(), "INTERNAL_ERROR", "{tools:?}");
+        },
+    )
+    .await;
 }
 
 /// Tells the caller. The document says: call this tool for another tenant.

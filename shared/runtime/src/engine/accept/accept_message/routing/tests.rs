@@ -9,6 +9,7 @@ use crate::task::{
     Message, Part, SendCommand, SendMode, Sent, SkillRoute, Task, TaskRecord, TaskState,
 };
 use crate::testing::ScriptedModel;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_skill::model::{ModelContent, ToolChoice};
 use a2a_lambda_skill::route::RouterModel;
 use schemars::JsonSchema;
@@ -188,7 +189,7 @@ async fn wrong_answers_of_the_model_end_in_the_usual_question() {
         json!({"skill": "add", "input": {"a": "x"}}),
         json!({"skill": "add", "input": {"a": 1, "b": 2, "admin": true}}),
     ];
-    for input in wrong {
+    each_row_async(wrong, async |input| {
         let model = again(call(input.clone()), input.clone());
         let task = with(&model).say("hm").await;
         let shown = question(&task);
@@ -197,7 +198,8 @@ async fn wrong_answers_of_the_model_end_in_the_usual_question() {
             "{input}: {shown}"
         );
         assert_eq!(model.left(), 0, "one retry after {input}");
-    }
+    })
+    .await;
     let other = ModelContent::ToolUse {
         id: "1".to_owned(),
         name: "drop_table".to_owned(),
@@ -281,7 +283,7 @@ async fn messages_that_a_rule_routes_never_reach_the_model() {
         text("/sing a song"),
         text("La  la!"),
     ];
-    for command in commands {
+    each_row_async(commands, async |command| {
         let said = command.message.clone();
         let sent = routing
             .engine
@@ -291,6 +293,7 @@ async fn messages_that_a_rule_routes_never_reach_the_model() {
             panic!("{said:?}: {sent:?}")
         };
         assert_eq!(task.status.state, TaskState::Completed, "{said:?}");
-    }
+    })
+    .await;
     assert!(model.requests().is_empty());
 }

@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::engine::SecretKeys;
+use crate::store::Measured;
+use crate::task::PartContent;
+use bytes::Bytes;
 
 /// The size of the file of `input`.
 fn weighed(input: &Content) -> String {

@@ -67,9 +67,9 @@ pub enum Broken {
     Id(#[from] IdError),
 }
 
-/// The names and times of one case.
+/// The owners, times and records of one case.
 #[derive(Debug)]
-pub struct World {
+pub struct SampleData {
     run: u128,
     /// The caller.
     pub owner: Owner,
@@ -82,8 +82,8 @@ pub struct World {
     made: AtomicU64,
 }
 
-impl World {
-    /// The world of `case`; `run` separates the runs against one store.
+impl SampleData {
+    /// The sample of `case`; `run` separates the runs against one store.
     ///
     /// # Errors
     /// [`Broken::Id`], never.
@@ -110,7 +110,7 @@ impl World {
         })
     }
 
-    /// A number that this world has not returned before.
+    /// A number that this sample has not returned before.
     pub fn number(&self) -> u128 {
         let made = self.made.fetch_add(1, Ordering::Relaxed);
         self.run.wrapping_add(u128::from(made))
