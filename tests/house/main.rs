@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 /// The production lines that each package may have. A new mechanism names who asked; an own idea
 /// takes out what it adds.
-const LINES_MAX: [(&str, usize); 11] = [
+const LINES_MAX: [(&str, usize); 12] = [
     ("shared/wire", 5_750),
     ("shared/model", 7_300),
     ("shared/store", 6_200),
@@ -29,7 +29,8 @@ const LINES_MAX: [(&str, usize); 11] = [
     ("shared/macros", 520),
     ("shared/admin", 1_425),
     ("shared/local", 5_700),
-    ("shared/agent", 5_850),
+    ("shared/sets", 5_480),
+    ("shared/agent", 420),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;

@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     let knowledge = Export::new(
         "knowledge",
         "Writes the knowledge of a tenant as a bare git repository.",
-        |documents, folder| Box::pin(reference_agent::export_knowledge(documents, folder)),
+        |documents, folder| Box::pin(a2a_lambda_sets::export_knowledge(documents, folder)),
     );
     // The webhooks of the conformance kits are plain HTTP on this machine.
     let agents = Agents::new(reference).with(models);

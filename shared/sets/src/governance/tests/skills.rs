@@ -1,7 +1,7 @@
 //! Governance on the real engine.
 
 use crate::agent;
-use crate::governance::session::A2aAdapter;
+use crate::session::A2aAdapter;
 use a2a_lambda::SkillTest;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::skill::Content;

@@ -8,9 +8,9 @@
 //! team/payments/patterns/retry.md
 //! ```
 //!
-//! [`path`] says which names an item may have, [`item`] what its file looks like,
-//! [`objects`] how an object is stored and checked, [`repository`] and [`history`] read and
-//! write, [`export`] writes a folder that git clones. The head is kept elsewhere: a commit
+//! `path` says which names an item may have, `item` what its file looks like,
+//! `objects` how an object is stored and checked, `repository` and `history` read and
+//! write, `export` writes a folder that git clones. The head is kept elsewhere: a commit
 //! becomes visible when the caller moves the head from the commit's parent to the commit.
 
 pub(crate) mod error;
@@ -22,6 +22,8 @@ pub(crate) mod path;
 pub(crate) mod repository;
 pub(crate) mod skills;
 pub(crate) mod store;
+
+pub use skills::set;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Whether content is acceptable: policies, their merge over the layers, and drift.
 //!
-//! [`access`](crate::access) decides who may act. This module decides about content:
+//! `access` decides who may act. This module decides about content:
 //!
 //! ```text
 //! PolicyDocument ── compile ──► CompiledPolicy ─┐
@@ -9,10 +9,10 @@
 //! CheckContext ─── CheckFacts::of ───────────────────────────────────────────┘
 //! ```
 //!
-//! [`policy`] has the document, [`glob`] the globs, [`compile`] the rules that can be
-//! evaluated, [`facts`] what is known about the content, [`merge`] the layers, [`check`] the
-//! slices in which a turn searches, [`validate`] the violations and [`drift`] the score.
-//! [`skills`] are the operations, and [`session`] is what a conversation begins with.
+//! `policy` has the document, `glob` the globs, `compile` the rules that can be
+//! evaluated, `facts` what is known about the content, `merge` the layers, `check` the
+//! slices in which a turn searches, `validate` the violations and `drift` the score.
+//! `skills` are the operations.
 
 mod check;
 pub(crate) mod compile;
@@ -21,9 +21,10 @@ pub(crate) mod facts;
 mod glob;
 pub(crate) mod merge;
 pub(crate) mod policy;
-pub(crate) mod session;
 pub(crate) mod skills;
 pub(crate) mod validate;
+
+pub use skills::set;
 
 #[cfg(test)]
 mod tests;

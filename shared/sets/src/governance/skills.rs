@@ -26,15 +26,15 @@ const POLICIES_MAX: usize = 100;
 const PARALLEL_READS: usize = 8;
 
 /// The skills of the set `governance`.
-pub(crate) fn set() -> SkillSet {
+pub fn set() -> SkillSet {
     let set = SkillSet::new("governance").skill(governance_validate);
     set.skill(governance_drift_check)
 }
 
 /// The accepted policies of some scopes.
 #[derive(Debug, Default)]
-pub(super) struct InForce {
-    pub(super) policies: Vec<CompiledPolicy>,
+pub(crate) struct InForce {
+    pub(crate) policies: Vec<CompiledPolicy>,
     /// Policies that cannot be evaluated, for the caller.
     warnings: Vec<String>,
     /// The commit of the repository, which callers know as the version of the policies.
@@ -68,7 +68,7 @@ fn scopes(
 ///
 /// # Errors
 /// `TOO_MANY_POLICIES` rather than a check that leaves some out.
-pub(super) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<InForce> {
+pub(crate) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<InForce> {
     let store = KnowledgeStore::of(cx)?;
     let entries = store.items(scopes, |_, head| head.is_in_force(ItemKind::Policy));
     let entries = entries.await?;

@@ -1,13 +1,13 @@
 //! What a conversation begins with: memories that fit, and the constraints in force.
 
-use super::merge::{MergedPolicies, merge};
-use super::policy::Severity;
-use super::skills::load;
 use crate::access::{Access, Denial, Verb};
+use crate::governance::merge::{MergedPolicies, merge};
+use crate::governance::policy::Severity;
+use crate::governance::skills::load;
 use crate::layer::{KnowledgeLayer, Layer};
 use crate::memory::skills::recall;
 use a2a_lambda::prelude::*;
-use a2a_lambda::skill::{SessionAdapter, SessionContext, Tool};
+use a2a_lambda::skill::{SessionAdapter, SessionContext, SkillSet, Tool};
 use a2a_lambda::task::PartContent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,12 @@ use std::pin::Pin;
 /// The memories and the constraints of a session context.
 const MEMORIES: usize = 5;
 const CONSTRAINTS: usize = 20;
+
+/// The skill of the set `session`.
+#[must_use]
+pub fn set() -> SkillSet {
+    SkillSet::new("session").skill(session_context)
+}
 
 /// Joins the agent with what its organisation knows.
 #[derive(Debug, Clone, Copy, Default)]
