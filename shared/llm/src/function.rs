@@ -78,7 +78,8 @@ pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>
 ) -> AgentResult<ConversationEnd> {
     let check = |value: &Value| decoded::<T>(value).map(drop);
     let talk = Talk::new(setup, host, AnswerForm::of::<T>(), &input.value, &check).await?;
-    talk.run(Conversation::of(input.messages), None).await
+    talk.run(Conversation::of(input.messages, input.is_chat), None)
+        .await
 }
 
 /// How functions, and workers that never ask, are called.
@@ -99,7 +100,8 @@ macro_rules! calls {
                 .await
         }
 
-        /// As `run`, with a conversation as its input.
+        /// As `run`, with the conversation of the task as its input. The answer becomes an event
+        /// of its thread.
         ///
         /// # Errors
         /// As `run`.

@@ -248,8 +248,11 @@ impl RuntimeBuilder {
         if self.credentials.is_none() && self.settings.auth.checks_credentials() {
             return Err(RuntimeError::NoCredentials(self.settings.auth.word()));
         }
-        let agent = Arc::new(self.agent);
         let settings = self.settings;
+        let agent = Arc::new(match &self.model {
+            Some(_) => self.agent,
+            None => served(self.agent, &settings),
+        });
         let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
         let metrics = shown(self.metrics, self.table.as_ref(), &settings);
@@ -364,8 +367,21 @@ fn warn_of_unknown(agent: &AgentDefinition, rates: &RatePolicy) {
 /// a panic would end the process.
 pub fn card_edge(agent: AgentDefinition, settings: &Settings) -> Result<HttpService, RuntimeError> {
     panics::check()?;
-    let cards = cards_by_url(Arc::new(agent), settings)?;
+    let cards = cards_by_url(Arc::new(served(agent, settings)), settings)?;
     Ok(edge(Function::AgentCard, Backend::Cards, &cards, settings))
+}
+
+/// The agent as a program with these settings serves it: without the skill that needs a model if
+/// they name none.
+#[must_use]
+pub fn served(agent: AgentDefinition, settings: &Settings) -> AgentDefinition {
+    match (&settings.model, agent.fallback()) {
+        (None, Some(skill)) => {
+            tracing::info!("no model is configured (`A2A_MODEL_ID`): the agent has no `{skill}`");
+            agent.without_model()
+        }
+        _ => agent,
+    }
 }
 
 /// The cards of the agent for each base URL.
