@@ -117,9 +117,13 @@ async def keep_out(lead, member, stranger, memory):
     shown = await stranger.done("knowledge_show", ADR)
     assert shown["item"] is None, shown
     named = {"id": memory["id"], "layer": "team", "scopeId": "red"}
-    assert (await stranger.done("memory_delete", named))["deleted"]
+    invented = {**named, "id": "mem-0"}
+    assert await stranger.done("memory_delete", named) == {"deleted": False}
+    assert await lead.done("memory_delete", invented) == {"deleted": False}
     assert (await lead.done("memory_search", {"query": "team"}))["total"] == 1
-    assert (await lead.done("memory_delete", named))["deleted"]
+    gone = await lead.done("memory_delete", named)
+    assert gone["deleted"] and gone["remains"], gone
+    assert await lead.done("memory_delete", named) == {"deleted": False}
     assert (await lead.done("memory_search", {"query": "team"}))["total"] == 0
 
 

@@ -16,6 +16,7 @@ use a2a_lambda::task::Timestamp;
 use gix_hash::ObjectId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The most bytes of a content. As an object it has to fit into a document.
 pub(crate) const CONTENT_MAX: usize = 64 * 1024;
@@ -226,6 +227,9 @@ pub(crate) struct ItemSummary {
     title: String,
     summary: String,
     tags: Vec<String>,
+    /// The path of the item that replaces it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<String>,
     /// The last commit that changed it.
     commit: String,
 }
@@ -323,10 +327,14 @@ pub(crate) struct KnowledgeQuery {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct FoundItems {
     items: Vec<ItemSummary>,
     /// How many items match.
     total: usize,
+    /// How many more items match but have another status than the query asks for, such as drafts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    also_matching: BTreeMap<ItemStatus, usize>,
     /// Where to continue, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
@@ -374,11 +382,14 @@ pub(crate) async fn knowledge_query(
     let layers = layers.map(KnowledgeLayer::layer);
     let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeQuery, layers);
     let store = KnowledgeStore::of(cx)?;
-    let mut entries = store
-        .items(&scopes, |location, head| {
-            query.admits(&words, location, head)
-        })
-        .await?;
+    let entries = store.items(&scopes, |location, head| query.fits(&words, location, head));
+    let entries = entries.await?.into_iter();
+    let (mut entries, others): (Vec<_>, Vec<_>) =
+        entries.partition(|item| query.shows(item.entry.head.status));
+    let mut also_matching = BTreeMap::new();
+    for item in others {
+        *also_matching.entry(item.entry.head.status).or_default() += 1;
+    }
     let total = entries.len();
     if let Some(cursor) = &query.cursor {
         entries.retain(|entry| entry.location.file() > *cursor);
@@ -393,16 +404,22 @@ pub(crate) async fn knowledge_query(
     Ok(FoundItems {
         items: items.collect(),
         total,
+        also_matching,
         cursor: last.filter(|_| more),
     })
 }
 
 impl KnowledgeQuery {
-    fn admits(&self, words: &[String], location: &ItemLocation, head: &ItemHead) -> bool {
-        let status = match self.status.as_slice() {
-            [] => head.status == ItemStatus::Accepted,
-            statuses => statuses.contains(&head.status),
-        };
+    /// Whether the query asks for items of this status.
+    fn shows(&self, status: ItemStatus) -> bool {
+        match self.status.as_slice() {
+            [] => status == ItemStatus::Accepted,
+            statuses => statuses.contains(&status),
+        }
+    }
+
+    /// Whether an item matches, whatever its status is.
+    fn fits(&self, words: &[String], location: &ItemLocation, head: &ItemHead) -> bool {
         let text = [
             location.path().as_str(),
             &head.title,
@@ -411,8 +428,7 @@ impl KnowledgeQuery {
         ];
         let text = fold(&text.join(" "));
         let has = |word: &String| text.contains(word.as_str());
-        status
-            && (self.kind.is_empty() || self.kind.contains(&head.kind))
+        (self.kind.is_empty() || self.kind.contains(&head.kind))
             && (self.tags.is_empty() || self.tags.iter().any(|tag| head.tags.contains(tag)))
             && if self.any_word {
                 words.is_empty() || words.iter().any(has)
@@ -446,7 +462,8 @@ pub(crate) struct NewItemStatus {
     scope_id: Option<String>,
     /// The new status.
     to: ItemStatus,
-    /// The path of the item that replaces it, if `to` is `superseded`.
+    /// The path of the item of the same layer and scope that replaces it, if `to` is
+    /// `superseded`. It has to exist.
     #[serde(default)]
     superseded_by: Option<String>,
     /// Why.
@@ -482,6 +499,13 @@ pub(crate) async fn knowledge_status(
     };
     let location = place(&scope, &change.path)?;
     let store = KnowledgeStore::of(cx)?;
+    if let Some(path) = &successor
+        && (*path == location.path().as_str()
+            || store.item(&place(&scope, path)?, None).await?.is_none())
+    {
+        let text = "`supersededBy` names no other item of the same layer and scope";
+        return Err(AgentError::domain("NOT_FOUND", text));
+    }
     let not_found = || AgentError::domain("NOT_FOUND", "there is no such item");
     // A step: another run of this turn finds the item as this run leaves it.
     let old_status = async {
@@ -556,6 +580,7 @@ fn summary(location: &ItemLocation, head: ItemHead, commit: String) -> ItemSumma
         title: head.title,
         summary: head.summary,
         tags: head.tags,
+        superseded_by: head.superseded_by,
         commit,
     }
 }

@@ -308,11 +308,40 @@ pub(crate) struct ForgottenMemory {
     scope_id: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct DeletedMemory {
-    /// Always true: a memory that is not there, or not the caller's, looks the same.
+    /// Whether there was such a memory, which is gone now. One of others looks absent.
     deleted: bool,
+    /// What still has its text, and until when.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remains: Vec<Remainder>,
 }
+
+/// A place that outlives a deletion.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Remainder {
+    place: &'static str,
+    until: &'static str,
+}
+
+/// What outlives the deletion of a memory, with the times of a deployment that sets no others.
+/// The section "Deleting a memory" of `docs/operations.md` says the same.
+const REMAINS: [(&str, &str); 5] = [
+    (
+        "tasks that added or showed it",
+        "they are deleted, or 30 days after their last write",
+    ),
+    (
+        "contexts that began with it",
+        "an hour after their last activity",
+    ),
+    ("the stream of the table", "24 hours from now"),
+    ("backups of the table", "35 days from now"),
+    (
+        "clients, webhooks and model services that got it",
+        "they delete it",
+    ),
+];
 
 /// Forgets a memory.
 #[skill(
@@ -327,10 +356,21 @@ pub(crate) async fn memory_delete(
     memory: ForgottenMemory,
 ) -> AgentResult<OnRequestResult<DeletedMemory>> {
     let scope = memory.scope_id.as_deref();
-    match Access::in_turn(cx).scope(Verb::MemoryDelete, memory.layer, scope) {
-        Ok(scope) => store::remove(cx, &scope, &memory.id).await?,
-        Err(Denial::Foreign) => {}
+    let scope = match Access::in_turn(cx).scope(Verb::MemoryDelete, memory.layer, scope) {
+        Ok(scope) => scope,
+        Err(Denial::Foreign) => return OnRequestResult::done(DeletedMemory::default()),
         Err(denial) => return denial.rejection(),
+    };
+    // A step: another run of this turn finds the memory gone that this run deletes.
+    let has = store::has(cx, &scope, &memory.id);
+    if !cx.step("memory", has).await? {
+        return OnRequestResult::done(DeletedMemory::default());
     }
-    OnRequestResult::done(DeletedMemory { deleted: true })
+    store::remove(cx, &scope, &memory.id).await?;
+    OnRequestResult::done(DeletedMemory {
+        deleted: true,
+        remains: REMAINS
+            .map(|(place, until)| Remainder { place, until })
+            .into(),
+    })
 }

@@ -54,6 +54,12 @@ pub(super) async fn put(
     memories.put(id, memory).await
 }
 
+/// Whether there is a memory of this id.
+pub(super) async fn has(cx: &TaskContext<'_>, scope: &Scope, id: &str) -> AgentResult<bool> {
+    let memory = scope.documents(cx, KIND)?.get::<StoredMemory>(id).await?;
+    Ok(memory.is_some())
+}
+
 /// Removes a memory, if there is one.
 pub(super) async fn remove(cx: &TaskContext<'_>, scope: &Scope, id: &str) -> AgentResult<()> {
     scope.documents(cx, KIND)?.remove(id).await
