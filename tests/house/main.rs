@@ -195,11 +195,12 @@ fn names_of_values(house: &House) -> Vec<String> {
 
 fn names_of_types(house: &House) -> Vec<String> {
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    // The reference agent is a program that an author could have written: no crate imports it.
+    // The reference agent is a program that an author could have written, and so are the sets: no
+    // other crate imports them.
     for (source, names) in house
         .sources
         .iter()
-        .filter(|(source, _)| source.package != "shared/agent")
+        .filter(|(source, _)| !["shared/agent", "shared/sets"].contains(&source.package.as_str()))
     {
         for (name, line) in &names.types {
             places

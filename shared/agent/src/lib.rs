@@ -7,7 +7,7 @@ mod examples;
 pub mod models;
 
 use a2a_lambda::skill::{Agent, AgentDefinition, BuildError};
-use a2a_lambda_sets::{A2aAdapter, governance, knowledge, memory, session};
+use a2a_lambda_sets::{governance, knowledge, memory, session};
 
 /// Builds the reference agent.
 ///
@@ -26,13 +26,10 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
         .skill(examples::format_report::format_report())
         .skill(examples::create_report::CreateReport)
         .skill(examples::fingerprint::fingerprint)
-        .skills(memory::set().session_context(A2aAdapter))
-        .skills(knowledge::set().session_context(A2aAdapter))
-        .skills(governance::set().session_context(A2aAdapter))
+        .skills(memory::set())
+        .skills(knowledge::set())
+        .skills(governance::set())
         .skills(session::set())
-        .keeps("memory")
-        .keeps("knowledge")
-        .keeps("policies")
         .build()
 }
 

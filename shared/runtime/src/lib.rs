@@ -150,9 +150,9 @@ pub mod skill {
         Content, Document, DocumentVersion, ErrorCode, FileContent, FilePart, FileReader,
         FileSource, Hybrid, HybridReply, HybridSkill, IntoReply, NeededState, NoOutput, NoSlot,
         OnInputResult, OnRequestResult, OpenFile, ReferencedTask, SessionAdapter, SessionContext,
-        Settled, Skill, SkillHandler, SkillInput, SkillManifest, SkillMetadata, SkillOutput,
-        SkillReturn, SkillSet, SkillSlot, State, StateError, TaskContext, TextOr, Thread, Tool,
-        is_media_type, model,
+        SetExport, Settled, Skill, SkillHandler, SkillInput, SkillManifest, SkillMetadata,
+        SkillOutput, SkillReturn, SkillSet, SkillSlot, State, StateError, TaskContext,
+        TenantDocuments, TextOr, Thread, Tool, is_media_type, model,
     };
 }
 

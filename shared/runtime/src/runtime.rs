@@ -2,11 +2,11 @@
 
 mod agent_card;
 mod model;
-mod tenant_documents;
+mod table_documents;
 
 pub use agent_card::cards;
 pub use model::NoModelProvider;
-pub use tenant_documents::TenantDocuments;
+pub use table_documents::tenant_documents;
 
 use crate::auth::{Authentication, Credentials};
 use crate::engine::{Clock, Engine, Ids, RandomIds, RatePolicy, Services, SystemClock};

@@ -1,4 +1,5 @@
-//! Who may act: one table of roles, verbs and layers that refuses what it does not name.
+//! Who may act: one table of roles, verbs and layers that refuses what it does not name. An agent
+//! can have another rule in its place: [`Roles`].
 //!
 //! A store takes a [`Scope`] instead of a tenant and a scope id, and only this module makes
 //! scopes. So a store cannot reach a scope without a check.
@@ -16,10 +17,12 @@
 mod tests;
 
 use crate::layer::Layer;
+use crate::roles::{self, Roles};
 use a2a_lambda::auth::Caller;
 use a2a_lambda::skill::{AgentError, AgentResult, Collection, OnRequestResult, TaskContext};
 use a2a_lambda::task::ContextId;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// What a caller may do in its tenant. A larger role has the rights of each smaller one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +44,8 @@ pub(crate) enum CallerRole {
 
 /// What a caller wants to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verb {
+#[non_exhaustive]
+pub enum Verb {
     /// Adds a memory.
     MemoryAdd,
     /// Searches memories.
@@ -231,23 +235,16 @@ impl Denial {
 pub(crate) struct Access<'a> {
     caller: &'a Caller,
     context: &'a ContextId,
-    role: CallerRole,
+    roles: Arc<dyn Roles>,
 }
 
 impl<'a> Access<'a> {
     /// The access of the caller of a turn.
     pub(crate) fn in_turn(cx: &'a TaskContext<'_>) -> Self {
-        Self::of(cx.caller(), cx.context_id())
-    }
-
-    /// The access of a caller; `context` is the context of its request.
-    fn of(caller: &'a Caller, context: &'a ContextId) -> Self {
-        let roles = caller.scopes.iter().filter_map(|scope| role(scope));
-        let role = roles.max().unwrap_or(CallerRole::Member);
         Self {
-            caller,
-            context,
-            role,
+            caller: cx.caller(),
+            context: cx.context_id(),
+            roles: roles::in_turn(cx),
         }
     }
 
@@ -259,24 +256,19 @@ impl<'a> Access<'a> {
         layer: Layer,
         scope_id: Option<&str>,
     ) -> Result<Scope, Denial> {
-        let name = verb.as_str();
-        let Some(least) = least_role(verb, layer) else {
-            let text = format!("{name} does not exist in the layer `{layer}`");
-            return Err(Denial::Role(text));
-        };
-        if self.role < least {
-            let least = least.as_str();
-            let text =
-                format!("{name} in the layer `{layer}` needs the role `{least}`, or a higher one");
-            return Err(Denial::Role(text));
+        // No rule makes a layer that the verb does not have.
+        if least_role(verb, layer).is_none() {
+            return Err(Denial::Role(no_layer(verb, layer)));
         }
+        let check = self.roles.check(self.caller, verb, layer);
+        check.map_err(Denial::Role)?;
         let ids = self.own(layer);
         let id = match scope_id {
             Some(id) => ids.get(id).ok_or(Denial::Foreign)?,
             None if ids.len() > 1 => return Err(Denial::NoScopeId(layer)),
             None => ids.first().ok_or(Denial::Foreign)?,
         };
-        let id = (*id).to_owned();
+        let id = id.clone();
         Ok(Scope { layer, id })
     }
 
@@ -286,28 +278,54 @@ impl<'a> Access<'a> {
         let mut scopes = Vec::new();
         for layer in layers {
             let ids = self.own(layer).into_iter();
-            scopes.extend(ids.filter_map(|id| self.scope(verb, layer, Some(id)).ok()));
+            scopes.extend(ids.filter_map(|id| self.scope(verb, layer, Some(&id)).ok()));
         }
         scopes
     }
 
     /// The ids of the scopes of a layer that the caller belongs to.
-    fn own(&self, layer: Layer) -> BTreeSet<&'a str> {
+    fn own(&self, layer: Layer) -> BTreeSet<String> {
         let owner = &self.caller.owner;
-        let member_of = |prefix: &str| {
-            let scopes = self.caller.scopes.iter();
-            let ids = scopes.filter_map(|scope| scope.strip_prefix(prefix));
-            ids.filter(|id| is_scope_id(id)).collect()
-        };
+        let only = |id: &str| BTreeSet::from([id.to_owned()]);
         match layer {
-            Layer::Agent | Layer::User => BTreeSet::from([owner.subject.as_str()]),
-            Layer::Session => BTreeSet::from([self.context.as_str()]),
-            Layer::Project => member_of("project:"),
-            Layer::Team => member_of("team:"),
-            Layer::Org => member_of("org:"),
-            Layer::Company => BTreeSet::from([owner.tenant.as_str()]),
+            Layer::Agent | Layer::User => only(owner.subject.as_str()),
+            Layer::Session => only(self.context.as_str()),
+            Layer::Project | Layer::Team | Layer::Org => {
+                roles::ids(&*self.roles, self.caller, layer)
+            }
+            Layer::Company => only(owner.tenant.as_str()),
         }
     }
+}
+
+fn no_layer(verb: Verb, layer: Layer) -> String {
+    format!("{} does not exist in the layer `{layer}`", verb.as_str())
+}
+
+/// Whether the role of the caller is large enough.
+pub(crate) fn by_role(caller: &Caller, verb: Verb, layer: Layer) -> Result<(), String> {
+    let least = least_role(verb, layer).ok_or_else(|| no_layer(verb, layer))?;
+    if role_of(caller) >= least {
+        return Ok(());
+    }
+    let (name, least) = (verb.as_str(), least.as_str());
+    Err(format!(
+        "{name} in the layer `{layer}` needs the role `{least}`, or a higher one"
+    ))
+}
+
+/// The projects, teams or orgs in the scopes of the caller.
+pub(crate) fn memberships(caller: &Caller, layer: Layer) -> Vec<String> {
+    let prefix = format!("{layer}:");
+    let scopes = caller.scopes.iter();
+    let ids = scopes.filter_map(|scope| scope.strip_prefix(&prefix));
+    ids.map(str::to_owned).collect()
+}
+
+/// The highest role in the scopes of the caller.
+fn role_of(caller: &Caller) -> CallerRole {
+    let roles = caller.scopes.iter().filter_map(|scope| role(scope));
+    roles.max().unwrap_or(CallerRole::Member)
 }
 
 impl CallerRole {
@@ -339,13 +357,4 @@ fn role(scope: &str) -> Option<CallerRole> {
     CallerRole::ALL
         .into_iter()
         .find(|role| role.as_str() == name)
-}
-
-/// Whether a text can be the id of a project, team or org. Ids become folders and keys.
-fn is_scope_id(id: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    (1..=128).contains(&id.len())
-        && id.bytes().all(plain)
-        && !id.starts_with('.')
-        && !id.ends_with('.')
 }

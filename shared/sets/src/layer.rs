@@ -9,7 +9,7 @@ use std::fmt;
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Layer {
+pub enum Layer {
     /// The caller as an agent.
     Agent,
     /// The caller as a person.

@@ -9,20 +9,22 @@ mod layer;
 pub mod memory;
 #[cfg(test)]
 mod operations;
+mod roles;
 pub mod session;
 mod tags;
 mod words;
 
-pub use knowledge::store::export_knowledge;
-pub use session::A2aAdapter;
+pub use access::Verb;
+pub use layer::Layer;
+pub use roles::{AgentRoles, Roles, ScopeRoles};
 
 /// An agent with all sets.
 #[cfg(test)]
 fn agent() -> Result<a2a_lambda::skill::AgentDefinition, a2a_lambda::skill::BuildError> {
     a2a_lambda::skill::Agent::builder("sets")
-        .skills(memory::set().session_context(A2aAdapter))
-        .skills(knowledge::set().session_context(A2aAdapter))
-        .skills(governance::set().session_context(A2aAdapter))
+        .skills(memory::set())
+        .skills(knowledge::set())
+        .skills(governance::set())
         .skills(session::set())
         .build()
 }

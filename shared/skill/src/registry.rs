@@ -11,16 +11,19 @@ use manifest::RegisteredSkill;
 
 use super::build::RUNS_TURNS;
 use super::erased::{AnySkill, ErasedSkill};
+use super::export::{SetExport, TenantDocuments};
 use super::route::TextPattern;
 use super::session::SessionAdapter;
 use super::state::{StateError, States};
 use super::tool::Tool;
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
 use a2a_lambda_model::task::SkillId;
+use futures::future::BoxFuture;
 use serde::{Serialize, Serializer};
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The entry point for building an [`AgentDefinition`].
@@ -61,6 +64,7 @@ impl Agent {
             states: States::default(),
             adapter: None,
             kept_in_table: Vec::new(),
+            exports: Vec::new(),
         }
     }
 }
@@ -99,6 +103,8 @@ pub struct SkillSet {
     id: String,
     skills: Vec<Arc<dyn AnySkill>>,
     adapter: Option<Arc<dyn SessionAdapter>>,
+    kept_in_table: Vec<String>,
+    export: Option<SetExport>,
 }
 
 impl SkillSet {
@@ -109,6 +115,8 @@ impl SkillSet {
             id: id.into(),
             skills: Vec::new(),
             adapter: None,
+            kept_in_table: Vec::new(),
+            export: None,
         }
     }
 
@@ -125,6 +133,52 @@ impl SkillSet {
     pub fn skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
         self.skills.push(Arc::new(ErasedSkill::new(handler)));
         self
+    }
+
+    /// Names a part of the agent that lives in the documents of the set, as
+    /// [`AgentBuilder::keeps`] does.
+    #[must_use]
+    pub fn keeps(mut self, name: impl Into<String>) -> Self {
+        self.kept_in_table.push(name.into());
+        self
+    }
+
+    /// Sets what writes the documents of a tenant into a folder. The local program of an agent
+    /// with the set has the command `SET export --tenant T DIR`. `about` is its help; `write`
+    /// returns what to print.
+    ///
+    /// ```
+    /// use a2a_lambda::skill::SkillSet;
+    ///
+    /// let set = SkillSet::new("notes").export("Writes the notes.", |documents, folder| {
+    ///     Box::pin(async move {
+    ///         let notes = documents.documents("notes").map_err(|error| error.to_string())?;
+    ///         let newest = notes.get::<String>("newest").await.map_err(|error| error.to_string())?;
+    ///         std::fs::write(folder.join("newest.txt"), newest.map_or_else(String::new, |it| it.value))?;
+    ///         Ok("wrote newest.txt".to_owned())
+    ///     })
+    /// });
+    /// # let _ = set;
+    /// ```
+    #[must_use]
+    pub fn export<F>(mut self, about: &'static str, write: F) -> Self
+    where
+        F: for<'a> Fn(
+                &'a TenantDocuments,
+                &'a Path,
+            ) -> BoxFuture<'a, Result<String, AgentBuildError>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.export = SetExport::new(about, write);
+        self
+    }
+
+    /// The skills of the set as tools.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Tool> {
+        self.skills.iter().map(Tool::of).collect()
     }
 }
 
@@ -147,6 +201,7 @@ pub struct AgentBuilder {
     states: States,
     adapter: Option<Arc<dyn SessionAdapter>>,
     kept_in_table: Vec<String>,
+    exports: Vec<(String, SetExport)>,
 }
 
 #[derive(Debug)]
@@ -266,10 +321,13 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds the skills of a set.
+    /// Adds the skills of a set, with what the set keeps, finds for a conversation and exports.
     #[must_use]
     pub fn skills(mut self, set: impl Into<SkillSet>) -> Self {
         let set = set.into();
+        self.kept_in_table.extend(set.kept_in_table);
+        let export = set.export.map(|export| (set.id.clone(), export));
+        self.exports.extend(export);
         let skills = set.skills.into_iter().map(|skill| AddedSkill {
             set: Some(set.id.clone()),
             is_extended: false,
@@ -339,6 +397,7 @@ impl AgentBuilder {
             }),
             states: self.states,
             kept_in_table: self.kept_in_table.into(),
+            exports: self.exports.into(),
         })
     }
 }
@@ -402,6 +461,7 @@ pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
     states: States,
     kept_in_table: Arc<[String]>,
+    exports: Arc<[(String, SetExport)]>,
 }
 
 impl AgentDefinition {
@@ -442,6 +502,12 @@ impl AgentDefinition {
     /// The parts of the agent that live in the documents of its skills.
     pub fn kept_in_table(&self) -> &[String] {
         &self.kept_in_table
+    }
+
+    /// The exports of its sets, each with the id of the set.
+    #[must_use]
+    pub fn exports(&self) -> &[(String, SetExport)] {
+        &self.exports
     }
 
     /// What the skills share.

@@ -14,8 +14,7 @@ use super::path::ItemLocation;
 use super::repository::{NewVersion, Repository};
 use crate::access::{Denial, Scope};
 use a2a_lambda::prelude::*;
-use a2a_lambda::runtime::TenantDocuments;
-use a2a_lambda::skill::{Collection, DocumentVersion};
+use a2a_lambda::skill::{Collection, DocumentVersion, TenantDocuments};
 use a2a_lambda::store::StoreError;
 use async_trait::async_trait;
 use gix_hash::ObjectId;
@@ -135,7 +134,7 @@ pub(crate) struct Listed {
 ///
 /// # Errors
 /// When the documents cannot be read, an object is damaged, or the folder cannot be written.
-pub async fn export_knowledge(
+pub(super) async fn export_knowledge(
     documents: &TenantDocuments,
     folder: &Path,
 ) -> Result<String, Box<dyn Error + Send + Sync>> {

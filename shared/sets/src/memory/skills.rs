@@ -25,7 +25,7 @@ const SHORT: Duration = Duration::from_secs(24 * 3600);
 const IMPORTANCE: f64 = 0.5;
 
 /// The skills of the set `memory`.
-pub fn set() -> SkillSet {
+pub(super) fn set() -> SkillSet {
     let set = SkillSet::new("memory").skill(MemoryAdd);
     set.skill(memory_search).skill(memory_delete)
 }
