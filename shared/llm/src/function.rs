@@ -78,7 +78,9 @@ pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>
 ) -> AgentResult<ConversationEnd> {
     let check = |value: &Value| decoded::<T>(value).map(drop);
     let talk = Talk::new(setup, host, AnswerForm::of::<T>(), &input.value, &check).await?;
-    talk.run(Conversation::of(input.messages), None).await
+    let memories = setup.memories(host.turn()).await?;
+    let messages = memories.into_iter().chain(input.messages).collect();
+    talk.run(Conversation::of(messages), None).await
 }
 
 /// How functions, and workers that never ask, are called.

@@ -1,5 +1,7 @@
 //! The operations on knowledge, each a skill.
 
+use super::authors::{CommitAuthor, subject_of};
+use super::history::FileCommit;
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemLocation, ItemPath};
 use super::repository::NewVersion;
@@ -8,11 +10,13 @@ use crate::access::{Access, Denial, Scope, Verb};
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
 use crate::layer::{KnowledgeLayer, Layer};
+use crate::origin::WrittenBy;
 use crate::tags::check_tags;
 use crate::words::{fold, runs};
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
 use a2a_lambda::task::Timestamp;
+use futures::future::try_join_all;
 use gix_hash::ObjectId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,7 +123,7 @@ pub(crate) async fn knowledge_store(
     };
     let location = place(&scope, &item.path)?;
     let head = item.head(&location);
-    let (author, at_s) = (&cx.caller().owner, seconds(cx.now()));
+    let (author, at_s) = (CommitAuthor::in_turn(cx).await?, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
         let is_decided = before.is_some_and(|before| !is_open(before.head.status));
         let kinds = [Some(item.kind), before.map(|before| before.head.kind)];
@@ -140,7 +144,7 @@ pub(crate) async fn knowledge_store(
         Ok(NewVersion {
             file: head.file(&item.content),
             message: &item.message,
-            author,
+            author: &author,
             at_s,
         })
     };
@@ -250,8 +254,28 @@ pub(crate) struct ShownItem {
 pub(crate) struct ItemVersion {
     commit: String,
     message: String,
+    /// The subject that committed; a pseudonym if the subject was erased.
     author: String,
+    /// Whether a person or a model wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<WrittenBy>,
+    /// The task that wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
     at: String,
+}
+
+impl ItemVersion {
+    async fn of(cx: &TaskContext<'_>, commit: FileCommit) -> AgentResult<Self> {
+        Ok(Self {
+            author: subject_of(cx, &commit.author).await?,
+            commit: commit.commit.to_string(),
+            message: commit.message,
+            via: commit.via,
+            task: commit.task,
+            at: Timestamp::from_millis(commit.at_s.saturating_mul(1000)).to_rfc3339(),
+        })
+    }
 }
 
 /// Shows an item of knowledge with its history.
@@ -278,21 +302,18 @@ pub(crate) async fn knowledge_show(
     let Some(item) = store.item(&location, at).await? else {
         return OnRequestResult::done(ShownItem::default());
     };
-    let history = store.history(&location, item.commit, HISTORY).await?;
+    let commits = store.history(&location, item.commit, HISTORY).await?;
+    let history = try_join_all(
+        commits
+            .into_iter()
+            .map(|commit| ItemVersion::of(cx, commit)),
+    );
     let commit = item.commit.to_string();
     OnRequestResult::done(ShownItem {
         item: Some(summary(&item.location, item.head, commit.clone())),
         content: Some(item.content),
         commit: Some(commit),
-        history: history
-            .into_iter()
-            .map(|version| ItemVersion {
-                commit: version.commit.to_string(),
-                message: version.message,
-                author: version.author,
-                at: Timestamp::from_millis(version.at_s.saturating_mul(1000)).to_rfc3339(),
-            })
-            .collect(),
+        history: history.await?,
     })
 }
 
@@ -513,7 +534,7 @@ pub(crate) async fn knowledge_status(
         Ok(before.ok_or_else(not_found)?.head.status)
     };
     let from = cx.step("status", old_status).await?;
-    let (author, at_s) = (&cx.caller().owner, seconds(cx.now()));
+    let (author, at_s) = (CommitAuthor::in_turn(cx).await?, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
         let before = before.ok_or_else(not_found)?;
         let status = before.head.status;
@@ -533,7 +554,7 @@ pub(crate) async fn knowledge_status(
         Ok(NewVersion {
             file: head.file(&before.content),
             message: &change.message,
-            author,
+            author: &author,
             at_s,
         })
     };
