@@ -117,7 +117,7 @@ fn calls_of(content: &[ModelContent]) -> Vec<ToolCall> {
 }
 
 impl<'a> Place<'a> {
-    const fn turn(&self) -> Option<&'a TaskContext<'a>> {
+    pub(super) const fn turn(&self) -> Option<&'a TaskContext<'a>> {
         match self {
             Self::Program(_) => None,
             Self::Turn(cx) => Some(cx),

@@ -9,6 +9,7 @@ mod layer;
 pub mod memory;
 #[cfg(test)]
 mod operations;
+mod origin;
 mod roles;
 pub mod session;
 mod tags;

@@ -1,4 +1,4 @@
-//! The eleven operations together: card, submission, formats, and scopes of others (RAD-C1).
+//! The twelve operations together: card, submission, formats, and scopes of others (RAD-C1).
 
 use crate::agent;
 use a2a_lambda::SkillTest;
@@ -27,6 +27,7 @@ fn calls() -> Vec<(&'static str, Value)> {
             json!({"content": "We use tea", "layer": "team"}),
         ),
         ("memory_search", json!({"query": "tea"})),
+        ("memory_list", json!({})),
         ("memory_delete", json!({"id": "mem-1", "layer": "team"})),
         ("knowledge_store", adr),
         (

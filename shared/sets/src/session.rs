@@ -71,7 +71,7 @@ async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<Session
     let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeCheck, layers);
     let in_force = load(cx, &scopes).await?;
     let constraints = constraints(&merge(&in_force.policies, KnowledgeLayer::Project));
-    let prompt_addition = prompt(&memories, &constraints);
+    let prompt_addition = prompt(&constraints);
     Ok(SessionContext {
         memories,
         constraints,
@@ -106,19 +106,15 @@ fn constraints(policies: &MergedPolicies<'_>) -> Vec<Value> {
     json.take(CONSTRAINTS).collect()
 }
 
-fn prompt(memories: &[Value], constraints: &[Value]) -> String {
-    let mut lines = Vec::new();
-    for (title, values, member) in [
-        ("What is known:", memories, "content"),
-        ("What has to hold:", constraints, "message"),
-    ] {
-        let texts: Vec<&str> = values.iter().filter_map(|it| it[member].as_str()).collect();
-        if !texts.is_empty() {
-            lines.push(title.to_owned());
-            lines.extend(texts.into_iter().map(|text| format!("- {text}")));
-        }
+/// The text for the system prompt of a model. Memories are not part of it: whoever may write one
+/// would give the model instructions.
+fn prompt(constraints: &[Value]) -> String {
+    let messages = constraints.iter().filter_map(|it| it["message"].as_str());
+    let lines: Vec<String> = messages.map(|message| format!("\n- {message}")).collect();
+    if lines.is_empty() {
+        return String::new();
     }
-    lines.join("\n")
+    format!("What has to hold:{}", lines.concat())
 }
 
 /// What to find a session context for.
@@ -137,8 +133,10 @@ pub(crate) struct SessionQuery {
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FoundSession {
+    /// Data of others, with their authors.
     memories: Vec<Value>,
     constraints: Vec<Value>,
+    /// The constraints, for the system prompt of a model.
     prompt_addition: String,
 }
 

@@ -67,7 +67,7 @@ pub mod turn_host;
 pub use a2a_lambda_model::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};
 pub use content::{Content, FilePart, FileSource};
-pub use context::{ArtifactChunks, TaskContext};
+pub use context::{ArtifactChunks, InputWriter, TaskContext};
 pub use documents::{Collection, Document, DocumentVersion};
 pub use error::{AgentError, AgentResult, ErrorCode};
 pub use export::{SetExport, TenantDocuments};

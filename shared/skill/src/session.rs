@@ -15,11 +15,13 @@ const SESSION: &str = "a2a-lambda/session";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionContext {
-    /// The memories that fit the conversation, the best one first.
+    /// The memories that fit the conversation, the best one first. A model gets them as one
+    /// message of data, so each of them says who wrote it.
     pub memories: Vec<Value>,
     /// The constraints that hold in it. The task tells them to the client.
     pub constraints: Vec<Value>,
-    /// A text for the instructions of a model.
+    /// What has to hold, for the system prompt of a model. It contains nothing that callers may
+    /// write, such as a memory.
     pub prompt_addition: String,
     /// Whether something could not be found.
     #[serde(default)]

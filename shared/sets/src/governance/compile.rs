@@ -130,8 +130,17 @@ struct Budget(usize);
 impl CompiledPolicy {
     /// Reads and compiles the JSON text of a [`PolicyDocument`].
     pub(crate) fn parse(json: &str) -> Checked<Self> {
-        let document = serde_json::from_str(json);
-        Self::compile(document.map_err(|error| wrong("", format!("is not a policy: {error}")))?)
+        Self::compile(document(json)?)
+    }
+
+    /// Reads and compiles a policy that is in force. Earlier versions took line breaks in
+    /// messages: they become spaces, so that the policy stays in force.
+    pub(crate) fn in_force(json: &str) -> Checked<Self> {
+        let mut document = document(json)?;
+        for rule in &mut document.rules {
+            rule.message = rule.message.replace(breaks_lines, " ");
+        }
+        Self::compile(document)
     }
 
     /// Compiles a policy.
@@ -171,6 +180,10 @@ impl CompiledPolicy {
     }
 }
 
+fn document(json: &str) -> Checked<PolicyDocument> {
+    serde_json::from_str(json).map_err(|error| wrong("", format!("is not a policy: {error}")))
+}
+
 fn rule(
     budget: &mut Budget,
     ids: &mut BTreeSet<String>,
@@ -182,7 +195,14 @@ fn rule(
         return Err(wrong(&field, "is the id of an earlier rule"));
     }
     id(&field, &rule.id)?;
-    length(&format!("{path}/message"), &rule.message, MESSAGE_MAX)?;
+    let field = format!("{path}/message");
+    length(&field, &rule.message, MESSAGE_MAX)?;
+    if rule.message.contains(breaks_lines) {
+        return Err(wrong(
+            &field,
+            "has a line break or another control character",
+        ));
+    }
     let matcher = matcher(budget, &format!("{path}/pattern"), &rule)?;
     let applies = applies(&format!("{path}/appliesTo"), &rule.applies_to)?;
     Ok(CompiledRule {
@@ -190,6 +210,11 @@ fn rule(
         matcher,
         applies,
     })
+}
+
+/// Whether a letter can begin another line in a prompt: the message of a rule is one line there.
+fn breaks_lines(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
 fn matcher(budget: &mut Budget, field: &str, rule: &PolicyRule) -> Checked<Matcher> {

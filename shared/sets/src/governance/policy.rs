@@ -54,7 +54,7 @@ pub(crate) struct PolicyRule {
     pub(crate) pattern: String,
     /// How bad a violation is.
     pub(crate) severity: Severity,
-    /// What a violation says: 1 to 1024 bytes.
+    /// What a violation says: 1 to 1024 bytes on one line.
     pub(crate) message: String,
     /// At most 16 globs: the rule is for paths that match one of them. An empty list means
     /// every path. If the path is unknown, the rule applies.

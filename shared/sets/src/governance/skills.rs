@@ -92,7 +92,7 @@ pub(crate) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<
         let Some(item) = item else { continue };
         version.update(item.commit.as_bytes());
         let layer = entry.location.layer();
-        match CompiledPolicy::parse(&item.content) {
+        match CompiledPolicy::in_force(&item.content) {
             Ok(policy) if policy.layer().layer() == layer => in_force.policies.push(policy),
             Ok(_) => in_force.unused(entry, "it names another layer"),
             Err(error) => in_force.unused(entry, &error.to_string()),

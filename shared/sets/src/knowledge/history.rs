@@ -4,7 +4,8 @@ use super::error::KnowledgeError;
 use super::item::{ItemHead, StoredItem};
 use super::objects::load;
 use super::path::ItemLocation;
-use super::repository::{Repository, parse_commit};
+use super::repository::{Repository, TASK, VIA, parse_commit};
+use crate::origin::WrittenBy;
 use gix_hash::ObjectId;
 use gix_object::bstr::ByteSlice as _;
 use gix_object::{CommitRef, Kind};
@@ -16,8 +17,12 @@ pub(crate) struct FileCommit {
     pub(crate) commit: ObjectId,
     /// Its message, without the line end.
     pub(crate) message: String,
-    /// The name of who committed.
+    /// The pseudonym of who committed.
     pub(crate) author: String,
+    /// Whether a person or a model wrote it; `None` in commits of earlier versions.
+    pub(crate) via: Option<WrittenBy>,
+    /// The id of the task that wrote it; `None` in commits of earlier versions.
+    pub(crate) task: Option<String>,
     /// When, in seconds since 1970.
     pub(crate) at_s: i64,
 }
@@ -143,10 +148,17 @@ type Trail = Vec<ObjectId>;
 
 fn describe(commit: ObjectId, data: &CommitRef<'_>) -> FileCommit {
     let author = data.author().ok();
+    let header = |name: &str| {
+        let mut headers = data.extra_headers.iter();
+        let (_, value) = headers.find(|(header, _)| *header == name)?;
+        Some(value.to_str_lossy().into_owned())
+    };
     FileCommit {
         commit,
         message: data.message.trim_end().to_str_lossy().into_owned(),
         author: author.map_or_else(String::new, |it| it.name.to_str_lossy().into_owned()),
+        via: header(VIA).as_deref().and_then(WrittenBy::named),
+        task: header(TASK),
         at_s: author.map_or(0, |it| it.seconds()),
     }
 }

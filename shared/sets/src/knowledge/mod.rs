@@ -13,6 +13,7 @@
 //! write, `export` writes a folder that git clones. The head is kept elsewhere: a commit
 //! becomes visible when the caller moves the head from the commit's parent to the commit.
 
+mod authors;
 pub(crate) mod error;
 pub(crate) mod export;
 pub(crate) mod history;

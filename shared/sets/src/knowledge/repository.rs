@@ -1,9 +1,9 @@
 //! Commits to a repository, and reads items of a commit.
 
+use super::authors::CommitAuthor;
 use super::error::KnowledgeError;
 use super::objects::{GitObjects, LooseObject, encode, load};
 use super::path::ItemLocation;
-use a2a_lambda::task::Owner;
 use futures::future::try_join_all;
 use gix_actor::Signature;
 use gix_hash::ObjectId;
@@ -14,8 +14,9 @@ use std::collections::BTreeMap;
 
 /// The most bytes of a message.
 pub(crate) const MESSAGE_MAX: usize = 4 * 1024;
-/// The most characters of the name of an author.
-const AUTHOR_MAX: usize = 64;
+/// The headers of a commit that say who wrote it, and in which task.
+pub(super) const VIA: &str = "a2a-via";
+pub(super) const TASK: &str = "a2a-task";
 
 /// A version of a file to commit.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct NewVersion<'a> {
     /// Why it is stored.
     pub(crate) message: &'a str,
     /// Who stores it.
-    pub(crate) author: &'a Owner,
+    pub(crate) author: &'a CommitAuthor,
     /// When, in seconds since 1970.
     pub(crate) at_s: i64,
 }
@@ -163,10 +164,10 @@ fn encode_commit(
     message: BString,
     version: &NewVersion<'_>,
 ) -> Result<LooseObject, KnowledgeError> {
-    let name = author_name(version.author.subject.as_str());
+    let author = version.author;
     let signature = Signature {
-        email: format!("{name}@{}", version.author.tenant).into(),
-        name: name.into(),
+        email: format!("{}@{}", author.name, author.tenant).into(),
+        name: author.name.as_str().into(),
         time: gix_object::date::Time::new(version.at_s, 0),
     };
     let commit = Commit {
@@ -176,21 +177,14 @@ fn encode_commit(
         committer: signature,
         encoding: None,
         message,
-        extra_headers: Vec::new(),
+        extra_headers: vec![
+            (VIA.into(), author.via.as_str().into()),
+            (TASK.into(), author.task.as_str().into()),
+        ],
     };
     let mut data = Vec::new();
     commit.write_to(&mut data).map_err(KnowledgeError::Encode)?;
     encode(Kind::Commit, &data)
-}
-
-/// A subject as git names an author. What git does not allow becomes `_`.
-fn author_name(subject: &str) -> String {
-    let is_allowed =
-        |letter: char| !letter.is_control() && !letter.is_whitespace() && !"<>".contains(letter);
-    let letters = subject.chars().take(AUTHOR_MAX);
-    letters
-        .map(|letter| if is_allowed(letter) { letter } else { '_' })
-        .collect()
 }
 
 fn encode_folder(names: &Names) -> Result<LooseObject, KnowledgeError> {

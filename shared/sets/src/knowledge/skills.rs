@@ -1,5 +1,7 @@
 //! The operations on knowledge, each a skill.
 
+use super::authors::{CommitAuthor, subject_of};
+use super::history::FileCommit;
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemLocation, ItemPath};
 use super::repository::NewVersion;
@@ -8,14 +10,17 @@ use crate::access::{Access, Denial, Scope, Verb};
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
 use crate::layer::{KnowledgeLayer, Layer};
+use crate::origin::WrittenBy;
 use crate::tags::check_tags;
 use crate::words::{fold, runs};
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
 use a2a_lambda::task::Timestamp;
+use futures::future::try_join_all;
 use gix_hash::ObjectId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The most bytes of a content. As an object it has to fit into a document.
 pub(crate) const CONTENT_MAX: usize = 64 * 1024;
@@ -118,7 +123,7 @@ pub(crate) async fn knowledge_store(
     };
     let location = place(&scope, &item.path)?;
     let head = item.head(&location);
-    let (author, at_s) = (&cx.caller().owner, seconds(cx.now()));
+    let (author, at_s) = (CommitAuthor::in_turn(cx).await?, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
         let is_decided = before.is_some_and(|before| !is_open(before.head.status));
         let kinds = [Some(item.kind), before.map(|before| before.head.kind)];
@@ -139,7 +144,7 @@ pub(crate) async fn knowledge_store(
         Ok(NewVersion {
             file: head.file(&item.content),
             message: &item.message,
-            author,
+            author: &author,
             at_s,
         })
     };
@@ -226,6 +231,9 @@ pub(crate) struct ItemSummary {
     title: String,
     summary: String,
     tags: Vec<String>,
+    /// The path of the item that replaces it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<String>,
     /// The last commit that changed it.
     commit: String,
 }
@@ -246,8 +254,28 @@ pub(crate) struct ShownItem {
 pub(crate) struct ItemVersion {
     commit: String,
     message: String,
+    /// The subject that committed; a pseudonym if the subject was erased.
     author: String,
+    /// Whether a person or a model wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<WrittenBy>,
+    /// The task that wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
     at: String,
+}
+
+impl ItemVersion {
+    async fn of(cx: &TaskContext<'_>, commit: FileCommit) -> AgentResult<Self> {
+        Ok(Self {
+            author: subject_of(cx, &commit.author).await?,
+            commit: commit.commit.to_string(),
+            message: commit.message,
+            via: commit.via,
+            task: commit.task,
+            at: Timestamp::from_millis(commit.at_s.saturating_mul(1000)).to_rfc3339(),
+        })
+    }
 }
 
 /// Shows an item of knowledge with its history.
@@ -274,21 +302,18 @@ pub(crate) async fn knowledge_show(
     let Some(item) = store.item(&location, at).await? else {
         return OnRequestResult::done(ShownItem::default());
     };
-    let history = store.history(&location, item.commit, HISTORY).await?;
+    let commits = store.history(&location, item.commit, HISTORY).await?;
+    let history = try_join_all(
+        commits
+            .into_iter()
+            .map(|commit| ItemVersion::of(cx, commit)),
+    );
     let commit = item.commit.to_string();
     OnRequestResult::done(ShownItem {
         item: Some(summary(&item.location, item.head, commit.clone())),
         content: Some(item.content),
         commit: Some(commit),
-        history: history
-            .into_iter()
-            .map(|version| ItemVersion {
-                commit: version.commit.to_string(),
-                message: version.message,
-                author: version.author,
-                at: Timestamp::from_millis(version.at_s.saturating_mul(1000)).to_rfc3339(),
-            })
-            .collect(),
+        history: history.await?,
     })
 }
 
@@ -323,10 +348,14 @@ pub(crate) struct KnowledgeQuery {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct FoundItems {
     items: Vec<ItemSummary>,
     /// How many items match.
     total: usize,
+    /// How many more items match but have another status than the query asks for, such as drafts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    also_matching: BTreeMap<ItemStatus, usize>,
     /// Where to continue, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
@@ -374,11 +403,14 @@ pub(crate) async fn knowledge_query(
     let layers = layers.map(KnowledgeLayer::layer);
     let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeQuery, layers);
     let store = KnowledgeStore::of(cx)?;
-    let mut entries = store
-        .items(&scopes, |location, head| {
-            query.admits(&words, location, head)
-        })
-        .await?;
+    let entries = store.items(&scopes, |location, head| query.fits(&words, location, head));
+    let entries = entries.await?.into_iter();
+    let (mut entries, others): (Vec<_>, Vec<_>) =
+        entries.partition(|item| query.shows(item.entry.head.status));
+    let mut also_matching = BTreeMap::new();
+    for item in others {
+        *also_matching.entry(item.entry.head.status).or_default() += 1;
+    }
     let total = entries.len();
     if let Some(cursor) = &query.cursor {
         entries.retain(|entry| entry.location.file() > *cursor);
@@ -393,16 +425,22 @@ pub(crate) async fn knowledge_query(
     Ok(FoundItems {
         items: items.collect(),
         total,
+        also_matching,
         cursor: last.filter(|_| more),
     })
 }
 
 impl KnowledgeQuery {
-    fn admits(&self, words: &[String], location: &ItemLocation, head: &ItemHead) -> bool {
-        let status = match self.status.as_slice() {
-            [] => head.status == ItemStatus::Accepted,
-            statuses => statuses.contains(&head.status),
-        };
+    /// Whether the query asks for items of this status.
+    fn shows(&self, status: ItemStatus) -> bool {
+        match self.status.as_slice() {
+            [] => status == ItemStatus::Accepted,
+            statuses => statuses.contains(&status),
+        }
+    }
+
+    /// Whether an item matches, whatever its status is.
+    fn fits(&self, words: &[String], location: &ItemLocation, head: &ItemHead) -> bool {
         let text = [
             location.path().as_str(),
             &head.title,
@@ -411,8 +449,7 @@ impl KnowledgeQuery {
         ];
         let text = fold(&text.join(" "));
         let has = |word: &String| text.contains(word.as_str());
-        status
-            && (self.kind.is_empty() || self.kind.contains(&head.kind))
+        (self.kind.is_empty() || self.kind.contains(&head.kind))
             && (self.tags.is_empty() || self.tags.iter().any(|tag| head.tags.contains(tag)))
             && if self.any_word {
                 words.is_empty() || words.iter().any(has)
@@ -446,7 +483,8 @@ pub(crate) struct NewItemStatus {
     scope_id: Option<String>,
     /// The new status.
     to: ItemStatus,
-    /// The path of the item that replaces it, if `to` is `superseded`.
+    /// The path of the item of the same layer and scope that replaces it, if `to` is
+    /// `superseded`. It has to exist.
     #[serde(default)]
     superseded_by: Option<String>,
     /// Why.
@@ -482,6 +520,13 @@ pub(crate) async fn knowledge_status(
     };
     let location = place(&scope, &change.path)?;
     let store = KnowledgeStore::of(cx)?;
+    if let Some(path) = &successor
+        && (*path == location.path().as_str()
+            || store.item(&place(&scope, path)?, None).await?.is_none())
+    {
+        let text = "`supersededBy` names no other item of the same layer and scope";
+        return Err(AgentError::domain("NOT_FOUND", text));
+    }
     let not_found = || AgentError::domain("NOT_FOUND", "there is no such item");
     // A step: another run of this turn finds the item as this run leaves it.
     let old_status = async {
@@ -489,7 +534,7 @@ pub(crate) async fn knowledge_status(
         Ok(before.ok_or_else(not_found)?.head.status)
     };
     let from = cx.step("status", old_status).await?;
-    let (author, at_s) = (&cx.caller().owner, seconds(cx.now()));
+    let (author, at_s) = (CommitAuthor::in_turn(cx).await?, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
         let before = before.ok_or_else(not_found)?;
         let status = before.head.status;
@@ -509,7 +554,7 @@ pub(crate) async fn knowledge_status(
         Ok(NewVersion {
             file: head.file(&before.content),
             message: &change.message,
-            author,
+            author: &author,
             at_s,
         })
     };
@@ -556,6 +601,7 @@ fn summary(location: &ItemLocation, head: ItemHead, commit: String) -> ItemSumma
         title: head.title,
         summary: head.summary,
         tags: head.tags,
+        superseded_by: head.superseded_by,
         commit,
     }
 }

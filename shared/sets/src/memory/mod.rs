@@ -13,7 +13,8 @@ mod store;
 use crate::session::A2aAdapter;
 use a2a_lambda::skill::SkillSet;
 
-/// The set `memory`, with the skills `memory_add`, `memory_search` and `memory_delete`.
+/// The set `memory`, with the skills `memory_add`, `memory_search`, `memory_list` and
+/// `memory_delete`.
 ///
 /// ```
 /// use a2a_lambda::prelude::*;

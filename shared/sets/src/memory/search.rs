@@ -107,13 +107,11 @@ pub(super) fn search<'a>(memories: &'a [Memory], search: &MemorySearch) -> Agent
 impl MemorySearch {
     /// The limit and the threshold, if all arguments are in their range.
     fn check(&self) -> AgentResult<(usize, f64)> {
-        let limit = self.limit.unwrap_or(LIMIT);
+        let limit = limit(self.limit)?;
         let threshold = self.threshold.unwrap_or(0.0);
         let bytes = self.query.len();
         let text = if !(1..=QUERY_MAX).contains(&bytes) {
             format!("`query` has {bytes} bytes, expected 1 to {QUERY_MAX}")
-        } else if !(1..=LIMIT_MAX).contains(&limit) {
-            format!("`limit` is {limit}, expected 1 to {LIMIT_MAX}")
         } else if !(0.0..=1.0).contains(&threshold) {
             // NaN is in no range.
             format!("`threshold` is {threshold}, expected 0 to 1")
@@ -122,6 +120,19 @@ impl MemorySearch {
         };
         Err(AgentError::invalid_input(text))
     }
+}
+
+/// The most results of a call that asks for `limit`.
+///
+/// # Errors
+/// `INVALID_INPUT` names the argument.
+pub(super) fn limit(limit: Option<usize>) -> AgentResult<usize> {
+    let limit = limit.unwrap_or(LIMIT);
+    if (1..=LIMIT_MAX).contains(&limit) {
+        return Ok(limit);
+    }
+    let text = format!("`limit` is {limit}, expected 1 to {LIMIT_MAX}");
+    Err(AgentError::invalid_input(text))
 }
 
 /// What a memory has of the words of a query, which are sorted.

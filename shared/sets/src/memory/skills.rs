@@ -1,9 +1,10 @@
 //! The operations on memories, each a skill.
 
-use super::search::{Hit, MemorySearch, search};
-use super::store::{self, StoredMemory};
+use super::search::{Hit, MemorySearch, limit, search};
+use super::store::{self, Memory, MemoryPlace, StoredMemory};
 use crate::access::{Access, Denial, Scope, Verb};
 use crate::layer::Layer;
+use crate::origin::Origin;
 use crate::tags::check_tags;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
@@ -27,7 +28,8 @@ const IMPORTANCE: f64 = 0.5;
 /// The skills of the set `memory`.
 pub(super) fn set() -> SkillSet {
     let set = SkillSet::new("memory").skill(MemoryAdd);
-    set.skill(memory_search).skill(memory_delete)
+    let set = set.skill(memory_search).skill(memory_list);
+    set.skill(memory_delete)
 }
 
 /// Remembers something, in a layer of the organisation.
@@ -177,6 +179,7 @@ impl NewMemory {
             metadata: self.metadata.clone(),
             importance: self.importance.unwrap_or(IMPORTANCE),
             created_at: now.as_millis(),
+            origin: Some(Origin::in_turn(cx)),
         };
         let id = id(cx, &self.content);
         store::put(cx, scope, &id, &memory, lifetime).await?;
@@ -212,17 +215,27 @@ pub(crate) struct FoundMemories {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct FoundMemory {
+    #[serde(flatten)]
+    memory: ShownMemory,
+    /// How well it fits, from 0 to 1.
+    score: f64,
+}
+
+/// A memory as callers see it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ShownMemory {
     id: String,
     content: String,
     layer: Layer,
     scope_id: String,
-    /// How well it fits, from 0 to 1.
-    score: f64,
     tags: Vec<String>,
     metadata: Map<String, Value>,
     created_at: String,
+    /// Who stored it; absent if an earlier version did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<Origin>,
 }
 
 /// Finds memories by their words.
@@ -267,10 +280,7 @@ pub(crate) async fn recall(
 
 /// The memories that a caller finds.
 async fn found(cx: &TaskContext<'_>, options: &MemorySearch) -> AgentResult<FoundMemories> {
-    let is_in_query = |layer: &Layer| options.layers.is_empty() || options.layers.contains(layer);
-    let layers = Layer::ALL.into_iter().filter(is_in_query);
-    let scopes = Access::in_turn(cx).scopes(Verb::MemorySearch, layers);
-    let memories = store::all(cx, &scopes).await?;
+    let memories = store::all(cx, &scopes(cx, &options.layers)).await?;
     let hits = search(&memories, options)?;
     Ok(FoundMemories {
         results: hits.hits.into_iter().map(FoundMemory::from).collect(),
@@ -281,18 +291,88 @@ async fn found(cx: &TaskContext<'_>, options: &MemorySearch) -> AgentResult<Foun
 
 impl From<Hit<'_>> for FoundMemory {
     fn from(hit: Hit<'_>) -> Self {
-        let memory = hit.memory.clone();
+        Self {
+            memory: hit.memory.clone().into(),
+            score: hit.score,
+        }
+    }
+}
+
+impl From<Memory> for ShownMemory {
+    fn from(memory: Memory) -> Self {
         Self {
             id: memory.id,
             content: memory.record.content,
             layer: memory.layer,
             scope_id: memory.scope_id,
-            score: hit.score,
             tags: memory.record.tags,
             metadata: memory.record.metadata,
             created_at: Timestamp::from_millis(memory.record.created_at).to_rfc3339(),
+            origin: memory.record.origin,
         }
     }
+}
+
+/// Which memories to list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct MemoryList {
+    /// The layers; all that the caller has by default.
+    #[serde(default)]
+    layers: Vec<Layer>,
+    /// The most memories, 1 to 50; 10 by default.
+    #[serde(default)]
+    limit: Option<usize>,
+    /// Where to continue.
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// A page of memories: narrow layers first, then by scope and id.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ListedMemories {
+    memories: Vec<ShownMemory>,
+    /// Where to continue, if there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
+/// Lists memories.
+#[skill(
+    id = "memory_list",
+    name = "List memories",
+    tags = ["memory", "list"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn memory_list(
+    cx: &mut TaskContext<'_>,
+    options: MemoryList,
+) -> AgentResult<ListedMemories> {
+    let limit = limit(options.limit)?;
+    let after: Option<MemoryPlace> = match options.cursor.as_deref().map(serde_json::from_str) {
+        None => None,
+        Some(place) => Some(place.map_err(|_| {
+            AgentError::invalid_input("`cursor` is not one that this skill has returned")
+        })?),
+    };
+    let scopes = scopes(cx, &options.layers);
+    let mut memories = store::page(cx, &scopes, after.as_ref(), limit + 1).await?;
+    let has_more = memories.len() > limit;
+    memories.truncate(limit);
+    let last = memories.last().filter(|_| has_more).map(Memory::place);
+    let cursor = last.map(|last| serde_json::to_string(&last)).transpose();
+    Ok(ListedMemories {
+        memories: memories.into_iter().map(ShownMemory::from).collect(),
+        cursor: cursor.map_err(AgentError::serialization)?,
+    })
+}
+
+/// The scopes of some layers in which the caller may read; of all without layers.
+fn scopes(cx: &TaskContext<'_>, layers: &[Layer]) -> Vec<Scope> {
+    let is_wanted = |layer: &Layer| layers.is_empty() || layers.contains(layer);
+    let layers = Layer::ALL.into_iter().filter(is_wanted);
+    Access::in_turn(cx).scopes(Verb::MemorySearch, layers)
 }
 
 /// A memory to delete.
@@ -308,11 +388,40 @@ pub(crate) struct ForgottenMemory {
     scope_id: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct DeletedMemory {
-    /// Always true: a memory that is not there, or not the caller's, looks the same.
+    /// Whether there was such a memory, which is gone now. One of others looks absent.
     deleted: bool,
+    /// What still has its text, and until when.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remains: Vec<Remainder>,
 }
+
+/// A place that outlives a deletion.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Remainder {
+    place: &'static str,
+    until: &'static str,
+}
+
+/// What outlives the deletion of a memory, with the times of a deployment that sets no others.
+/// The section "Deleting a memory" of `docs/operations.md` says the same.
+const REMAINS: [(&str, &str); 5] = [
+    (
+        "tasks that added or showed it",
+        "they are deleted, or 30 days after their last write",
+    ),
+    (
+        "contexts that began with it",
+        "an hour after their last activity",
+    ),
+    ("the stream of the table", "24 hours from now"),
+    ("backups of the table", "35 days from now"),
+    (
+        "clients, webhooks and model services that got it",
+        "they delete it",
+    ),
+];
 
 /// Forgets a memory.
 #[skill(
@@ -327,10 +436,21 @@ pub(crate) async fn memory_delete(
     memory: ForgottenMemory,
 ) -> AgentResult<OnRequestResult<DeletedMemory>> {
     let scope = memory.scope_id.as_deref();
-    match Access::in_turn(cx).scope(Verb::MemoryDelete, memory.layer, scope) {
-        Ok(scope) => store::remove(cx, &scope, &memory.id).await?,
-        Err(Denial::Foreign) => {}
+    let scope = match Access::in_turn(cx).scope(Verb::MemoryDelete, memory.layer, scope) {
+        Ok(scope) => scope,
+        Err(Denial::Foreign) => return OnRequestResult::done(DeletedMemory::default()),
         Err(denial) => return denial.rejection(),
+    };
+    // A step: another run of this turn finds the memory gone that this run deletes.
+    let has = store::has(cx, &scope, &memory.id);
+    if !cx.step("memory", has).await? {
+        return OnRequestResult::done(DeletedMemory::default());
     }
-    OnRequestResult::done(DeletedMemory { deleted: true })
+    store::remove(cx, &scope, &memory.id).await?;
+    OnRequestResult::done(DeletedMemory {
+        deleted: true,
+        remains: REMAINS
+            .map(|(place, until)| Remainder { place, until })
+            .into(),
+    })
 }

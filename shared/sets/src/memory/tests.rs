@@ -100,13 +100,12 @@ async fn a_memory_is_found_by_its_words_until_it_is_deleted() {
         0
     );
 
-    for _ in 0..2 {
+    for is_deleted in [true, false] {
         let gone = json!({"id": added["id"], "layer": "user"});
         let reply = call(&mut skill_test, "memory_delete", gone).await;
-        assert_eq!(
-            reply.artifact_data("memory_delete"),
-            Some(json!({"deleted": true}))
-        );
+        let answer = reply.artifact_data("memory_delete").unwrap();
+        assert_eq!(answer["deleted"], is_deleted);
+        assert_eq!(answer.get("remains").is_some(), is_deleted, "{answer}");
         assert_eq!(
             find(&mut skill_test, json!({"query": "tea"})).await.len(),
             0
@@ -234,7 +233,7 @@ async fn what_the_role_does_not_allow_is_rejected_and_a_foreign_scope_looks_abse
     let reply = call(&mut skill_test, "memory_delete", foreign).await;
     assert_eq!(
         reply.artifact_data("memory_delete"),
-        Some(json!({"deleted": true}))
+        Some(json!({"deleted": false}))
     );
     be(
         &mut skill_test,
@@ -289,6 +288,24 @@ async fn a_turn_that_runs_again_remembers_once() {
     assert_eq!(
         find(&mut skill_test, json!({"query": "tea"})).await,
         ["tea"]
+    );
+}
+
+#[tokio::test]
+async fn a_deletion_that_runs_again_says_the_same() {
+    let mut skill_test = skill_test();
+    let added = add(&mut skill_test, json!({"content": "tea", "layer": "user"})).await;
+    // After the step that has found the memory, the turn dies, and before or after the removal.
+    skill_test.crash_after(1);
+    let gone = json!({"id": added["id"], "layer": "user"});
+    let reply = call(&mut skill_test, "memory_delete", gone).await;
+    assert_eq!(
+        reply.artifact_data("memory_delete").unwrap()["deleted"],
+        true
+    );
+    assert_eq!(
+        find(&mut skill_test, json!({"query": "tea"})).await.len(),
+        0
     );
 }
 

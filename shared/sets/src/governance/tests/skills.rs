@@ -223,7 +223,7 @@ async fn a_conversation_begins_with_fitting_memories_and_the_active_constraints(
     assert_eq!(found["constraints"][0]["ruleId"], "no-unwrap");
     assert_eq!(
         found["promptAddition"],
-        "What is known:\n- Ann drinks green tea\nWhat has to hold:\n- no-unwrap is broken"
+        "What has to hold:\n- no-unwrap is broken"
     );
 
     skill_test.new_context();

@@ -1,12 +1,14 @@
 //! A repository over a map, and short forms of its calls.
 
+use crate::knowledge::authors::CommitAuthor;
 use crate::knowledge::error::KnowledgeError;
 use crate::knowledge::objects::{GitObjects, LooseObject};
 use crate::knowledge::path::{ItemLocation, ItemPath};
 use crate::knowledge::repository::{NewVersion, Repository};
 use crate::layer::Layer;
+use crate::origin::WrittenBy;
 use a2a_lambda::store::StoreError;
-use a2a_lambda::task::{Owner, Subject, TenantId};
+use a2a_lambda::task::TenantId;
 use async_trait::async_trait;
 use gix_hash::ObjectId;
 use std::collections::BTreeMap;
@@ -138,10 +140,12 @@ impl MapObjects {
     }
 }
 
-pub(super) fn author() -> Owner {
-    Owner {
+pub(super) fn author() -> CommitAuthor {
+    CommitAuthor {
+        name: "author-1".to_owned(),
         tenant: TenantId::parse("tenant").unwrap(),
-        subject: Subject::parse("Ann Smith").unwrap(),
+        via: WrittenBy::Model,
+        task: "task 1".to_owned(),
     }
 }
 

@@ -142,9 +142,9 @@ async fn git_checks_reads_and_clones_an_export() {
     assert_eq!(
         log[..3],
         [
-            "Edit|Ann_Smith|Ann_Smith@tenant|253402300799|Ann_Smith",
-            "Import|Ann_Smith|Ann_Smith@tenant|1700000000|Ann_Smith",
-            "Change #1 'q' $(x)|Ann_Smith|Ann_Smith@tenant|0|Ann_Smith",
+            "Edit|author-1|author-1@tenant|253402300799|author-1",
+            "Import|author-1|author-1@tenant|1700000000|author-1",
+            "Change #1 'q' $(x)|author-1|author-1@tenant|0|author-1",
         ]
     );
     git(

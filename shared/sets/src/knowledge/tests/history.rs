@@ -4,6 +4,7 @@ use super::bench::{MapObjects, author, place};
 use crate::knowledge::error::KnowledgeError;
 use crate::knowledge::item::{ItemHead, ItemKind, ItemStatus};
 use crate::knowledge::repository::{NewVersion, Repository};
+use crate::origin::WrittenBy;
 
 #[tokio::test]
 async fn a_history_has_the_commits_that_changed_the_file_and_no_others() {
@@ -27,7 +28,11 @@ async fn a_history_has_the_commits_that_changed_the_file_and_no_others() {
     assert_eq!(found, [(five, 50), (three, 30), (one, 10)]);
     assert_eq!(
         (history[0].message.as_str(), history[0].author.as_str()),
-        ("Change adr/1.md", "Ann_Smith")
+        ("Change adr/1.md", "author-1")
+    );
+    assert_eq!(
+        (history[0].via, history[0].task.as_deref()),
+        (Some(WrittenBy::Model), Some("task 1"))
     );
     let last = repository.history(five.unwrap(), &place(path), 2, 50).await;
     assert_eq!(last.unwrap(), history[..2]);

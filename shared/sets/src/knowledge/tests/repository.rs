@@ -1,11 +1,11 @@
 //! Commits, reads and lists.
 
 use super::bench::{MapObjects, author, place};
+use crate::knowledge::authors::CommitAuthor;
 use crate::knowledge::error::KnowledgeError;
 use crate::knowledge::objects::encode;
 use crate::knowledge::path::ItemPath;
 use crate::knowledge::repository::{MESSAGE_MAX, NewVersion, Repository};
-use a2a_lambda::task::{Owner, Subject};
 use gix_object::Kind;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -115,7 +115,7 @@ async fn names_that_sort_around_a_folder_keep_the_order_of_git() {
 async fn commit_as(
     objects: &MapObjects,
     message: &str,
-    author: &Owner,
+    author: &CommitAuthor,
 ) -> Result<Option<gix_hash::ObjectId>, KnowledgeError> {
     let version = NewVersion {
         file: b"x".to_vec(),
@@ -142,25 +142,21 @@ async fn a_message_that_git_does_not_keep_is_refused_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn an_author_cannot_forge_lines_of_a_commit() {
-    let (long, cut) = ("a".repeat(200), "a".repeat(64));
-    for (subject, name) in [
-        ("Ann <root@x>", "Ann__root@x_"),
-        ("Ann\u{85}parent", "Ann_parent"),
-        ("Ünal\u{3000}王", "Ünal_王"),
-        (&long, &cut),
-    ] {
-        let objects = MapObjects::default();
-        let subject = Subject::parse(subject).unwrap();
-        let author = Owner {
-            subject,
-            ..author()
-        };
-        let commit = commit_as(&objects, "m", &author).await.unwrap().unwrap();
-        let repository = Repository::new(&objects);
-        let history = repository.history(commit, &place("a.md"), 9, 9).await;
-        assert_eq!(history.unwrap()[0].author, name);
-    }
+async fn the_task_of_a_commit_cannot_forge_lines() {
+    let objects = MapObjects::default();
+    let task = "t\nparent 0\n\nbody";
+    let author = CommitAuthor {
+        task: task.to_owned(),
+        ..author()
+    };
+    let commit = commit_as(&objects, "m", &author).await.unwrap().unwrap();
+    let repository = Repository::new(&objects);
+    let history = repository.history(commit, &place("a.md"), 9, 9).await;
+    let [only] = history.unwrap().try_into().unwrap();
+    assert_eq!(
+        (only.message.as_str(), only.task.as_deref()),
+        ("m", Some(task))
+    );
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ fn entry(id: &str, content: &str) -> Memory {
         layer: Layer::User,
         scope_id: "scope".to_owned(),
         record: StoredMemory {
+            origin: None,
             content: content.to_owned(),
             tags: Vec::new(),
             metadata: Map::new(),
