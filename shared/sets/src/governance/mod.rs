@@ -24,15 +24,7 @@ pub(crate) mod policy;
 pub(crate) mod skills;
 pub(crate) mod validate;
 
-use crate::session::A2aAdapter;
-use a2a_lambda::skill::SkillSet;
-
-/// The set `governance`. Policies are items of the set [`knowledge`](crate::knowledge), which the
-/// agent needs too.
-#[must_use]
-pub fn set() -> SkillSet {
-    skills::set().keeps("policies").session_context(A2aAdapter)
-}
+pub use crate::sets::governance as set;
 
 #[cfg(test)]
 mod tests;

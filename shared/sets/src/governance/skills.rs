@@ -26,7 +26,7 @@ const POLICIES_MAX: usize = 100;
 const PARALLEL_READS: usize = 8;
 
 /// The skills of the set `governance`.
-pub(super) fn set() -> SkillSet {
+pub(crate) fn set() -> SkillSet {
     let set = SkillSet::new("governance").skill(governance_validate);
     set.skill(governance_drift_check)
 }
