@@ -188,7 +188,7 @@ async fn cards_of(options: &SignCard, agent: BuildNamed<'_>) -> Result<Vec<Value
     }
     let settings = Settings::read_public(&source)?;
     let agent = agent(options.agent.as_deref(), &settings).map_err(SignError::Agent)?;
-    let agent = served_by(agent, &settings);
+    let agent = served_by(agent, settings.model.is_some());
     let url = settings.public_url.without_stage();
     let cards = cards(&agent, &settings, url.ok_or(SignError::NoUrl)?)?;
     Ok(cards.documents().map(|one| one.value.clone()).collect())

@@ -120,7 +120,7 @@ async fn agent(
         .build(&settings)
         .map_err(|error| format!("failed to build the agent: {error}"))?;
     let fallback = agent.fallback().cloned();
-    let agent = served(agent, &settings);
+    let agent = served(agent, settings.model.is_some());
     agent.make_states().await?;
     let names = (&agent, fallback.as_ref());
     let banner = banner(names, &options, &settings, (address, configuration.path()));

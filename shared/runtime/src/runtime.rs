@@ -249,10 +249,8 @@ impl RuntimeBuilder {
             return Err(RuntimeError::NoCredentials(self.settings.auth.word()));
         }
         let settings = self.settings;
-        let agent = Arc::new(match &self.model {
-            Some(_) => self.agent,
-            None => served(self.agent, &settings),
-        });
+        let has_model = self.model.is_some() || settings.model.is_some();
+        let agent = Arc::new(served(self.agent, has_model));
         let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
         let metrics = shown(self.metrics, self.table.as_ref(), &settings);
@@ -367,16 +365,16 @@ fn warn_of_unknown(agent: &AgentDefinition, rates: &RatePolicy) {
 /// a panic would end the process.
 pub fn card_edge(agent: AgentDefinition, settings: &Settings) -> Result<HttpService, RuntimeError> {
     panics::check()?;
-    let cards = cards_by_url(Arc::new(served(agent, settings)), settings)?;
+    let cards = cards_by_url(Arc::new(served(agent, settings.model.is_some())), settings)?;
     Ok(edge(Function::AgentCard, Backend::Cards, &cards, settings))
 }
 
-/// The agent as a program with these settings serves it: without the skill that needs a model if
-/// they name none.
+/// The agent as a program serves it that has a model or not, and a line in the log about the skill
+/// that it then lacks.
 #[must_use]
-pub fn served(agent: AgentDefinition, settings: &Settings) -> AgentDefinition {
-    match (&settings.model, agent.fallback()) {
-        (None, Some(skill)) => {
+pub fn served(agent: AgentDefinition, has_model: bool) -> AgentDefinition {
+    match agent.fallback() {
+        Some(skill) if !has_model => {
             tracing::info!("no model is configured (`A2A_MODEL_ID`): the agent has no `{skill}`");
             agent.without_model()
         }

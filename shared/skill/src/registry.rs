@@ -383,13 +383,7 @@ impl AgentBuilder {
                      `Agent::builder(…).state(…)`"
                 )));
             }
-            if skills.iter().any(|skill| skill.entry.id == id) {
-                return Err(BuildError(format!("the skill id `{id}` is used twice")));
-            }
-            let is_second = |skill: &SkillManifest| entry.is_fallback && skill.entry.is_fallback;
-            if skills.iter().any(is_second) {
-                return Err(BuildError(format!("the skill `{id}` is a second fallback")));
-            }
+            check_twice(&skills, &id, entry.is_fallback)?;
             skills.push(SkillManifest {
                 metadata: *entry.skill.metadata(),
                 set: entry.set,
@@ -442,6 +436,21 @@ fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
         ))),
         None => Ok(id),
     }
+}
+
+/// Checks that no earlier skill has this id, or is a fallback if this one is.
+fn check_twice(
+    skills: &[SkillManifest],
+    id: &SkillId,
+    is_fallback: bool,
+) -> Result<(), BuildError> {
+    if skills.iter().any(|skill| skill.entry.id == *id) {
+        return Err(BuildError(format!("the skill id `{id}` is used twice")));
+    }
+    if is_fallback && skills.iter().any(|skill| skill.entry.is_fallback) {
+        return Err(BuildError(format!("the skill `{id}` is a second fallback")));
+    }
+    Ok(())
 }
 
 /// Checks that each pattern of a skill can be read, and that its places are fields of the input.
