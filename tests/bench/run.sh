@@ -82,7 +82,7 @@ profile_row() {
 
 profiles() {
   local ours=() crate
-  for crate in a2a-lambda a2a-lambda-aws a2a-lambda-llm a2a-lambda-model a2a-lambda-skill a2a-lambda-wire reference-agent; do
+  for crate in a2a-lambda a2a-lambda-aws a2a-lambda-llm a2a-lambda-model a2a-lambda-sets a2a-lambda-skill a2a-lambda-wire reference-agent; do
     ours+=("package.$crate.opt-level=3")
   done
   build bench-floor

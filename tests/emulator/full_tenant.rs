@@ -13,6 +13,9 @@ use a2a_lambda::skill::{
 };
 use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::contract::{SampleData, noise};
+use a2a_lambda::store::documents::{
+    DocumentCollection, DocumentExpect, DocumentKey, DocumentOwner, DocumentWrite, Documents,
+};
 use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
@@ -300,7 +303,7 @@ impl Estate {
         vec![much, reported, small]
     }
 
-    /// Everything else: a running task, an upload.
+    /// Everything else: a running task, an upload, a document that the tenant shares.
     pub(crate) async fn sundries(&self, owner: &Owner) {
         let records = &self.near.records;
         let id = TaskId::made_of(self.sample.number());
@@ -309,6 +312,19 @@ impl Estate {
         let (tenant, subject) = (owner.tenant.folder(), owner.subject.hash());
         let upload = format!("up/{tenant}/{subject}/01ARZ3NDEKTSV4RRFFQ69G5FAV");
         self.near.blobs.put(&upload, "sent".into()).await.unwrap();
+        let shared = DocumentOwner::Tenant(owner.tenant.clone());
+        let note = DocumentWrite {
+            collection: DocumentCollection::new(shared, "notes").unwrap(),
+            key: DocumentKey::parse(subject).unwrap(),
+            text: Some("1".to_owned()),
+            author: Some(owner.subject.clone()),
+            expires_at: None,
+            expect: DocumentExpect::Absent,
+            id: self.world.write_id(),
+            now: self.world.now,
+        };
+        let documents = Documents::new(records.table());
+        assert!(documents.write_document(&note).await.unwrap());
     }
 
     /// The stored content of a tenant.

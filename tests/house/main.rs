@@ -18,22 +18,23 @@ use std::collections::BTreeMap;
 
 /// The production lines that each package may have. A new mechanism names who asked; an own idea
 /// takes out what it adds.
-const LINES_MAX: [(&str, usize); 11] = [
+const LINES_MAX: [(&str, usize); 12] = [
     ("shared/wire", 5_750),
     ("shared/model", 7_300),
     ("shared/store", 6_200),
-    ("shared/skill", 6_250),
+    ("shared/skill", 6_500),
     ("shared/aws", 3_550),
-    ("shared/llm", 4_550),
+    ("shared/llm", 4_575),
     ("shared/runtime", 21_850),
     ("shared/macros", 520),
     ("shared/admin", 1_425),
     ("shared/local", 5_700),
-    ("shared/agent", 5_850),
+    ("shared/sets", 6_000),
+    ("shared/agent", 500),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-const PUBLIC_MAX: usize = 1_371;
+const PUBLIC_MAX: usize = 1_405;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 0.5;
 const STORE_METHODS_MAX: usize = 22;
@@ -194,11 +195,12 @@ fn names_of_values(house: &House) -> Vec<String> {
 
 fn names_of_types(house: &House) -> Vec<String> {
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    // The reference agent is a program that an author could have written: no crate imports it.
+    // The reference agent is a program that an author could have written, and so are the sets: no
+    // other crate imports them.
     for (source, names) in house
         .sources
         .iter()
-        .filter(|(source, _)| source.package != "shared/agent")
+        .filter(|(source, _)| !["shared/agent", "shared/sets"].contains(&source.package.as_str()))
     {
         for (name, line) in &names.types {
             places

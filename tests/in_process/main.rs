@@ -70,6 +70,8 @@ mod push_fair;
 #[cfg(test)]
 mod references;
 #[cfg(test)]
+mod remembering;
+#[cfg(test)]
 mod repeats;
 #[cfg(test)]
 mod replies;

@@ -306,12 +306,13 @@ async fn operated(agent: &Running, caller: &str, words: &str) -> Value {
 }
 
 #[tokio::test]
-async fn erasing_a_subject_removes_its_memories_and_not_those_of_its_team() {
+async fn erasing_a_subject_removes_its_memories_and_its_name_and_not_the_knowledge() {
     let folder = Folder::new();
     let agent = Running::agent(&folder, &["--data", "data"]).await;
     let rows = [
         ("acme:ann", "user"),
         ("acme:ann", "team"),
+        ("acme:bob", "team"),
         ("acme:bob", "user"),
     ];
     each_row_async(rows, async |(caller, layer)| {
@@ -319,6 +320,24 @@ async fn erasing_a_subject_removes_its_memories_and_not_those_of_its_team() {
         assert_eq!(operated(&agent, caller, &words).await["layer"], layer);
     })
     .await;
+    for (caller, path) in [("acme:ann", "adr/1.md"), ("acme:bob", "adr/2.md")] {
+        let words = format!(
+            r##"/knowledge_store {{"path": "{path}", "layer": "team", "kind": "adr",
+                 "content": "# Tea", "message": "Decide"}}"##
+        );
+        assert_eq!(operated(&agent, caller, &words).await["path"], path);
+    }
+    let authors = async |agent: &Running| {
+        let mut authors = Vec::new();
+        for path in ["adr/1.md", "adr/2.md"] {
+            let words = format!(r#"/knowledge_show {{"path": "{path}", "layer": "team"}}"#);
+            let shown = operated(agent, "acme:bob", &words).await;
+            assert_eq!(shown["content"], "# Tea", "{shown}");
+            authors.push(shown["history"][0]["author"].as_str().unwrap().to_owned());
+        }
+        authors
+    };
+    assert_eq!(authors(&agent).await, ["ann", "bob"]);
     let health = Call::get(&format!("{}/a2a-lambda/health", agent.base()));
     let report = health.json().await;
     each_row(["memory", "knowledge", "policies"], |part| {
@@ -338,7 +357,16 @@ async fn erasing_a_subject_removes_its_memories_and_not_those_of_its_team() {
     for (caller, found) in [("acme:ann", 1), ("acme:bob", 2)] {
         let search = operated(&agent, caller, r#"/memory_search {"query": "tea"}"#).await;
         assert_eq!(search["total"], found, "{search}");
+        assert!(!search.to_string().contains("ann"), "{search}");
     }
+    let [gone, bob] = authors(&agent).await.try_into().unwrap();
+    assert!(gone.starts_with("author-"), "{gone}");
+    assert_eq!(bob, "bob");
+    // A subject that returns is another author.
+    let words = r##"/knowledge_store {"path": "adr/3.md", "layer": "team", "kind": "adr",
+                    "content": "# Tea", "message": "Decide"}"##;
+    operated(&agent, "acme:ann", words).await;
+    assert_eq!(authors(&agent).await, [gone, bob]);
     agent.interrupt().await;
     command(&folder, &["erase-tenant", "acme", "--yes"]).await;
     let agent = Running::agent(&folder, &["--data", "data"]).await;

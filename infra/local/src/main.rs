@@ -1,6 +1,6 @@
 //! The program that `cargo run` starts: the agents of this repository on this machine.
 
-use a2a_local::{Agents, Export, LocalAgent};
+use a2a_local::{Agents, LocalAgent};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -9,13 +9,7 @@ fn main() -> ExitCode {
         conformance_agent::agent(settings.tck_streaming_timeout)
     });
     let models = LocalAgent::new("models", |_| reference_agent::models::agent());
-    let knowledge = Export::new(
-        "knowledge",
-        "Writes the knowledge of a tenant as a bare git repository.",
-        |documents, folder| Box::pin(reference_agent::export_knowledge(documents, folder)),
-    );
     // The webhooks of the conformance kits are plain HTTP on this machine.
     let agents = Agents::new(reference).with(models);
-    let agents = agents.with(conformance.calling_loopback());
-    agents.exporting(knowledge).serve()
+    agents.with(conformance.calling_loopback()).serve()
 }

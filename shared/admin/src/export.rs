@@ -1,68 +1,47 @@
-//! The command `NAME export`: writes what an agent keeps for a tenant into a folder.
+//! The command `SET export`: writes what a set of an agent keeps for a tenant into a folder.
 
 use crate::deployment::{DataFolders, DeploymentError, Table};
-use a2a_lambda::runtime::TenantDocuments;
+use a2a_lambda::runtime::tenant_documents;
 use a2a_lambda::settings::{Environment, Source as _};
+use a2a_lambda::skill::{AgentDefinition, SetExport};
 use a2a_lambda::task::{IdError, TenantId};
 use clap::{ArgMatches, Args as _, FromArgMatches as _};
 use std::error::Error;
-use std::fmt;
-use std::future::Future;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-type ExportResult = Result<String, Box<dyn Error + Send + Sync>>;
-type Exporting<'a> = Pin<Box<dyn Future<Output = ExportResult> + Send + 'a>>;
-type ExportFn = Box<dyn for<'a> Fn(&'a TenantDocuments, &'a Path) -> Exporting<'a> + Send + Sync>;
-
-/// A command `NAME export --tenant T DIR` of a program, for what its agent keeps in the
-/// documents of a tenant.
-///
-/// ```no_run
-/// use a2a_lambda_admin::Export;
-///
-/// let export = Export::new("notes", "Writes the notes of a tenant.", |documents, folder| {
-///     Box::pin(async move {
-///         let notes = documents.documents("notes").map_err(|error| error.to_string())?;
-///         let newest = notes.get::<String>("newest").await.map_err(|error| error.to_string())?;
-///         std::fs::write(folder.join("newest.txt"), newest.map_or_else(String::new, |it| it.value))?;
-///         Ok("wrote newest.txt".to_owned())
-///     })
-/// });
-/// # let _ = export;
-/// ```
+/// The command `SET export --tenant T DIR`, for what a set of an agent keeps in the documents of
+/// a tenant.
+#[derive(Debug, Clone)]
 pub struct Export {
-    name: &'static str,
-    about: &'static str,
-    run: ExportFn,
+    name: String,
+    export: SetExport,
 }
 
 impl Export {
-    /// The command `name export`. `about` is its help. `run` writes into the folder that the
-    /// operator names, and returns what to print.
-    pub fn new<F>(name: &'static str, about: &'static str, run: F) -> Self
-    where
-        F: for<'a> Fn(&'a TenantDocuments, &'a Path) -> Exporting<'a> + Send + Sync + 'static,
-    {
-        let run = Box::new(run);
-        Self { name, about, run }
+    /// The command for each set of the agent that has an export.
+    #[must_use]
+    pub fn all(agent: &AgentDefinition) -> Vec<Self> {
+        let exports = agent.exports().iter().cloned();
+        exports
+            .map(|(name, export)| Self { name, export })
+            .collect()
     }
 
-    /// Its name.
+    /// Its name: the id of the set.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The command line.
     #[must_use]
     pub fn command(&self) -> clap::Command {
         let export = ExportOptions::augment_args(clap::Command::new("export"));
-        let export = export.about(self.about);
+        let export = export.about(self.export.about());
         let help = format!("Commands on the {} of a tenant.", self.name);
-        clap::Command::new(self.name)
+        clap::Command::new(self.name.clone())
             .about(help)
             .subcommand_required(true)
             .arg_required_else_help(true)
@@ -82,19 +61,11 @@ impl Export {
         let options = ExportOptions::from_arg_matches(options)?;
         let tenant = TenantId::parse(options.tenant.clone())?;
         let table = options.table(folders).reach(false, folders).await?;
-        let documents = TenantDocuments::new(Arc::new(table.table.clone()), tenant);
-        let report = (self.run)(&documents, &options.folder).await;
+        let documents = tenant_documents(Arc::new(table.table.clone()), tenant);
+        let report = self.export.write(&documents, &options.folder).await;
         table.stop().await;
         let report = report.map_err(ExportError::Export)?;
         Ok(writeln!(io::stdout(), "{report}")?)
-    }
-}
-
-impl fmt::Debug for Export {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Export")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
     }
 }
 

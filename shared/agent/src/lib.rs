@@ -1,24 +1,14 @@
 //! The agents of this repository: [`agent`], whose skills are small examples of every
 //! feature of a skill, and the agent with a language model in [`models`].
 //!
-//! The skills use only the public API of `a2a-lambda`, as any skill author would.
+//! The skills use only the public API of `a2a-lambda` and its sets, as any skill author would.
 
-mod access;
+mod assist;
 mod examples;
-mod governance;
-mod knowledge;
-mod layer;
-mod memory;
 pub mod models;
-#[cfg(test)]
-mod operations;
-mod tags;
-mod words;
-
-pub use governance::session::A2aAdapter;
-pub use knowledge::store::export_knowledge;
 
 use a2a_lambda::skill::{Agent, AgentDefinition, BuildError};
+use a2a_lambda_sets::{governance, knowledge, memory, session};
 
 /// Builds the reference agent.
 ///
@@ -37,13 +27,11 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
         .skill(examples::format_report::format_report())
         .skill(examples::create_report::CreateReport)
         .skill(examples::fingerprint::fingerprint)
-        .skills(memory::skills::set().session_context(A2aAdapter))
-        .skills(knowledge::skills::set().session_context(A2aAdapter))
-        .skills(governance::skills::set().session_context(A2aAdapter))
-        .skill(governance::session::session_context)
-        .keeps("memory")
-        .keeps("knowledge")
-        .keeps("policies")
+        .skills(memory::set())
+        .skills(knowledge::set())
+        .skills(governance::set())
+        .skills(session::set())
+        .fallback(assist::Assist)
         .build()
 }
 

@@ -78,7 +78,10 @@ pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>
 ) -> AgentResult<ConversationEnd> {
     let check = |value: &Value| decoded::<T>(value).map(drop);
     let talk = Talk::new(setup, host, AnswerForm::of::<T>(), &input.value, &check).await?;
-    talk.run(Conversation::of(input.messages), None).await
+    let memories = setup.memories(host.turn()).await?;
+    let messages = memories.into_iter().chain(input.messages).collect();
+    let conversation = Conversation::of(messages, input.is_chat);
+    talk.run(conversation, None).await
 }
 
 /// How functions, and workers that never ask, are called.
@@ -99,7 +102,8 @@ macro_rules! calls {
                 .await
         }
 
-        /// As `run`, with a conversation as its input.
+        /// As `run`, with the conversation of the task as its input. The answer becomes an event
+        /// of its thread.
         ///
         /// # Errors
         /// As `run`.

@@ -156,7 +156,10 @@ impl OfferedTool {
         let input = self.input.value(input);
         match (&self.run, cx) {
             (ToolWork::Function(tool), _) => (tool.call)(input).await,
-            (ToolWork::Skill(skill), Some(cx)) => skill.execute(&mut cx.reborrow(), &input).await,
+            (ToolWork::Skill(skill), Some(cx)) => {
+                let mut cx = cx.reborrow().called_by_model();
+                skill.execute(&mut cx, &input).await
+            }
             // The type of the worker has no such method.
             (ToolWork::Skill(_), None) => Err(AgentError::internal("a skill runs in a task only")),
         }

@@ -2,7 +2,6 @@
 
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::{AgentBuildError, AgentDefinition};
-use a2a_lambda_admin::Export;
 use std::fmt;
 
 type BuildFn = Box<dyn Fn(&Settings) -> Result<AgentDefinition, AgentBuildError> + Send + Sync>;
@@ -64,7 +63,6 @@ impl fmt::Debug for LocalAgent {
 pub struct Agents {
     pub(crate) first: LocalAgent,
     pub(crate) others: Vec<LocalAgent>,
-    pub(crate) exports: Vec<Export>,
 }
 
 impl Agents {
@@ -74,7 +72,6 @@ impl Agents {
         Self {
             first: agent,
             others: Vec::new(),
-            exports: Vec::new(),
         }
     }
 
@@ -82,13 +79,6 @@ impl Agents {
     #[must_use]
     pub fn with(mut self, agent: LocalAgent) -> Self {
         self.others.push(agent);
-        self
-    }
-
-    /// The same program with a command that exports what its agent keeps.
-    #[must_use]
-    pub fn exporting(mut self, export: Export) -> Self {
-        self.exports.push(export);
         self
     }
 

@@ -28,6 +28,5 @@ mod sigv4;
 mod stream;
 mod template;
 
-pub use a2a_lambda_admin::{Export, ExportError};
 pub use agents::{Agents, LocalAgent};
 pub use program::serve;

@@ -3,7 +3,7 @@
 use crate::agents::{Agents, LocalAgent};
 use crate::cli;
 use crate::config::Cli;
-use a2a_lambda::settings::Settings;
+use a2a_lambda::settings::{Configuration, Settings};
 use a2a_lambda::skill::{AgentBuildError, AgentDefinition};
 use a2a_lambda_admin::Export;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
@@ -12,7 +12,8 @@ use std::process::ExitCode;
 /// Serves `agent`: the whole program, with its options, commands and errors.
 ///
 /// It reads the command line, and returns when the program ends. `agent` builds the agent; the
-/// commands that need none do not call it.
+/// commands that need none do not call it. The help does, since a set of the agent may have a
+/// command.
 ///
 /// ```no_run
 /// use a2a_lambda::prelude::*;
@@ -44,12 +45,19 @@ impl Agents {
     /// Reads the command line and does what it says, until the program ends.
     #[must_use]
     pub fn serve(self) -> ExitCode {
-        let matches = self.command().get_matches();
+        // The help, and a command of a set, need the agents.
+        let (matches, exports) = match self.command(&[]).try_get_matches() {
+            Ok(matches) => (matches, Vec::new()),
+            Err(_) => {
+                let exports = self.exports();
+                (self.command(&exports).get_matches(), exports)
+            }
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build();
         let result = match runtime {
-            Ok(runtime) => match self.export(&matches) {
+            Ok(runtime) => match chosen(&exports, &matches) {
                 Some((export, matches)) => runtime.block_on(cli::export(export, matches)),
                 None => {
                     let arguments = Cli::from_arg_matches(&matches);
@@ -65,15 +73,22 @@ impl Agents {
         }
     }
 
-    /// The export that a command line asks for.
-    fn export<'a>(&self, matches: &'a ArgMatches) -> Option<(&Export, &'a ArgMatches)> {
-        let (name, matches) = matches.subcommand()?;
-        let export = self.exports.iter().find(|export| export.name() == name)?;
-        Some((export, matches))
+    /// The exports of all agents that can be built, one for each name.
+    fn exports(&self) -> Vec<Export> {
+        let Ok(settings) = Settings::read_public(&Configuration::default()) else {
+            return Vec::new();
+        };
+        let all = std::iter::once(&self.first).chain(&self.others);
+        let agents = all.filter_map(|agent| agent.build(&settings).ok());
+        let exports = agents.flat_map(|agent| Export::all(&agent));
+        let mut exports: Vec<Export> = exports.collect();
+        exports.sort_by(|one, other| one.name().cmp(other.name()));
+        exports.dedup_by(|one, other| one.name() == other.name());
+        exports
     }
 
     /// The command line. A program with one agent has no `--agent`.
-    fn command(&self) -> clap::Command {
+    fn command(&self, exports: &[Export]) -> clap::Command {
         let all = std::iter::once(&self.first).chain(&self.others);
         let names: Vec<&'static str> = all.map(|agent| agent.name).collect();
         let alone = names.len() == 1;
@@ -85,13 +100,23 @@ impl Agents {
                 .hide(alone)
         };
         Cli::command()
-            .subcommands(self.exports.iter().map(Export::command))
+            .subcommands(exports.iter().map(Export::command))
             .mut_arg("agent", choose.clone())
             .mut_subcommand("eval-router", |command| {
                 command.mut_arg("agent", choose.clone())
             })
             .mut_subcommand("sign-card", |command| command.mut_arg("agent", choose))
     }
+}
+
+/// The export that a command line asks for.
+fn chosen<'a>(
+    exports: &'a [Export],
+    matches: &'a ArgMatches,
+) -> Option<(&'a Export, &'a ArgMatches)> {
+    let (name, matches) = matches.subcommand()?;
+    let export = exports.iter().find(|export| export.name() == name)?;
+    Some((export, matches))
 }
 
 #[cfg(test)]
@@ -106,13 +131,13 @@ mod tests {
     fn a_program_with_one_agent_offers_no_choice() {
         let one = Agents::new(LocalAgent::new("agent", none));
         assert!(
-            !one.command()
+            !one.command(&[])
                 .render_long_help()
                 .to_string()
                 .contains("--agent")
         );
         let two = one.with(LocalAgent::new("other", none));
-        let help = two.command().render_long_help().to_string();
+        let help = two.command(&[]).render_long_help().to_string();
         assert!(help.contains("--agent") && help.contains("other"), "{help}");
     }
 
@@ -122,7 +147,7 @@ mod tests {
         let two = two.with(LocalAgent::new("two", none));
         let parse = |arguments: &[&str]| {
             let arguments = [&["a2a-local"], arguments].concat();
-            two.command().try_get_matches_from(arguments)
+            two.command(&[]).try_get_matches_from(arguments)
         };
         let refused = parse(&["--agent", "three"]).unwrap_err().to_string();
         assert!(

@@ -148,11 +148,11 @@ pub mod skill {
         Agent, AgentBuildError, AgentBuilder, AgentDefinition, AgentError, AgentManifest,
         AgentResult, Artifact, ArtifactChunks, Asked, AuthHint, BuildAgent, BuildError, Collection,
         Content, Document, DocumentVersion, ErrorCode, FileContent, FilePart, FileReader,
-        FileSource, Hybrid, HybridReply, HybridSkill, IntoReply, NeededState, NoOutput, NoSlot,
-        OnInputResult, OnRequestResult, OpenFile, ReferencedTask, SessionAdapter, SessionContext,
-        Settled, Skill, SkillHandler, SkillInput, SkillManifest, SkillMetadata, SkillOutput,
-        SkillReturn, SkillSet, SkillSlot, State, StateError, TaskContext, TextOr, Thread, Tool,
-        is_media_type, model,
+        FileSource, Hybrid, HybridReply, HybridSkill, InputWriter, IntoReply, NeededState,
+        NoOutput, NoSlot, OnInputResult, OnRequestResult, OpenFile, ReferencedTask, SessionAdapter,
+        SessionContext, SetExport, Settled, Skill, SkillHandler, SkillInput, SkillManifest,
+        SkillMetadata, SkillOutput, SkillReturn, SkillSet, SkillSlot, State, StateError,
+        TaskContext, TenantDocuments, TextOr, Thread, Tool, is_media_type, model,
     };
 }
 

@@ -89,6 +89,16 @@ impl fmt::Debug for TurnFacts {
 pub struct TaskContext<'a> {
     host: &'a dyn TurnHost,
     facts: &'a TurnFacts,
+    writer: InputWriter,
+}
+
+/// Who wrote the input that a skill gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InputWriter {
+    /// The caller of the task: a person, or the program that a person uses.
+    Caller,
+    /// A language model, which calls the skill as a tool. A confirmation does not change that.
+    Model,
 }
 
 impl<'a> TaskContext<'a> {
@@ -98,7 +108,11 @@ impl<'a> TaskContext<'a> {
 
     /// The context of the turn that `host` runs.
     pub fn new(host: &'a dyn TurnHost, facts: &'a TurnFacts) -> Self {
-        Self { host, facts }
+        Self {
+            host,
+            facts,
+            writer: InputWriter::Caller,
+        }
     }
 
     pub(super) const fn states(&self) -> &States {
@@ -107,7 +121,20 @@ impl<'a> TaskContext<'a> {
 
     /// The same turn with a shorter lifetime.
     pub fn reborrow(&self) -> TaskContext<'_> {
-        TaskContext::new(self.host, self.facts)
+        TaskContext { ..*self }
+    }
+
+    /// The same turn, for a skill that a model calls. What that skill calls has the same writer.
+    #[must_use]
+    pub const fn called_by_model(mut self) -> Self {
+        self.writer = InputWriter::Model;
+        self
+    }
+
+    /// Who wrote the input of this skill.
+    #[must_use]
+    pub const fn writer(&self) -> InputWriter {
+        self.writer
     }
 
     /// Sends a `working` status update with a message. Returns when the update is in the
@@ -297,7 +324,8 @@ impl<'a> TaskContext<'a> {
     }
 
     /// The documents `name` that all callers of the tenant share. They outlive tasks and
-    /// contexts, until the skill removes them or they expire.
+    /// contexts, until the skill removes them or they expire. They stay when an operator erases a
+    /// subject, but for those of [`Collection::written_by`].
     ///
     /// # Errors
     /// `INVALID_INPUT` for a name with `#`, with a control character, or above 512 bytes.

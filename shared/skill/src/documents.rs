@@ -3,7 +3,7 @@
 use super::turn_host::DocumentHost;
 use super::{AgentError, AgentResult};
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::task::{Timestamp, WriteId};
+use a2a_lambda_model::task::{Subject, Timestamp, WriteId};
 use a2a_lambda_store::documents::{
     DOCUMENT_MAX, DocumentCollection, DocumentExpect, DocumentKey, DocumentNameError,
     DocumentWrite, StoredDocument,
@@ -21,6 +21,7 @@ pub struct Collection<'a> {
     host: &'a dyn DocumentHost,
     collection: DocumentCollection,
     lifetime: Option<Duration>,
+    author: Option<Subject>,
 }
 
 /// A document with its version.
@@ -46,6 +47,7 @@ impl<'a> Collection<'a> {
             host,
             collection,
             lifetime: None,
+            author: None,
         }
     }
 
@@ -53,6 +55,14 @@ impl<'a> Collection<'a> {
     #[must_use]
     pub const fn expiring(mut self, lifetime: Duration) -> Self {
         self.lifetime = Some(lifetime);
+        self
+    }
+
+    /// The same collection, whose writes name their author, a subject of its tenant. Such a
+    /// document goes when an operator erases the subject, also from a collection that all share.
+    #[must_use]
+    pub fn written_by(mut self, author: &Subject) -> Self {
+        self.author = Some(author.clone());
         self
     }
 
@@ -148,6 +158,7 @@ impl<'a> Collection<'a> {
             collection: self.collection.clone(),
             key: parsed(key)?,
             text,
+            author: self.author.clone(),
             expires_at: self.lifetime.map(|lifetime| later(now, lifetime)),
             expect,
             id,

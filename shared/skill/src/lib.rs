@@ -6,6 +6,7 @@
 //! - `outcome`: the results of a handler; only these values end a task
 //! - `context`: what a handler can do during a turn; [`turn_host`] is the engine's side of it
 //! - `documents`: what skills keep beside their tasks
+//! - `export`: what a set keeps for a tenant, written into a folder
 //! - `error`: the one error type of skills
 //! - `field_hash`: hashes of what a step was asked, and of what a send asks for
 //! - `session`: what a conversation begins with
@@ -38,6 +39,7 @@ mod context;
 mod documents;
 mod erased;
 mod error;
+mod export;
 mod field_hash;
 mod file;
 mod handler;
@@ -65,9 +67,10 @@ pub mod turn_host;
 pub use a2a_lambda_model::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};
 pub use content::{Content, FilePart, FileSource};
-pub use context::{ArtifactChunks, TaskContext};
+pub use context::{ArtifactChunks, InputWriter, TaskContext};
 pub use documents::{Collection, Document, DocumentVersion};
 pub use error::{AgentError, AgentResult, ErrorCode};
+pub use export::{SetExport, TenantDocuments};
 pub use file::{FileContent, FileReader, OpenFile};
 pub use handler::{Settled, Skill, SkillHandler};
 pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill};

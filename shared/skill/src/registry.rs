@@ -11,16 +11,19 @@ use manifest::RegisteredSkill;
 
 use super::build::RUNS_TURNS;
 use super::erased::{AnySkill, ErasedSkill};
+use super::export::{SetExport, TenantDocuments};
 use super::route::TextPattern;
 use super::session::SessionAdapter;
 use super::state::{StateError, States};
 use super::tool::Tool;
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
 use a2a_lambda_model::task::SkillId;
+use futures::future::BoxFuture;
 use serde::{Serialize, Serializer};
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The entry point for building an [`AgentDefinition`].
@@ -61,6 +64,7 @@ impl Agent {
             states: States::default(),
             adapter: None,
             kept_in_table: Vec::new(),
+            exports: Vec::new(),
         }
     }
 }
@@ -99,6 +103,8 @@ pub struct SkillSet {
     id: String,
     skills: Vec<Arc<dyn AnySkill>>,
     adapter: Option<Arc<dyn SessionAdapter>>,
+    kept_in_table: Vec<String>,
+    export: Option<SetExport>,
 }
 
 impl SkillSet {
@@ -109,6 +115,8 @@ impl SkillSet {
             id: id.into(),
             skills: Vec::new(),
             adapter: None,
+            kept_in_table: Vec::new(),
+            export: None,
         }
     }
 
@@ -125,6 +133,52 @@ impl SkillSet {
     pub fn skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
         self.skills.push(Arc::new(ErasedSkill::new(handler)));
         self
+    }
+
+    /// Names a part of the agent that lives in the documents of the set, as
+    /// [`AgentBuilder::keeps`] does.
+    #[must_use]
+    pub fn keeps(mut self, name: impl Into<String>) -> Self {
+        self.kept_in_table.push(name.into());
+        self
+    }
+
+    /// Sets what writes the documents of a tenant into a folder. The local program of an agent
+    /// with the set has the command `SET export --tenant T DIR`. `about` is its help; `write`
+    /// returns what to print.
+    ///
+    /// ```
+    /// use a2a_lambda::skill::SkillSet;
+    ///
+    /// let set = SkillSet::new("notes").export("Writes the notes.", |documents, folder| {
+    ///     Box::pin(async move {
+    ///         let notes = documents.documents("notes").map_err(|error| error.to_string())?;
+    ///         let newest = notes.get::<String>("newest").await.map_err(|error| error.to_string())?;
+    ///         std::fs::write(folder.join("newest.txt"), newest.map_or_else(String::new, |it| it.value))?;
+    ///         Ok("wrote newest.txt".to_owned())
+    ///     })
+    /// });
+    /// # let _ = set;
+    /// ```
+    #[must_use]
+    pub fn export<F>(mut self, about: &'static str, write: F) -> Self
+    where
+        F: for<'a> Fn(
+                &'a TenantDocuments,
+                &'a Path,
+            ) -> BoxFuture<'a, Result<String, AgentBuildError>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.export = SetExport::new(about, write);
+        self
+    }
+
+    /// The skills of the set as tools.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Tool> {
+        self.skills.iter().map(Tool::of).collect()
     }
 }
 
@@ -147,12 +201,14 @@ pub struct AgentBuilder {
     states: States,
     adapter: Option<Arc<dyn SessionAdapter>>,
     kept_in_table: Vec<String>,
+    exports: Vec<(String, SetExport)>,
 }
 
 #[derive(Debug)]
 struct AddedSkill {
     set: Option<String>,
     is_extended: bool,
+    is_fallback: bool,
     skill: Arc<dyn AnySkill>,
     adapter: Option<Arc<dyn SessionAdapter>>,
 }
@@ -247,10 +303,23 @@ impl AgentBuilder {
         self.with(handler, true)
     }
 
+    /// Adds the skill that gets each message for which the model of the router chooses no
+    /// other, in place of a question. The router offers it to that model too. A skill with a
+    /// model of its own fits: where no model is configured, the agent does not have it.
+    #[must_use]
+    pub fn fallback<S: SkillSlot, H: SkillHandler<S>>(self, handler: H) -> Self {
+        let mut builder = self.with(handler, false);
+        if let Some(skill) = builder.skills.last_mut() {
+            skill.is_fallback = true;
+        }
+        builder
+    }
+
     fn with<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H, is_extended: bool) -> Self {
         self.skills.push(AddedSkill {
             set: None,
             is_extended,
+            is_fallback: false,
             skill: Arc::new(ErasedSkill::new(handler)),
             adapter: None,
         });
@@ -266,13 +335,17 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds the skills of a set.
+    /// Adds the skills of a set, with what the set keeps, finds for a conversation and exports.
     #[must_use]
     pub fn skills(mut self, set: impl Into<SkillSet>) -> Self {
         let set = set.into();
+        self.kept_in_table.extend(set.kept_in_table);
+        let export = set.export.map(|export| (set.id.clone(), export));
+        self.exports.extend(export);
         let skills = set.skills.into_iter().map(|skill| AddedSkill {
             set: Some(set.id.clone()),
             is_extended: false,
+            is_fallback: false,
             skill,
             adapter: set.adapter.clone(),
         });
@@ -310,9 +383,7 @@ impl AgentBuilder {
                      `Agent::builder(…).state(…)`"
                 )));
             }
-            if skills.iter().any(|skill| skill.entry.id == id) {
-                return Err(BuildError(format!("the skill id `{id}` is used twice")));
-            }
+            check_twice(&skills, &id, entry.is_fallback)?;
             skills.push(SkillManifest {
                 metadata: *entry.skill.metadata(),
                 set: entry.set,
@@ -323,6 +394,7 @@ impl AgentBuilder {
                     id,
                     skill: entry.skill,
                     adapter: entry.adapter.or_else(|| self.adapter.clone()),
+                    is_fallback: entry.is_fallback,
                 },
             });
         }
@@ -339,6 +411,7 @@ impl AgentBuilder {
             }),
             states: self.states,
             kept_in_table: self.kept_in_table.into(),
+            exports: self.exports.into(),
         })
     }
 }
@@ -363,6 +436,21 @@ fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
         ))),
         None => Ok(id),
     }
+}
+
+/// Checks that no earlier skill has this id, or is a fallback if this one is.
+fn check_twice(
+    skills: &[SkillManifest],
+    id: &SkillId,
+    is_fallback: bool,
+) -> Result<(), BuildError> {
+    if skills.iter().any(|skill| skill.entry.id == *id) {
+        return Err(BuildError(format!("the skill id `{id}` is used twice")));
+    }
+    if is_fallback && skills.iter().any(|skill| skill.entry.is_fallback) {
+        return Err(BuildError(format!("the skill `{id}` is a second fallback")));
+    }
+    Ok(())
 }
 
 /// Checks that each pattern of a skill can be read, and that its places are fields of the input.
@@ -402,6 +490,7 @@ pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
     states: States,
     kept_in_table: Arc<[String]>,
+    exports: Arc<[(String, SetExport)]>,
 }
 
 impl AgentDefinition {
@@ -426,6 +515,24 @@ impl AgentDefinition {
         self
     }
 
+    /// The skill that gets what the model of the router does not decide.
+    #[must_use]
+    pub fn fallback(&self) -> Option<&SkillId> {
+        let mut skills = self.manifest.skills.iter();
+        let skill = skills.find(|skill| skill.entry.is_fallback)?;
+        Some(&skill.entry.id)
+    }
+
+    /// The same agent where no model is configured: it has no fallback.
+    #[must_use]
+    pub fn without_model(mut self) -> Self {
+        if self.fallback().is_some() {
+            let manifest = Arc::make_mut(&mut self.manifest);
+            manifest.skills.retain(|skill| !skill.entry.is_fallback);
+        }
+        self
+    }
+
     /// The skills of the set `set` as tools.
     #[must_use]
     pub fn tools(&self, set: &str) -> Vec<Tool> {
@@ -442,6 +549,12 @@ impl AgentDefinition {
     /// The parts of the agent that live in the documents of its skills.
     pub fn kept_in_table(&self) -> &[String] {
         &self.kept_in_table
+    }
+
+    /// The exports of its sets, each with the id of the set.
+    #[must_use]
+    pub fn exports(&self) -> &[(String, SetExport)] {
+        &self.exports
     }
 
     /// What the skills share.

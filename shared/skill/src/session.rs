@@ -15,11 +15,13 @@ const SESSION: &str = "a2a-lambda/session";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionContext {
-    /// The memories that fit the conversation, the best one first.
+    /// The memories that fit the conversation, the best one first. A model gets them as one
+    /// message of data, so each of them says who wrote it.
     pub memories: Vec<Value>,
     /// The constraints that hold in it. The task tells them to the client.
     pub constraints: Vec<Value>,
-    /// A text for the instructions of a model.
+    /// What has to hold, for the system prompt of a model. It contains nothing that callers may
+    /// write, such as a memory.
     pub prompt_addition: String,
     /// Whether something could not be found.
     #[serde(default)]
@@ -97,5 +99,18 @@ impl TaskContext<'_> {
     /// `STATE_INCOMPATIBLE` when an older version stored it. Also when it cannot be loaded.
     pub async fn session_context(&self) -> AgentResult<Option<SessionContext>> {
         self.load_session(SESSION).await
+    }
+    /// Finds the session context again, in a step, for a turn that needs what is known now.
+    /// Functions and workers of this turn, and later turns of the conversation, get this one.
+    ///
+    /// # Errors
+    /// The error of the adapter, and those of a step.
+    pub async fn find_session_context(
+        &self,
+        adapter: &dyn SessionAdapter,
+    ) -> AgentResult<SessionContext> {
+        let context = self.step("session", adapter.session_context(self)).await?;
+        self.save_session(SESSION, &context)?;
+        Ok(context)
     }
 }

@@ -54,6 +54,16 @@ impl<T: Send + Sync + 'static> State<T> {
         cx.states().get().await
     }
 
+    /// The state of this type, if the agent has it as a value
+    /// ([`AgentBuilder::state_value`](super::AgentBuilder::state_value)), or it is made already.
+    #[must_use]
+    pub fn made(cx: &TaskContext<'_>) -> Option<Self> {
+        let factory = cx.states().0.get(&TypeId::of::<T>())?;
+        let value = Arc::clone(factory.value.get()?);
+        let inner = value.downcast().ok()?;
+        Some(Self { inner })
+    }
+
     /// What a skill needs that takes this state.
     #[doc(hidden)]
     #[must_use]

@@ -3,7 +3,7 @@
 //! A removal leaves an item without content, which the TTL of the table removes. So the
 //! functions that run skills need no right to delete items.
 
-use crate::item::{self, BODY, EXPIRES_AT, WRITE};
+use crate::item::{self, BODY, EXPIRES_AT, OWNER_SUBJECT, WRITE};
 use crate::keys::{self, PK, SK};
 use crate::table::{self, Comparison, Condition, Item, Position, Query, Statement, Table};
 use a2a_lambda_model::store::StoreError;
@@ -94,6 +94,9 @@ fn statement(write: &DocumentWrite) -> Statement {
     let expires_at = match &write.text {
         Some(text) => {
             item.insert(BODY.to_owned(), text.as_str().into());
+            if let Some(author) = &write.author {
+                item.insert(OWNER_SUBJECT.to_owned(), author.as_str().into());
+            }
             write.expires_at
         }
         None => Some(write.now),
@@ -152,6 +155,7 @@ mod tests {
             collection: DocumentCollection::new(owner, values.make::<String>()).unwrap(),
             key: DocumentKey::parse(values.make::<String>()).unwrap(),
             text: values.make(),
+            author: values.make(),
             expires_at: values.make(),
             expect: DocumentExpect::Any,
             id: values.make(),
@@ -163,6 +167,13 @@ mod tests {
             panic!("a document is put");
         };
         item.extend(attributes);
+        let author = write.author.as_ref().unwrap();
+        assert_eq!(item.get(OWNER_SUBJECT), Some(&author.as_str().into()));
+        let removal = statement(&DocumentWrite {
+            text: None,
+            ..write.clone()
+        });
+        assert!(matches!(removal.action, Action::Put(left) if !left.contains_key(OWNER_SUBJECT)));
         let expected = StoredDocument {
             key: write.key,
             text: write.text.unwrap(),

@@ -17,8 +17,8 @@ pub(crate) use self::records::{
     thread_and_state, thread_items, thread_of, thread_state,
 };
 pub use self::records::{
-    META, contexts, expiring, idempotency, is_of_subject, task, task_items, task_key_of, tenant,
-    thread,
+    META, contexts, expiring, idempotency, is_of_shared_documents, is_of_subject, task, task_items,
+    task_key_of, tenant, thread,
 };
 
 use crate::table::{Item, QuerySource, Value};

@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 OPERATIONS = {
-    "memory_add", "memory_search", "memory_delete",
+    "memory_add", "memory_search", "memory_list", "memory_delete",
     "knowledge_query", "knowledge_show", "knowledge_check", "knowledge_store", "knowledge_status",
     "governance_validate", "governance_drift_check", "session_context",
 }
@@ -71,6 +71,10 @@ async def remember(lead):
     assert [one["layer"] for one in found["results"]] == ["user", "team"], found
     said = output(await lead.send(Part(text="What do you remember about tea")), "memory_search")
     assert said["total"] == 2, said
+    listed = await lead.done("memory_list", {"limit": 1})
+    rest = await lead.done("memory_list", {"cursor": listed["cursor"]})
+    origins = [one["origin"] for one in listed["memories"] + rest["memories"]]
+    assert [one["author"] for one in origins] == ["ann", "ann"] and "cursor" not in rest, (listed, rest)
     return team
 
 
@@ -105,7 +109,7 @@ async def govern(lead):
     assert drift["driftScore"] == 1 and drift["requiresManualReview"], drift
     known = await lead.done("session_context", {"query": "tea"})
     assert known["memories"] and known["constraints"][0]["ruleId"] == "no-unwrap", known
-    assert "Return an error instead" in known["promptAddition"], known
+    assert known["promptAddition"] == "What has to hold:\n- Return an error instead", known
 
 
 async def keep_out(lead, member, stranger, memory):
@@ -117,9 +121,13 @@ async def keep_out(lead, member, stranger, memory):
     shown = await stranger.done("knowledge_show", ADR)
     assert shown["item"] is None, shown
     named = {"id": memory["id"], "layer": "team", "scopeId": "red"}
-    assert (await stranger.done("memory_delete", named))["deleted"]
+    invented = {**named, "id": "mem-0"}
+    assert await stranger.done("memory_delete", named) == {"deleted": False}
+    assert await lead.done("memory_delete", invented) == {"deleted": False}
     assert (await lead.done("memory_search", {"query": "team"}))["total"] == 1
-    assert (await lead.done("memory_delete", named))["deleted"]
+    gone = await lead.done("memory_delete", named)
+    assert gone["deleted"] and gone["remains"], gone
+    assert await lead.done("memory_delete", named) == {"deleted": False}
     assert (await lead.done("memory_search", {"query": "team"}))["total"] == 0
 
 

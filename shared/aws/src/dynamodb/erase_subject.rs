@@ -1,8 +1,8 @@
 //! Removes everything of one subject of a tenant. An operator runs this job; no function does.
 //!
 //! The job reads the whole table, as the erasure of a tenant does. Contexts and lists name
-//! the subject in their partition keys, and API keys in an attribute. Of a task only the `META`
-//! item names it. So that item goes last, after everything that can be found by it: an
+//! the subject in their partition keys; API keys, and shared documents that go with their author,
+//! in an attribute. Of a task only the `META` item names it. So that item goes last, after everything that can be found by it: an
 //! interrupted job finds the task again.
 
 use super::erase_tenant::{EraseError, EraseMode, Erasure, OnProgress, ROUNDS, erase_objects};
@@ -181,7 +181,7 @@ impl Found {
             let (Ok(partition), Ok(sort)) = (item::text(&item, PK), item::text(&item, SK)) else {
                 continue;
             };
-            if partition == API_KEYS {
+            if partition == API_KEYS || keys::is_of_shared_documents(partition) {
                 if names(&item, subject) {
                     contents.items.push(item);
                 }

@@ -4,7 +4,7 @@
 //! of a tenant, or of one subject of it; no call reaches two of them.
 
 use super::{SizeError, StoreError};
-use crate::task::{SubjectKey, TenantId, Timestamp, WriteId};
+use crate::task::{Subject, SubjectKey, TenantId, Timestamp, WriteId};
 
 /// The most bytes of the text of a document. An item of DynamoDB has at most 400 KB.
 pub const DOCUMENT_MAX: usize = 256 * 1024;
@@ -14,7 +14,8 @@ const LONGEST: usize = 512;
 /// Whose documents a collection has.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DocumentOwner {
-    /// All callers of the tenant share them.
+    /// All callers of the tenant share them. One that names its author goes when that subject is
+    /// erased.
     Tenant(TenantId),
     /// One subject. They go when the subject is erased.
     Subject(SubjectKey),
@@ -125,6 +126,8 @@ pub struct DocumentWrite {
     pub key: DocumentKey,
     /// The new content; `None` removes the document.
     pub text: Option<String>,
+    /// The subject of the tenant with whose erasure the document goes; `None` if it stays.
+    pub author: Option<Subject>,
     /// From when on the document is gone; `None` is never.
     pub expires_at: Option<Timestamp>,
     /// What it expects to find.

@@ -36,6 +36,7 @@ fn write(
         collection: collection.clone(),
         key: key(name)?,
         text: text.map(str::to_owned),
+        author: None,
         expires_at: None,
         expect: DocumentExpect::Any,
         id: sample.write_id(),

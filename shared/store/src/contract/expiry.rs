@@ -90,17 +90,17 @@ pub async fn a_create_takes_the_place_of_an_expired_task_only(
 /// [`Broken`] when the store fails.
 pub async fn a_create_that_arrives_again_does_not_replace_its_own_expired_task(
     stores: &Stores,
-    world: &World,
+    sample: &SampleData,
 ) -> Result<(), Broken> {
-    let task = world.task()?;
-    let mut create = world.create(&task);
+    let task = sample.task()?;
+    let mut create = sample.create(&task);
     assert_eq!(stores.records.commit(&create).await?, Committed::Done);
-    let ended = world.next(&task, [Change::Cancel])?;
-    let update = world.update(&ended, &task);
+    let ended = sample.next(&task, [Change::Cancel])?;
+    let update = sample.update(&ended, &task);
     assert_eq!(stores.records.commit(&update).await?, Committed::Done);
-    create.now = world.expiry();
+    create.now = sample.expiry();
     assert_eq!(stores.records.commit(&create).await?, Committed::Done);
-    assert_eq!(world.loaded(stores, &ended).await?, Some(ended));
+    assert_eq!(sample.loaded(stores, &ended).await?, Some(ended));
     Ok(())
 }
 

@@ -289,6 +289,14 @@ pub fn is_of_subject(partition: &str, subject: &SubjectKey) -> bool {
     })
 }
 
+/// Whether this is a partition of documents that the subjects of a tenant share.
+#[must_use]
+pub fn is_of_shared_documents(partition: &str) -> bool {
+    let of_tenant = partition.strip_prefix("T#");
+    let local = of_tenant.and_then(|rest| rest.split_once('#'));
+    local.is_some_and(|(_, local)| local.starts_with("D#"))
+}
+
 /// The pointer to a task in the partition of its context. Text order is the order in which
 /// the tasks were created.
 pub(crate) fn pointer(task: &TaskRecord) -> Key {

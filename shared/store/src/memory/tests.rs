@@ -68,6 +68,7 @@ async fn a_write_without_a_reply_is_unavailable_and_not_refused() {
         collection: DocumentCollection::new(owner, "notes").unwrap(),
         key: DocumentKey::parse("one").unwrap(),
         text: Some("1".to_owned()),
+        author: None,
         expires_at: None,
         expect: DocumentExpect::Absent,
         id: sample.write_id(),

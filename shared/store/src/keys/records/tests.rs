@@ -96,6 +96,8 @@ fn a_partition_of_a_subject_is_of_no_other_subject() {
     ];
     for partition in others.chain(shared) {
         assert!(!is_of_subject(&partition, &subject), "{partition}");
+        let is_shared = partition.contains("#D#");
+        assert_eq!(is_of_shared_documents(&partition), is_shared, "{partition}");
     }
 }
 

@@ -1,0 +1,298 @@
+//! The operations of governance, each a skill.
+
+use super::check::Check;
+use super::compile::{CompiledPolicy, ConstraintError};
+use super::drift::{DriftReport, drift};
+use super::facts::{CheckContext, CheckFacts};
+use super::merge::merge;
+use super::policy::PolicyDocument;
+use super::validate::{Violation, is_valid};
+use crate::access::{Access, Denial, Scope, Verb};
+use crate::knowledge::item::{ItemKind, StoredItem};
+use crate::knowledge::skills::check_content;
+use crate::knowledge::store::{KnowledgeStore, Listed};
+use crate::layer::KnowledgeLayer;
+use a2a_lambda::prelude::*;
+use a2a_lambda::skill::SkillSet;
+use futures::future::FutureExt as _;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The most policies that one check reads.
+const POLICIES_MAX: usize = 100;
+/// How many of them are read at the same time.
+const PARALLEL_READS: usize = 8;
+
+/// The skills of the set `governance`.
+pub(crate) fn set() -> SkillSet {
+    let set = SkillSet::new("governance").skill(governance_validate);
+    set.skill(governance_drift_check)
+}
+
+/// The accepted policies of some scopes.
+#[derive(Debug, Default)]
+pub(crate) struct InForce {
+    pub(crate) policies: Vec<CompiledPolicy>,
+    /// Policies that cannot be evaluated, for the caller.
+    warnings: Vec<String>,
+    /// The commit of the repository, which callers know as the version of the policies.
+    head: Option<String>,
+    /// A hash of the commits of the policies. It does not change with other items.
+    version: String,
+}
+
+/// The scopes with the policies for a target: its own, and every broader one of the caller. A
+/// scope that is not the caller's has nothing to read.
+fn scopes(
+    cx: &TaskContext<'_>,
+    verb: Verb,
+    target: KnowledgeLayer,
+    scope_id: Option<&str>,
+) -> Result<Vec<Scope>, Denial> {
+    let access = Access::in_turn(cx);
+    let broader = KnowledgeLayer::ALL
+        .into_iter()
+        .filter(|layer| *layer > target);
+    let broader = access.scopes(verb, broader.map(KnowledgeLayer::layer));
+    let scope = match access.scope(verb, target.layer(), scope_id) {
+        Ok(scope) => Some(scope),
+        Err(Denial::Foreign) => None,
+        Err(denial) => return Err(denial),
+    };
+    Ok(scope.into_iter().chain(broader).collect())
+}
+
+/// Loads the accepted policies of these scopes.
+///
+/// # Errors
+/// `TOO_MANY_POLICIES` rather than a check that leaves some out.
+pub(crate) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<InForce> {
+    let store = KnowledgeStore::of(cx)?;
+    let entries = store.items(scopes, |_, head| head.is_in_force(ItemKind::Policy));
+    let entries = entries.await?;
+    if entries.len() > POLICIES_MAX {
+        let text = format!(
+            "{} policies are in force, expected at most {POLICIES_MAX}",
+            entries.len()
+        );
+        return Err(AgentError::domain("TOO_MANY_POLICIES", text));
+    }
+    let reads = entries.iter().map(|entry| policy(&store, entry).boxed());
+    let reads = stream::iter(reads.collect::<Vec<_>>()).buffered(PARALLEL_READS);
+    let items: Vec<_> = reads.try_collect().await?;
+    let mut in_force = InForce {
+        head: store.head_commit().await?,
+        ..InForce::default()
+    };
+    let mut version = Sha256::new();
+    for (entry, item) in entries.iter().zip(items) {
+        // Withdrawn since the list was read.
+        let Some(item) = item else { continue };
+        version.update(item.commit.as_bytes());
+        let layer = entry.location.layer();
+        match CompiledPolicy::in_force(&item.content) {
+            Ok(policy) if policy.layer().layer() == layer => in_force.policies.push(policy),
+            Ok(_) => in_force.unused(entry, "it names another layer"),
+            Err(error) => in_force.unused(entry, &error.to_string()),
+        }
+        tokio::task::yield_now().await;
+    }
+    in_force.version = hex::encode(version.finalize());
+    Ok(in_force)
+}
+
+async fn policy(store: &KnowledgeStore<'_>, entry: &Listed) -> AgentResult<Option<StoredItem>> {
+    let item = store.item(&entry.location, None).await?;
+    Ok(item.filter(|item| item.head.is_in_force(ItemKind::Policy)))
+}
+
+impl InForce {
+    fn unused(&mut self, entry: &Listed, why: &str) {
+        let text = format!("the policy {} is not used: {why}", entry.location.file());
+        self.warnings.push(text);
+    }
+}
+
+/// What to check.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Validation {
+    /// The layer whose policies count, with those of the broader ones.
+    #[serde(default)]
+    layer: Option<KnowledgeLayer>,
+    /// Its project, team or org, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+    /// What is checked.
+    #[serde(default)]
+    context: Option<CheckContext>,
+    /// A policy that is checked itself, instead of a context.
+    #[serde(default)]
+    policy: Option<PolicyDocument>,
+}
+
+/// The result of a check.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Validated {
+    /// Whether nothing blocks.
+    valid: bool,
+    violations: Vec<Violation>,
+    /// The ids of the policies that were used.
+    policies: Vec<String>,
+}
+
+/// Checks a context against the policies of a layer, or a policy itself.
+#[skill(
+    id = "governance_validate",
+    name = "Validate",
+    tags = ["governance", "validate"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn governance_validate(
+    cx: &mut TaskContext<'_>,
+    input: Validation,
+) -> AgentResult<OnRequestResult<Validated>> {
+    let scope = input.scope_id.as_deref();
+    match (input.layer, input.context, input.policy) {
+        (None, None, Some(policy)) => {
+            let id = policy.id.clone();
+            CompiledPolicy::compile(policy).map_err(ConstraintError::agent_error)?;
+            OnRequestResult::done(Validated {
+                valid: true,
+                violations: Vec::new(),
+                policies: vec![id],
+            })
+        }
+        (Some(target), Some(context), None) => {
+            let scopes = match scopes(cx, Verb::GovernanceValidate, target, scope) {
+                Ok(scopes) => scopes,
+                Err(denial) => return denial.rejection(),
+            };
+            let facts = CheckFacts::of(context)?;
+            let in_force = load(cx, &scopes).await?;
+            OnRequestResult::done(validated(cx, &in_force, target, &facts).await?)
+        }
+        _ => Err(AgentError::invalid_input(
+            "give `layer` and `context`, or `policy` alone",
+        )),
+    }
+}
+
+async fn validated(
+    cx: &TaskContext<'_>,
+    in_force: &InForce,
+    target: KnowledgeLayer,
+    facts: &CheckFacts,
+) -> AgentResult<Validated> {
+    let policies = merge(&in_force.policies, target);
+    let check = Check::new(&policies, facts, None).await?;
+    let violations = check.run(cx, &in_force.version).await?.violations;
+    Ok(Validated {
+        valid: is_valid(&violations),
+        violations,
+        policies: policies.ids().iter().map(|id| (*id).to_owned()).collect(),
+    })
+}
+
+/// A project to check.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct DriftCheck {
+    /// The project, which is one of the caller's.
+    project_id: String,
+    /// What is known of it.
+    #[serde(default)]
+    context: CheckContext,
+}
+
+/// Says how far a project is from its policies.
+#[skill(
+    id = "governance_drift_check",
+    name = "Check drift",
+    tags = ["governance", "drift"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn governance_drift_check(
+    cx: &mut TaskContext<'_>,
+    input: DriftCheck,
+) -> AgentResult<OnRequestResult<DriftReport>> {
+    let (target, project) = (KnowledgeLayer::Project, Some(input.project_id.as_str()));
+    let scopes = match scopes(cx, Verb::GovernanceDrift, target, project) {
+        Ok(scopes) => scopes,
+        Err(denial) => return denial.rejection(),
+    };
+    let facts = CheckFacts::of(input.context)?;
+    let in_force = load(cx, &scopes).await?;
+    let policies = merge(&in_force.policies, target);
+    let check = Check::new(&policies, &facts, Some(cx.now())).await?;
+    let result = check.run(cx, &in_force.version).await?;
+    OnRequestResult::done(drift(&policies, &facts, in_force.head.as_deref(), result))
+}
+
+/// Content to check before it is stored.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct KnowledgeCheck {
+    /// The content, at most 64 KB.
+    content: String,
+    /// What it is.
+    kind: ItemKind,
+    /// Its layer; the company by default.
+    #[serde(default)]
+    layer: Option<KnowledgeLayer>,
+    /// Its project, team or org, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+    /// What else is known.
+    #[serde(default)]
+    context: Option<CheckContext>,
+}
+
+/// Whether content may be stored.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CheckedKnowledge {
+    valid: bool,
+    violations: Vec<Violation>,
+    warnings: Vec<String>,
+}
+
+/// Checks content against the policies before it is stored.
+#[skill(
+    id = "knowledge_check",
+    name = "Check knowledge",
+    tags = ["knowledge", "check"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn knowledge_check(
+    cx: &mut TaskContext<'_>,
+    input: KnowledgeCheck,
+) -> AgentResult<OnRequestResult<CheckedKnowledge>> {
+    check_content(&input.content)?;
+    let target = input.layer.unwrap_or(KnowledgeLayer::Company);
+    let scopes = match scopes(cx, Verb::KnowledgeCheck, target, input.scope_id.as_deref()) {
+        Ok(scopes) => scopes,
+        Err(denial) => return denial.rejection(),
+    };
+    let mut in_force = load(cx, &scopes).await?;
+    let mut warnings = std::mem::take(&mut in_force.warnings);
+    let syntax = match input.kind {
+        ItemKind::Policy => CompiledPolicy::parse(&input.content).err(),
+        ItemKind::Adr | ItemKind::Pattern | ItemKind::Spec | ItemKind::Hindsight => None,
+    };
+    warnings.extend(syntax.as_ref().map(ToString::to_string));
+    let facts = CheckFacts::of(CheckContext {
+        content: Some(input.content),
+        ..input.context.unwrap_or_default()
+    })?;
+    let validation = validated(cx, &in_force, target, &facts).await?;
+    OnRequestResult::done(CheckedKnowledge {
+        valid: validation.valid && syntax.is_none(),
+        violations: validation.violations,
+        warnings,
+    })
+}

@@ -1,0 +1,32 @@
+//! Sets of skills for an agent: [`memory`], [`knowledge`] and [`governance`].
+//!
+//! The skills use only the public API of `a2a-lambda`, as any skill author would.
+
+mod access;
+pub mod governance;
+pub mod knowledge;
+mod layer;
+pub mod memory;
+#[cfg(test)]
+mod operations;
+mod origin;
+mod roles;
+pub mod session;
+mod sets;
+mod tags;
+mod words;
+
+pub use access::Verb;
+pub use layer::Layer;
+pub use roles::{AgentRoles, Roles, ScopeRoles};
+
+/// An agent with all sets.
+#[cfg(test)]
+fn agent() -> Result<a2a_lambda::skill::AgentDefinition, a2a_lambda::skill::BuildError> {
+    a2a_lambda::skill::Agent::builder("sets")
+        .skills(memory::set())
+        .skills(knowledge::set())
+        .skills(governance::set())
+        .skills(session::set())
+        .build()
+}

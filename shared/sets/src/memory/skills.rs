@@ -1,0 +1,456 @@
+//! The operations on memories, each a skill.
+
+use super::search::{Hit, MemorySearch, limit, search};
+use super::store::{self, Memory, MemoryPlace, StoredMemory};
+use crate::access::{Access, Denial, Scope, Verb};
+use crate::layer::Layer;
+use crate::origin::Origin;
+use crate::tags::check_tags;
+use a2a_lambda::prelude::*;
+use a2a_lambda::skill::SkillSet;
+use a2a_lambda::task::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use std::time::Duration;
+
+/// The most bytes of a memory.
+const CONTENT_MAX: usize = 32 * 1024;
+/// The most bytes of the metadata of a memory, as JSON.
+const METADATA_MAX: usize = 4 * 1024;
+/// How long memories of a conversation and of the agent live, if the caller does not say.
+const SHORT: Duration = Duration::from_secs(24 * 3600);
+
+/// The importance of a memory if the caller does not say: the middle.
+const IMPORTANCE: f64 = 0.5;
+
+/// The skills of the set `memory`.
+pub(crate) fn set() -> SkillSet {
+    let set = SkillSet::new("memory").skill(MemoryAdd);
+    let set = set.skill(memory_search).skill(memory_list);
+    set.skill(memory_delete)
+}
+
+/// Remembers something, in a layer of the organisation.
+#[skill(
+    id = "memory_add",
+    name = "Add a memory",
+    tags = ["memory", "remember"],
+    examples = ["Remember that I like tea"],
+    text = ["remember that {content}", "please remember that {content}"],
+    output_modes = ["application/json"],
+)]
+pub(crate) struct MemoryAdd;
+
+/// A memory to add.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct NewMemory {
+    /// What to remember, at most 32 KB.
+    content: String,
+    /// The layer. The skill asks if it is not given.
+    #[serde(default)]
+    layer: Option<Layer>,
+    /// The project, team or organisation, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+    /// At most 16 tags.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// Anything else, at most 4 KB.
+    #[serde(default)]
+    metadata: Map<String, Value>,
+    /// From 0 to 1.
+    #[serde(default)]
+    importance: Option<f64>,
+    /// How long to remember it.
+    #[serde(default)]
+    ttl_seconds: Option<u32>,
+}
+
+/// A memory that was added.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AddedMemory {
+    id: String,
+    layer: Layer,
+    scope_id: String,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    /// How it can be found.
+    indexed: &'static str,
+}
+
+/// The memory that waits for its layer.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct WhichLayer(NewMemory);
+
+impl SkillSlot for WhichLayer {}
+
+impl SkillHandler<WhichLayer> for MemoryAdd {
+    type Input = TextOr<NewMemory>;
+    type Output = AddedMemory;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: TextOr<NewMemory>,
+    ) -> AgentResult<OnRequestResult<AddedMemory, WhichLayer>> {
+        let memory = match input {
+            TextOr::Data(memory) => memory,
+            TextOr::Text(content) => NewMemory {
+                content,
+                ..NewMemory::default()
+            },
+        };
+        memory.check()?;
+        let Some(layer) = memory.layer else {
+            return OnRequestResult::ask(question(), WhichLayer(memory));
+        };
+        match memory.scope(cx, layer) {
+            Ok(scope) => OnRequestResult::done(memory.add(cx, &scope).await?),
+            Err(denial) => denial.rejection(),
+        }
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        WhichLayer(memory): WhichLayer,
+        answer: Content,
+    ) -> AgentResult<OnInputResult<AddedMemory, WhichLayer>> {
+        let Some(layer) = Layer::named(&answer.text()?.trim().to_lowercase()) else {
+            return OnInputResult::ask(question(), WhichLayer(memory));
+        };
+        match memory.scope(cx, layer) {
+            Ok(scope) => OnInputResult::done(memory.add(cx, &scope).await?),
+            Err(denial) => Ok(OnInputResult::Rejected {
+                reason: denial.reason()?,
+            }),
+        }
+    }
+}
+
+fn question() -> String {
+    let layers = Layer::ALL.map(Layer::as_str).join(", ");
+    format!("In which layer: {layers}?")
+}
+
+impl NewMemory {
+    fn check(&self) -> AgentResult<()> {
+        let too_long = |field: &str, bytes: usize, most: usize| {
+            let text = format!("`{field}` has {bytes} bytes, expected 1 to {most}");
+            AgentError::domain("CONTENT_TOO_LONG", text)
+        };
+        if self.content.is_empty() || self.content.len() > CONTENT_MAX {
+            return Err(too_long("content", self.content.len(), CONTENT_MAX));
+        }
+        let metadata = serde_json::to_string(&self.metadata).map_err(AgentError::serialization)?;
+        if metadata.len() > METADATA_MAX {
+            return Err(too_long("metadata", metadata.len(), METADATA_MAX));
+        }
+        check_tags(&self.tags)?;
+        match self.importance {
+            Some(importance) if !(0.0..=1.0).contains(&importance) => Err(
+                AgentError::invalid_input("`importance` is a number from 0 to 1"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where to add it.
+    fn scope(&self, cx: &TaskContext<'_>, layer: Layer) -> Result<Scope, Denial> {
+        Access::in_turn(cx).scope(Verb::MemoryAdd, layer, self.scope_id.as_deref())
+    }
+
+    /// Stores the memory. A turn that runs again stores the same one.
+    async fn add(&self, cx: &TaskContext<'_>, scope: &Scope) -> AgentResult<AddedMemory> {
+        let short = matches!(scope.layer(), Layer::Agent | Layer::Session);
+        let lifetime = match self.ttl_seconds {
+            Some(seconds) => Some(Duration::from_secs(seconds.into())),
+            None => short.then_some(SHORT),
+        };
+        let now = cx.now();
+        let memory = StoredMemory {
+            content: self.content.clone(),
+            tags: self.tags.clone(),
+            metadata: self.metadata.clone(),
+            importance: self.importance.unwrap_or(IMPORTANCE),
+            created_at: now.as_millis(),
+            origin: Some(Origin::in_turn(cx)),
+        };
+        let id = id(cx, &self.content);
+        store::put(cx, scope, &id, &memory, lifetime).await?;
+        Ok(AddedMemory {
+            id,
+            layer: scope.layer(),
+            scope_id: scope.id().to_owned(),
+            created_at: now.to_rfc3339(),
+            expires_at: lifetime.map(|lifetime| now.plus(lifetime).to_rfc3339()),
+            indexed: "lexical",
+        })
+    }
+}
+
+/// The id of a memory: the same in each run of a turn, and another one in each task.
+fn id(cx: &TaskContext<'_>, content: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(cx.task_id().as_str());
+    hash.update([0]);
+    hash.update(content);
+    let hash = hex::encode(hash.finalize());
+    format!("mem-{}", hash.get(..24).unwrap_or_default())
+}
+
+/// The results of a search: narrow layers first, then high scores.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FoundMemories {
+    results: Vec<FoundMemory>,
+    /// How many memories match.
+    total: usize,
+    /// How they were found.
+    mode: &'static str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FoundMemory {
+    #[serde(flatten)]
+    memory: ShownMemory,
+    /// How well it fits, from 0 to 1.
+    score: f64,
+}
+
+/// A memory as callers see it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ShownMemory {
+    id: String,
+    content: String,
+    layer: Layer,
+    scope_id: String,
+    tags: Vec<String>,
+    metadata: Map<String, Value>,
+    created_at: String,
+    /// Who stored it; absent if an earlier version did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<Origin>,
+}
+
+/// Finds memories by their words.
+#[skill(
+    id = "memory_search",
+    name = "Find memories",
+    tags = ["memory", "recall", "remember"],
+    examples = ["What do you remember about tea"],
+    text = "what do you remember about {query}",
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn memory_search(
+    cx: &mut TaskContext<'_>,
+    input: TextOr<MemorySearch>,
+) -> AgentResult<FoundMemories> {
+    let options = match input {
+        TextOr::Data(options) => options,
+        TextOr::Text(query) => MemorySearch {
+            query,
+            ..MemorySearch::default()
+        },
+    };
+    found(cx, &options).await
+}
+
+/// The memories that fit a text, as JSON, at most `limit`.
+pub(crate) async fn recall(
+    cx: &TaskContext<'_>,
+    text: &str,
+    limit: usize,
+) -> AgentResult<Vec<Value>> {
+    let options = MemorySearch {
+        query: text.to_owned(),
+        limit: Some(limit),
+        ..MemorySearch::default()
+    };
+    let results = found(cx, &options).await?.results;
+    let json = results.iter().map(serde_json::to_value);
+    json.collect::<Result<_, _>>()
+        .map_err(AgentError::serialization)
+}
+
+/// The memories that a caller finds.
+async fn found(cx: &TaskContext<'_>, options: &MemorySearch) -> AgentResult<FoundMemories> {
+    let memories = store::all(cx, &scopes(cx, &options.layers)).await?;
+    let hits = search(&memories, options)?;
+    Ok(FoundMemories {
+        results: hits.hits.into_iter().map(FoundMemory::from).collect(),
+        total: hits.total,
+        mode: "lexical",
+    })
+}
+
+impl From<Hit<'_>> for FoundMemory {
+    fn from(hit: Hit<'_>) -> Self {
+        Self {
+            memory: hit.memory.clone().into(),
+            score: hit.score,
+        }
+    }
+}
+
+impl From<Memory> for ShownMemory {
+    fn from(memory: Memory) -> Self {
+        Self {
+            id: memory.id,
+            content: memory.record.content,
+            layer: memory.layer,
+            scope_id: memory.scope_id,
+            tags: memory.record.tags,
+            metadata: memory.record.metadata,
+            created_at: Timestamp::from_millis(memory.record.created_at).to_rfc3339(),
+            origin: memory.record.origin,
+        }
+    }
+}
+
+/// Which memories to list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct MemoryList {
+    /// The layers; all that the caller has by default.
+    #[serde(default)]
+    layers: Vec<Layer>,
+    /// The most memories, 1 to 50; 10 by default.
+    #[serde(default)]
+    limit: Option<usize>,
+    /// Where to continue.
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// A page of memories: narrow layers first, then by scope and id.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ListedMemories {
+    memories: Vec<ShownMemory>,
+    /// Where to continue, if there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
+/// Lists memories.
+#[skill(
+    id = "memory_list",
+    name = "List memories",
+    tags = ["memory", "list"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn memory_list(
+    cx: &mut TaskContext<'_>,
+    options: MemoryList,
+) -> AgentResult<ListedMemories> {
+    let limit = limit(options.limit)?;
+    let after: Option<MemoryPlace> = match options.cursor.as_deref().map(serde_json::from_str) {
+        None => None,
+        Some(place) => Some(place.map_err(|_| {
+            AgentError::invalid_input("`cursor` is not one that this skill has returned")
+        })?),
+    };
+    let scopes = scopes(cx, &options.layers);
+    let mut memories = store::page(cx, &scopes, after.as_ref(), limit + 1).await?;
+    let has_more = memories.len() > limit;
+    memories.truncate(limit);
+    let last = memories.last().filter(|_| has_more).map(Memory::place);
+    let cursor = last.map(|last| serde_json::to_string(&last)).transpose();
+    Ok(ListedMemories {
+        memories: memories.into_iter().map(ShownMemory::from).collect(),
+        cursor: cursor.map_err(AgentError::serialization)?,
+    })
+}
+
+/// The scopes of some layers in which the caller may read; of all without layers.
+fn scopes(cx: &TaskContext<'_>, layers: &[Layer]) -> Vec<Scope> {
+    let is_wanted = |layer: &Layer| layers.is_empty() || layers.contains(layer);
+    let layers = Layer::ALL.into_iter().filter(is_wanted);
+    Access::in_turn(cx).scopes(Verb::MemorySearch, layers)
+}
+
+/// A memory to delete.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct ForgottenMemory {
+    /// The id that `memory_add` returned.
+    id: String,
+    /// Its layer.
+    layer: Layer,
+    /// Its project, team or organisation, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct DeletedMemory {
+    /// Whether there was such a memory, which is gone now. One of others looks absent.
+    deleted: bool,
+    /// What still has its text, and until when.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remains: Vec<Remainder>,
+}
+
+/// A place that outlives a deletion.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Remainder {
+    place: &'static str,
+    until: &'static str,
+}
+
+/// What outlives the deletion of a memory, with the times of a deployment that sets no others.
+/// The section "Deleting a memory" of `docs/operations.md` says the same.
+const REMAINS: [(&str, &str); 5] = [
+    (
+        "tasks that added or showed it",
+        "they are deleted, or 30 days after their last write",
+    ),
+    (
+        "contexts that began with it",
+        "an hour after their last activity",
+    ),
+    ("the stream of the table", "24 hours from now"),
+    ("backups of the table", "35 days from now"),
+    (
+        "clients, webhooks and model services that got it",
+        "they delete it",
+    ),
+];
+
+/// Forgets a memory.
+#[skill(
+    id = "memory_delete",
+    name = "Forget",
+    tags = ["memory", "forget"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn memory_delete(
+    cx: &mut TaskContext<'_>,
+    memory: ForgottenMemory,
+) -> AgentResult<OnRequestResult<DeletedMemory>> {
+    let scope = memory.scope_id.as_deref();
+    let scope = match Access::in_turn(cx).scope(Verb::MemoryDelete, memory.layer, scope) {
+        Ok(scope) => scope,
+        Err(Denial::Foreign) => return OnRequestResult::done(DeletedMemory::default()),
+        Err(denial) => return denial.rejection(),
+    };
+    // A step: another run of this turn finds the memory gone that this run deletes.
+    let has = store::has(cx, &scope, &memory.id);
+    if !cx.step("memory", has).await? {
+        return OnRequestResult::done(DeletedMemory::default());
+    }
+    store::remove(cx, &scope, &memory.id).await?;
+    OnRequestResult::done(DeletedMemory {
+        deleted: true,
+        remains: REMAINS
+            .map(|(place, until)| Remainder { place, until })
+            .into(),
+    })
+}

@@ -1,0 +1,141 @@
+//! Memories as documents, in one collection for each scope.
+
+use crate::access::Scope;
+use crate::layer::Layer;
+use crate::origin::Origin;
+use a2a_lambda::prelude::*;
+use a2a_lambda::skill::Document;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// The most memories that one search reads.
+const MEMORIES_MAX: usize = 2_000;
+/// The most bytes of content that one search reads.
+const BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Memories of one read.
+const PAGE: usize = 200;
+/// The collections of memories.
+const KIND: &str = "memory";
+
+/// A memory as it is stored, under its id.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StoredMemory {
+    pub(super) content: String,
+    pub(super) tags: Vec<String>,
+    pub(super) metadata: Map<String, Value>,
+    /// From 0 to 1.
+    pub(super) importance: f64,
+    /// Milliseconds since 1970.
+    pub(super) created_at: i64,
+    /// Where it comes from; `None` if an earlier version stored it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<Origin>,
+}
+
+/// A memory, and where it is.
+#[derive(Debug, Clone)]
+pub(super) struct Memory {
+    /// The id, unique in its layer and scope.
+    pub(super) id: String,
+    pub(super) layer: Layer,
+    pub(super) scope_id: String,
+    pub(super) record: StoredMemory,
+}
+
+/// The place of a memory in the order of all memories: narrow layers first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct MemoryPlace(Layer, String, String);
+
+impl Memory {
+    fn new(scope: &Scope, document: Document<StoredMemory>) -> Self {
+        Self {
+            id: document.key,
+            layer: scope.layer(),
+            scope_id: scope.id().to_owned(),
+            record: document.value,
+        }
+    }
+
+    pub(super) fn place(&self) -> MemoryPlace {
+        MemoryPlace(self.layer, self.scope_id.clone(), self.id.clone())
+    }
+}
+
+/// Stores a memory, for `lifetime` or until it is deleted. It goes with its author.
+pub(super) async fn put(
+    cx: &TaskContext<'_>,
+    scope: &Scope,
+    id: &str,
+    memory: &StoredMemory,
+    lifetime: Option<Duration>,
+) -> AgentResult<()> {
+    let memories = scope.documents(cx, KIND)?;
+    let mut memories = memories.written_by(&cx.caller().owner.subject);
+    if let Some(lifetime) = lifetime {
+        memories = memories.expiring(lifetime);
+    }
+    memories.put(id, memory).await
+}
+
+/// Whether there is a memory of this id.
+pub(super) async fn has(cx: &TaskContext<'_>, scope: &Scope, id: &str) -> AgentResult<bool> {
+    let memory = scope.documents(cx, KIND)?.get::<StoredMemory>(id).await?;
+    Ok(memory.is_some())
+}
+
+/// Removes a memory, if there is one.
+pub(super) async fn remove(cx: &TaskContext<'_>, scope: &Scope, id: &str) -> AgentResult<()> {
+    scope.documents(cx, KIND)?.remove(id).await
+}
+
+/// The memories of these scopes, at most as many as one search reads.
+pub(super) async fn all(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<Vec<Memory>> {
+    let (mut all, mut bytes) = (Vec::new(), 0);
+    loop {
+        let room = PAGE.min(MEMORIES_MAX.saturating_sub(all.len()));
+        if room == 0 || bytes >= BYTES_MAX {
+            return Ok(all);
+        }
+        let after = all.last().map(Memory::place);
+        let memories = page(cx, scopes, after.as_ref(), room).await?;
+        if memories.is_empty() {
+            return Ok(all);
+        }
+        let sizes = memories.iter().map(|memory| memory.record.content.len());
+        bytes += sizes.sum::<usize>();
+        all.extend(memories);
+    }
+}
+
+/// At most `limit` memories of these scopes behind a place. The scopes are in the order of
+/// layers and ids.
+pub(super) async fn page(
+    cx: &TaskContext<'_>,
+    scopes: &[Scope],
+    after: Option<&MemoryPlace>,
+    limit: usize,
+) -> AgentResult<Vec<Memory>> {
+    let mut memories: Vec<Memory> = Vec::new();
+    for scope in scopes {
+        let here = (scope.layer(), scope.id());
+        let mut after = match after {
+            Some(MemoryPlace(layer, id, _)) if here < (*layer, id) => continue,
+            Some(MemoryPlace(layer, id, key)) if here == (*layer, id) => Some(key.clone()),
+            Some(_) | None => None,
+        };
+        let documents = scope.documents(cx, KIND)?;
+        while memories.len() < limit {
+            let room = limit - memories.len();
+            let page = documents.list(after.as_deref(), room).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.key.clone());
+            memories.extend(
+                page.into_iter()
+                    .map(|document| Memory::new(scope, document)),
+            );
+        }
+    }
+    Ok(memories)
+}

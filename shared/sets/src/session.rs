@@ -1,0 +1,167 @@
+//! What a conversation begins with: memories that fit, and the constraints in force.
+
+use crate::access::{Access, Denial, Verb};
+use crate::governance::merge::{MergedPolicies, merge};
+use crate::governance::policy::Severity;
+use crate::governance::skills::load;
+use crate::layer::{KnowledgeLayer, Layer};
+use crate::memory::skills::recall;
+use a2a_lambda::prelude::*;
+use a2a_lambda::skill::{SessionAdapter, SessionContext, SkillSet, Tool};
+use a2a_lambda::task::PartContent;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::pin::Pin;
+
+/// The memories and the constraints of a session context.
+const MEMORIES: usize = 5;
+const CONSTRAINTS: usize = 20;
+
+/// The skill of the set `session`.
+#[must_use]
+pub fn set() -> SkillSet {
+    SkillSet::new("session").skill(session_context)
+}
+
+/// Joins the agent with what its organisation knows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct A2aAdapter;
+
+impl A2aAdapter {
+    /// The memory skills of an agent as tools.
+    #[must_use]
+    pub fn memory_tools(self, agent: &AgentDefinition) -> Vec<Tool> {
+        agent.tools("memory")
+    }
+
+    /// The knowledge skills of an agent as tools.
+    #[must_use]
+    pub fn knowledge_tools(self, agent: &AgentDefinition) -> Vec<Tool> {
+        agent.tools("knowledge")
+    }
+}
+
+impl SessionAdapter for A2aAdapter {
+    fn session_context<'a>(
+        &'a self,
+        cx: &'a TaskContext<'_>,
+    ) -> Pin<Box<dyn Future<Output = AgentResult<SessionContext>> + Send + 'a>> {
+        Box::pin(async move {
+            let thread = cx.thread().await?;
+            let query = thread.iter().rev().find_map(|message| {
+                let mut parts = message.parts.iter();
+                parts.find_map(|part| match &part.content {
+                    PartContent::Text(text) => Some(text.clone()),
+                    _ => None,
+                })
+            });
+            found(cx, query.as_deref()).await
+        })
+    }
+}
+
+/// The memories that fit the words, and the constraints of the caller's layers.
+async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<SessionContext> {
+    let memories = match query.map(shortened).filter(|query| !query.is_empty()) {
+        Some(query) => recall(cx, &query, MEMORIES).await?,
+        None => Vec::new(),
+    };
+    let layers = KnowledgeLayer::ALL.map(KnowledgeLayer::layer);
+    let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeCheck, layers);
+    let in_force = load(cx, &scopes).await?;
+    let constraints = constraints(&merge(&in_force.policies, KnowledgeLayer::Project));
+    let prompt_addition = prompt(&constraints);
+    Ok(SessionContext {
+        memories,
+        constraints,
+        prompt_addition,
+        partial: false,
+    })
+}
+
+/// The beginning of a text, as much as a search takes.
+fn shortened(query: &str) -> String {
+    let mut end = query.len().min(crate::memory::search::QUERY_MAX);
+    while !query.is_char_boundary(end) {
+        end -= 1;
+    }
+    query.get(..end).unwrap_or_default().trim().to_owned()
+}
+
+/// The rules that warn or forbid, for the prompt and the client of a conversation: at most
+/// [`CONSTRAINTS`] of them.
+fn constraints(policies: &MergedPolicies<'_>) -> Vec<Value> {
+    let rules = policies.rules().iter();
+    let active = rules.filter(|rule| rule.severity >= Severity::Warn);
+    let json = active.map(|rule| {
+        json!({
+            "policyId": rule.policy_id,
+            "ruleId": rule.id(),
+            "severity": rule.severity,
+            "message": rule.message(),
+            "layer": rule.layer,
+        })
+    });
+    json.take(CONSTRAINTS).collect()
+}
+
+/// The text for the system prompt of a model. Memories are not part of it: whoever may write one
+/// would give the model instructions.
+fn prompt(constraints: &[Value]) -> String {
+    let messages = constraints.iter().filter_map(|it| it["message"].as_str());
+    let lines: Vec<String> = messages.map(|message| format!("\n- {message}")).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("What has to hold:{}", lines.concat())
+}
+
+/// What to find a session context for.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct SessionQuery {
+    /// The conversation; this one by default. Another one has nothing to show.
+    #[serde(default)]
+    context_id: Option<String>,
+    /// The words that memories should fit.
+    #[serde(default)]
+    query: Option<String>,
+}
+
+/// What a conversation begins with.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FoundSession {
+    /// Data of others, with their authors.
+    memories: Vec<Value>,
+    constraints: Vec<Value>,
+    /// The constraints, for the system prompt of a model.
+    prompt_addition: String,
+}
+
+/// Finds what a conversation should know: memories, and the constraints in force.
+#[skill(
+    id = "session_context",
+    name = "Session context",
+    tags = ["session", "context"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn session_context(
+    cx: &mut TaskContext<'_>,
+    input: SessionQuery,
+) -> AgentResult<OnRequestResult<FoundSession>> {
+    let id = input.context_id.as_deref();
+    match Access::in_turn(cx).scope(Verb::SessionContext, Layer::Session, id) {
+        Ok(_) => {}
+        Err(Denial::Foreign) => return OnRequestResult::done(FoundSession::default()),
+        Err(denial) => return denial.rejection(),
+    }
+    let context = found(cx, input.query.as_deref()).await?;
+    OnRequestResult::done(FoundSession {
+        memories: context.memories,
+        constraints: context.constraints,
+        prompt_addition: context.prompt_addition,
+    })
+}
