@@ -47,6 +47,7 @@ impl Engine {
         }
         let case = Undecided {
             message: request.message,
+            first: None,
             pending: None,
         };
         self.routed(&case, decision).await
@@ -71,6 +72,7 @@ impl Engine {
         }
         let case = Undecided {
             message: reply.message,
+            first: Some(original),
             pending: question.and_then(first_text),
         };
         self.routed(&case, decision).await
@@ -124,12 +126,15 @@ impl Engine {
             return Ok(decision);
         };
         match router.choose(&self.agent, case, now).await {
-            Some(ModelChoice::Skill(id, input)) => {
-                let message = case.message;
-                Ok(route::route_to(&self.agent, &id, message, "model", input)?)
-            }
+            Some(ModelChoice::Skill(route)) => Ok(route.admitted(&self.agent)?),
             Some(ModelChoice::Ask(Some(question))) => {
-                Ok(route::ask_with(&self.agent, candidates.clone(), &question))
+                let candidates = candidates.clone();
+                Ok(route::ask_with(
+                    &self.agent,
+                    candidates,
+                    &question,
+                    case.first,
+                ))
             }
             Some(ModelChoice::Ask(None)) | None => Ok(decision),
         }
