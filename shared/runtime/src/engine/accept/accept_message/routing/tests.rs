@@ -251,14 +251,14 @@ async fn open(sum: TextOr<OpenSum>) -> AgentResult<String> {
 }
 
 /// Declares the text of another skill.
-#[skill(id = "other", tags = ["math"], text = "sum of {a} and {b}")]
-async fn other(_: TextOr<OpenSum>) -> AgentResult<String> {
-    Ok("other".to_owned())
+#[skill(id = "second", tags = ["math"], text = "sum of {a} and {b}")]
+async fn second(_: TextOr<OpenSum>) -> AgentResult<String> {
+    Ok("second".to_owned())
 }
 
 fn open_agent() -> AgentDefinition {
     let agent = Agent::builder("open").skill(sing).skill(open);
-    agent.skill(other).build().unwrap()
+    agent.skill(second).build().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
