@@ -78,6 +78,8 @@ mod replies;
 #[cfg(test)]
 mod response_limits;
 #[cfg(test)]
+mod routed_inputs;
+#[cfg(test)]
 mod routing;
 #[cfg(test)]
 mod send;

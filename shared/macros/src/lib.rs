@@ -15,7 +15,8 @@ use proc_macro::TokenStream;
 /// - `description` defaults to the doc comment, which is required without it.
 /// - `name` defaults to the id.
 /// - `text` is a pattern of texts that go to the skill, or a list of them:
-///   `text = "add {a} and {b}"`, with a place for each field of the input.
+///   `text = "add {a} and {b}"`, with places for fields of the input. The skill takes text and
+///   data, as with `TextOr`.
 /// - `input_modes` and `output_modes` default to what the types imply. Their form is
 ///   checked at compile time.
 /// - `background` defaults to `false`: `background = true`.

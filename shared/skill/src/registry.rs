@@ -12,14 +12,16 @@ use manifest::RegisteredSkill;
 use super::build::RUNS_TURNS;
 use super::erased::{AnySkill, ErasedSkill};
 use super::export::{SetExport, TenantDocuments};
+use super::media;
 use super::route::TextPattern;
 use super::session::SessionAdapter;
 use super::state::{StateError, States};
 use super::tool::Tool;
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
-use a2a_lambda_model::task::SkillId;
+use a2a_lambda_model::task::{Part, SkillId};
 use futures::future::BoxFuture;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
@@ -453,7 +455,8 @@ fn check_twice(
     Ok(())
 }
 
-/// Checks that each pattern of a skill can be read, and that its places are fields of the input.
+/// Checks that each pattern of a skill can be read, that its places are fields of the input, and
+/// that the skill takes the text and the data that is made of it.
 fn check_patterns(skill: &dyn AnySkill) -> Result<(), BuildError> {
     let metadata = skill.metadata();
     let (id, fields) = (metadata.id, skill.input_schema().get("properties"));
@@ -464,6 +467,10 @@ fn check_patterns(skill: &dyn AnySkill) -> Result<(), BuildError> {
         let is_field = |name: &str| fields.is_some_and(|fields| fields.get(name).is_some());
         if let Some(field) = text_pattern.places().find(|name| !is_field(name)) {
             return Err(wrong(&format!("`{field}` is no field of its input")));
+        }
+        let admits = |part| media::admits(metadata, &[part]);
+        if !admits(Part::text("")) || !admits(Part::data(Value::Null)) {
+            return Err(wrong("it has to take text and data, as `TextOr` does"));
         }
     }
     Ok(())

@@ -12,6 +12,8 @@
 //! 8. ask: the client gets a question that offers the skills that fit. A reply that names one
 //!    of them sends the first message there (answer)
 //!
+//! From step 3 on, a pattern of the skill that gets a text reads it, whichever step decided.
+//!
 //! Words that a text shares with a skill decide nothing; they order what is offered.
 //!
 //! No step here has access to a model, so an explicit call never causes the cost of one. The
@@ -31,7 +33,7 @@ use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, Sav
 pub(crate) use pattern::TextPattern;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use text::{choice, command, declared, order};
+use text::{choice, command, declared, input, order, text};
 
 /// The input of the routing.
 #[derive(Debug, Clone)]
@@ -62,7 +64,7 @@ pub enum Routed {
     Skill(Route),
     /// A question to the client.
     Ask {
-        /// The candidates, in the order of the agent.
+        /// The candidates, in the order in which they are offered.
         candidates: Vec<SkillId>,
         /// The question.
         question: String,
@@ -135,8 +137,19 @@ impl Route {
         route
     }
 
+    /// The message for the skill `id`, which the step `how` decided. A pattern of that skill
+    /// reads it.
+    fn read(agent: &AgentDefinition, id: &SkillId, message: &Message, how: &'static str) -> Self {
+        let skill = agent.skill(id);
+        let input = skill.and_then(|skill| input(&**skill, message));
+        Self::with_input(id, message, how, input)
+    }
+
     /// Checks that the skill accepts every part.
-    fn admitted(self, agent: &AgentDefinition) -> Result<Routed, A2aError> {
+    ///
+    /// # Errors
+    /// When the skill is gone or does not take the parts.
+    pub fn admitted(self, agent: &AgentDefinition) -> Result<Routed, A2aError> {
         // Also for the line of a refusal.
         CallNames::note(|names| &names.skill, self.id.as_str());
         let skill = agent
@@ -168,20 +181,24 @@ pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Rout
     if let Some(route) = explicit_route(agent, request)? {
         return route.admitted(agent);
     }
-    let all: Skills<'_> = agent.skills().collect();
-    if let [(only, _)] = all.as_slice() {
-        return Route::to(only, request.message, "single").admitted(agent);
-    }
     if let Some(route) = command(agent, request.message) {
         return route.admitted(agent);
     }
+    let read = |id, how| Route::read(agent, id, request.message, how);
+    let all: Skills<'_> = agent.skills().collect();
+    if let [(only, _)] = all.as_slice() {
+        return read(only, "single").admitted(agent);
+    }
     let mut takers = takers(all, request.message)?;
     let reference = request.earlier.reference.as_ref();
-    if let Some(id) = reference.filter(|id| takers.iter().any(|(taker, _)| taker == id)) {
-        return Route::to(id, request.message, "reference").admitted(agent);
+    if let Some((id, skill)) = takers.iter().find(|(id, _)| Some(*id) == reference) {
+        let route = read(id, "reference");
+        if skill.decode(&route.content).is_ok() {
+            return route.admitted(agent);
+        }
     }
     if let Some((id, how)) = by_parts(&takers, request.message) {
-        return Route::to(id, request.message, how).admitted(agent);
+        return read(id, how).admitted(agent);
     }
     let mut routes = declared(&takers, request.message).into_iter();
     if let (Some(route), None) = (routes.next(), routes.next()) {
@@ -208,30 +225,10 @@ pub fn route_to(
     Route::with_input(id, message, how, input).admitted(agent)
 }
 
-/// The input of the skill `id` in the first message of its task, when a later run of the turn
-/// reads the message again.
-///
-/// # Errors
-/// As for [`route`].
-pub fn route_again(
-    agent: &AgentDefinition,
-    id: &SkillId,
-    request: &RouteRequest<'_>,
-) -> Result<Routed, A2aError> {
-    let is_call = explicit::call(agent, request)?.is_some();
-    match command(agent, request.message) {
-        // An explicit call has priority over a text that looks like a command, and the only
-        // skill of an agent gets every text.
-        Some(route) if route.id == *id && !is_call && agent.skills().count() > 1 => {
-            route.admitted(agent)
-        }
-        _ => route(agent, request),
-    }
-}
-
 /// Chooses the skill for the answer to [`which_skill`], which offered `offer`. An answer that
-/// only names an offered skill sends the `original` message to that skill. Any other answer is
-/// routed as a message of its own.
+/// only names an offered skill sends the `original` message to that skill, with what it
+/// carries beside its words: see [`joined`]. Any other answer is routed as a message of its
+/// own, except by the tasks that it refers to.
 ///
 /// # Errors
 /// As for [`route`].
@@ -241,29 +238,44 @@ pub fn route_answer(
     offer: &[SkillId],
     reply: &RouteRequest<'_>,
 ) -> Result<Routed, A2aError> {
+    let message = reply.message;
+    let choice = choice(agent, offer, message);
+    let answer = |id| Route::read(agent, id, &joined(original, message), "answer");
     if let Some(call) = explicit_route(agent, reply)? {
-        let route = match only_text(reply.message) {
-            true => original_route(agent, &call.id, original),
+        let is_choice = text(message).trim().is_empty() || choice == Some(&call.id);
+        let route = match is_choice && only_text(message) {
+            true => answer(&call.id),
             false => call,
         };
         return route.admitted(agent);
     }
-    match choice(agent, offer, reply.message) {
-        Some(id) => original_route(agent, id, original).admitted(agent),
-        None => route(agent, reply),
+    match choice {
+        Some(id) => answer(id).admitted(agent),
+        None => Ok(match route(agent, reply)? {
+            Routed::Ask { candidates, .. } => ask_with(agent, candidates, WHICH, Some(original)),
+            decision => decision,
+        }),
     }
 }
 
-/// The original message for the skill that the reply chose. A pattern of that skill reads it.
-fn original_route(agent: &AgentDefinition, id: &SkillId, original: &Message) -> Route {
-    let skills = agent.skills().filter(|(other, _)| *other == id).collect();
-    let input = declared(&skills, original).pop().and_then(|it| it.input);
-    Route::with_input(id, original, "answer", input)
+/// The message for the skill that a reply to the router chose: the first message with the files
+/// and data of the reply, and with the references of both. It has the id of the reply.
+pub fn joined(first: &Message, reply: &Message) -> Message {
+    let mut message = reply.clone();
+    message.parts.retain(|part| !is_text(part));
+    message.parts.splice(..0, first.parts.iter().cloned());
+    let references = &mut message.reference_task_ids;
+    references.retain(|id| !first.reference_task_ids.contains(id));
+    references.splice(..0, first.reference_task_ids.iter().cloned());
+    message
+}
+
+const fn is_text(part: &Part) -> bool {
+    matches!(part.content, PartContent::Text(_))
 }
 
 fn only_text(message: &Message) -> bool {
-    let text = |content: &PartContent| matches!(content, PartContent::Text(_));
-    message.parts.iter().all(|part| text(&part.content))
+    message.parts.iter().all(is_text)
 }
 
 /// Steps 1 and 2. INVARIANT: no model is in scope, and no later step runs when the message
@@ -345,16 +357,34 @@ fn takes_any(schema: &Value) -> bool {
     }
 }
 
+/// The most bytes of the first message that a question shows.
+const SHOWN: usize = 60;
+/// How a question of the rules begins.
+const WHICH: &str = "Which of these skills do you need? Answer with its number, id or name.";
+
 /// Step 8: the question with the candidates.
 fn ask(agent: &AgentDefinition, candidates: &Skills<'_>) -> Routed {
-    let text = "Which of these skills do you need? Answer with its number, id or name.";
     let candidates = candidates.iter().map(|(id, _)| (*id).clone());
-    ask_with(agent, candidates.collect(), text)
+    ask_with(agent, candidates.collect(), WHICH, None)
 }
 
-/// A question that begins with `text`, with the candidates.
-pub fn ask_with(agent: &AgentDefinition, candidates: Vec<SkillId>, text: &str) -> Routed {
+/// A question that begins with `text`, with the candidates. If it follows a question about the
+/// message `first`, it says that the skill gets that message.
+pub fn ask_with(
+    agent: &AgentDefinition,
+    candidates: Vec<SkillId>,
+    text: &str,
+    first: Option<&Message>,
+) -> Routed {
     let mut question = text.to_owned();
+    if let (Some(first), Some(id)) = (first, candidates.first()) {
+        let words = by_model::text_of(first);
+        let words = by_model::cut(&words, SHOWN);
+        question.push_str(&format!(
+            " The skill that you choose gets your first message, \"{words}\". For another message \
+             write `/{id}`, or another id, and your wish."
+        ));
+    }
     for (index, id) in candidates.iter().enumerate() {
         if let Some(skill) = agent.skill(id) {
             let (number, metadata) = (index + 1, skill.metadata());

@@ -29,7 +29,7 @@ async fn tells(flight: Flight) -> AgentResult<OnRequestResult<Value>> {
 
 /// Declares the text that another skill declared before.
 #[skill(id = "travel", tags = ["test"], text = ["book a flight to {to} on {on}"])]
-async fn travel(_: Flight) -> AgentResult<bool> {
+async fn travel(_: TextOr<Flight>) -> AgentResult<bool> {
     Ok(false)
 }
 

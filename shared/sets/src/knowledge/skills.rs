@@ -321,7 +321,8 @@ pub(crate) async fn knowledge_show(
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct KnowledgeQuery {
-    /// Words that title, summary, path or tags have.
+    /// Words of which title, summary, path or tags have one. The words of a question, such as
+    /// `what`, do not count.
     #[serde(default)]
     query: Option<String>,
     /// The kinds; all by default.
@@ -342,9 +343,6 @@ pub(crate) struct KnowledgeQuery {
     /// Where to continue.
     #[serde(default)]
     cursor: Option<String>,
-    /// One of the words is enough: for a question in words.
-    #[serde(skip)]
-    any_word: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -380,8 +378,7 @@ pub(crate) async fn knowledge_query(
     let query = match input {
         TextOr::Data(query) => query,
         TextOr::Text(text) => KnowledgeQuery {
-            query: Some(asked_for(&text)),
-            any_word: true,
+            query: Some(text),
             ..KnowledgeQuery::default()
         },
     };
@@ -396,7 +393,7 @@ pub(crate) async fn knowledge_query(
         let text = format!("`query` has {bytes} bytes, expected at most {QUERY_MAX}");
         return Err(AgentError::invalid_input(text));
     }
-    let words = runs(text);
+    let words = asked_for(text);
     let is_in_query =
         |layer: &KnowledgeLayer| query.layers.is_empty() || query.layers.contains(layer);
     let layers = KnowledgeLayer::ALL.into_iter().filter(is_in_query);
@@ -451,11 +448,7 @@ impl KnowledgeQuery {
         let has = |word: &String| text.contains(word.as_str());
         (self.kind.is_empty() || self.kind.contains(&head.kind))
             && (self.tags.is_empty() || self.tags.iter().any(|tag| head.tags.contains(tag)))
-            && if self.any_word {
-                words.is_empty() || words.iter().any(has)
-            } else {
-                words.iter().all(has)
-            }
+            && (words.is_empty() || words.iter().any(has))
     }
 }
 
@@ -464,10 +457,10 @@ const ASKING: &str = "a about all an and any are decision decisions do find for 
                       knowledge me my of on our show tell the to us we what which why";
 
 /// The words of a question that an item can be about.
-fn asked_for(question: &str) -> String {
+fn asked_for(question: &str) -> Vec<String> {
     let mut words = runs(question);
     words.retain(|word| !ASKING.split_whitespace().any(|asking| asking == word));
-    words.join(" ")
+    words
 }
 
 /// A new status of an item.

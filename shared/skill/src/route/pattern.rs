@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 /// Signs at the end of a text that do not count.
 const FINAL: [&str; 9] = [".", "!", "?", ",", ";", ":", "…", "。", "？"];
 
+/// How many borders of the places are tried, if no input is decoded.
+const TRIES: usize = 16;
+
 /// A text as its words and signs.
 pub(super) struct Words<'t> {
     text: &'t str,
@@ -104,6 +107,12 @@ impl<'p> TextPattern<'p> {
         while !rest.is_empty() {
             let (text, tail) = rest.split_once('{').unwrap_or((rest, ""));
             let is_last = text.len() == rest.len();
+            // A place holds whole words.
+            let is_touched = (!is_last && text.ends_with(char::is_alphanumeric))
+                || (!pieces.is_empty() && text.starts_with(char::is_alphanumeric));
+            if is_touched {
+                return Err("a place needs a space or a sign beside it");
+            }
             let words = if is_last {
                 Words::of(text)
             } else {
@@ -119,6 +128,12 @@ impl<'p> TextPattern<'p> {
             let (name, after) = tail.split_once('}').ok_or("a place has no `}`")?;
             if matches!(pieces.last(), Some(Piece::Place(_))) {
                 return Err("two places need a word or a sign between them");
+            }
+            if pieces
+                .iter()
+                .any(|it| matches!(it, Piece::Place(other) if *other == name))
+            {
+                return Err("a place is there twice");
             }
             pieces.push(Piece::Place(name));
             rest = after;
@@ -137,21 +152,24 @@ impl<'p> TextPattern<'p> {
         })
     }
 
-    /// What a text has in the places, if it is the pattern. A place takes the least text that
-    /// `fits` and lets the rest fit.
+    /// The input that `decoded` makes of the places, if a text is the pattern. A place takes the
+    /// least text that `fits`, lets the rest fit, and decodes.
     pub(super) fn read<'t>(
         &self,
         text: &Words<'t>,
         fits: &dyn Fn(&str, &str) -> bool,
-    ) -> Option<Vec<(&'p str, &'t str)>> {
+        decoded: &dyn Fn(&[(&str, &str)]) -> Option<Value>,
+    ) -> Option<Value> {
         let mut search = Search {
             pattern: self,
             text,
             fits,
+            decoded,
             dead: BTreeSet::new(),
             values: Vec::new(),
+            tries: 0,
         };
-        search.from(0, 0).then_some(search.values)
+        search.from(0, 0)
     }
 }
 
@@ -160,27 +178,35 @@ struct Search<'s, 'p, 't> {
     pattern: &'s TextPattern<'p>,
     text: &'s Words<'t>,
     fits: &'s dyn Fn(&str, &str) -> bool,
+    decoded: &'s dyn Fn(&[(&str, &str)]) -> Option<Value>,
     /// The pieces and words from which the rest does not fit: none is tried twice.
     dead: BTreeSet<(usize, usize)>,
     values: Vec<(&'p str, &'t str)>,
+    /// How often all places fitted and nothing was decoded.
+    tries: usize,
 }
 
 impl Search<'_, '_, '_> {
-    fn from(&mut self, piece: usize, at: usize) -> bool {
+    fn from(&mut self, piece: usize, at: usize) -> Option<Value> {
         let next = match self.pattern.0.get(piece + 1) {
             Some(Piece::Words(words)) => Some(words.as_slice()),
             _ => None,
         };
         match self.pattern.0.get(piece) {
-            None => at == self.text.words.len(),
-            Some(Piece::Words(words)) => {
-                self.text.begins(at, words) && self.from(piece + 1, at + words.len())
+            None if at == self.text.words.len() => {
+                self.tries += 1;
+                (self.decoded)(&self.values)
             }
+            None => None,
+            Some(Piece::Words(words)) if self.text.begins(at, words) => {
+                self.from(piece + 1, at + words.len())
+            }
+            Some(Piece::Words(_)) => None,
             Some(Piece::Place(name)) => {
                 if self.dead.contains(&(piece, at)) {
-                    return false;
+                    return None;
                 }
-                let last = self.text.words.len();
+                let (last, tries) = (self.text.words.len(), self.tries);
                 let first = if next.is_some() {
                     at + 1
                 } else {
@@ -191,17 +217,20 @@ impl Search<'_, '_, '_> {
                         continue;
                     }
                     let value = self.text.slice(at, end);
-                    if !(self.fits)(name, value) {
+                    if self.tries >= TRIES || !(self.fits)(name, value) {
                         continue;
                     }
                     self.values.push((name, value));
-                    if self.from(piece + 1, end) {
-                        return true;
+                    let input = self.from(piece + 1, end);
+                    if input.is_some() {
+                        return input;
                     }
                     self.values.pop();
                 }
-                self.dead.insert((piece, at));
-                false
+                if self.tries == tries {
+                    self.dead.insert((piece, at));
+                }
+                None
             }
         }
     }

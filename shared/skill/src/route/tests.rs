@@ -302,6 +302,13 @@ fn image() -> Part {
 }
 
 #[test]
+fn a_command_of_the_only_skill_is_a_command() {
+    let agent = Agent::builder("agent").skill(book).build().unwrap();
+    let (_, how, content) = chosen(routed(&agent, &said("/book-flight to Rome")));
+    assert_eq!((how, content.text().unwrap()), ("command", "to Rome"));
+}
+
+#[test]
 fn the_only_skill_that_takes_the_parts_answers() {
     let decided = step(&choosy(), &message(vec![image()]));
     assert_eq!(decided, ("draw".to_owned(), "media_type"));
@@ -514,6 +521,63 @@ fn text_of_two_skills_leads_to_a_question_whose_answer_reads_the_pattern() {
     assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
 }
 
+/// Adds.
+#[skill(id = "sum", tags = ["math"], text = "add {a} and {b}")]
+async fn data_alone(terms: Terms) -> AgentResult<i64> {
+    Ok(terms.a)
+}
+
+/// Adds.
+#[skill(id = "sum", tags = ["math"], text = "{a} + {b}", input_modes = ["text/plain"])]
+async fn text_alone(_: TextOr<Terms>) -> AgentResult<i64> {
+    Ok(0)
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Day {
+    Monday,
+    Friday,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Ride {
+    to: String,
+    on: Option<Day>,
+}
+
+/// Books a ride.
+#[skill(id = "ride", tags = ["travel"], text = ["go to {to} on {on}", "go to {to}"])]
+async fn ride(_: TextOr<Ride>) -> AgentResult<bool> {
+    Ok(true)
+}
+
+#[test]
+fn place_takes_the_least_text_with_which_the_input_is_decoded() {
+    let agent = Agent::builder("agent").skill(echo).skill(ride);
+    let agent = agent.build().unwrap();
+    for (text, fields) in [
+        (
+            "go to Frankfurt on the Main on friday",
+            json!({"to": "Frankfurt on the Main", "on": "friday"}),
+        ),
+        (
+            "go to Rome on monday",
+            json!({"to": "Rome", "on": "monday"}),
+        ),
+        // No end of it is a day.
+        ("go to Rome on the hill", json!({"to": "Rome on the hill"})),
+    ] {
+        let (id, _, content) = chosen(routed(&agent, &said(text)));
+        assert_eq!((id.as_str(), content.first_data()), ("ride", Some(&fields)));
+    }
+    // Of many borders the first few are tried.
+    let long = format!("go to {}on the hill", "x on ".repeat(10_000));
+    let (_, _, content) = chosen(routed(&agent, &said(&long)));
+    assert!(content.first_data().unwrap().get("on").is_none());
+}
+
 #[test]
 fn pattern_that_cannot_match_is_refused_when_the_agent_is_built() {
     macro_rules! refused {
@@ -532,6 +596,20 @@ fn pattern_that_cannot_match_is_refused_when_the_agent_is_built() {
     refused!("add {a", "a place has no `}`");
     refused!("{a}{b}", "two places need a word or a sign between them");
     refused!("{a}", "a pattern needs a word or a sign");
+    refused!("add {a} and {a}", "a place is there twice");
+    refused!("{a}kg and {b}", "a place needs a space or a sign beside it");
+    refused!("x{a} + {b}", "a place needs a space or a sign beside it");
+    let modes = "it has to take text and data, as `TextOr` does";
+    let error = Agent::builder("agent")
+        .skill(data_alone)
+        .build()
+        .unwrap_err();
+    assert!(error.to_string().ends_with(modes), "{error}");
+    let error = Agent::builder("agent")
+        .skill(text_alone)
+        .build()
+        .unwrap_err();
+    assert!(error.to_string().ends_with(modes), "{error}");
 }
 
 #[test]
@@ -555,6 +633,10 @@ fn a_reference_decides_if_its_skill_takes_the_parts() {
     assert_eq!((id.as_str(), how), ("echo", "reference"));
     asked(referring(&said("make it blue"), "draw"));
     asked(referring(&said("make it blue"), "gone"));
+    // Data or a text that it cannot read is for another skill.
+    let (id, how, _) = chosen(referring(&data(json!({"a": 1, "b": 2})), "book-flight"));
+    assert_eq!((id.as_str(), how), ("add", "schema"));
+    asked(referring(&said("make it blue"), "add"));
     let (id, how, _) = chosen(referring(&said("/echo hi"), "book-flight"));
     assert_eq!((id.as_str(), how), ("echo", "command"));
 }
@@ -607,6 +689,15 @@ fn text_that_no_skill_declares_leads_to_a_question() {
     assert_eq!(offer(&slot), [id("add"), id("echo")]);
 }
 
+#[test]
+fn example_beside_data_that_its_skill_cannot_read_decides_nothing() {
+    let beside =
+        |value: Value| message(vec![Part::text("Book a flight to Oslo"), Part::data(value)]);
+    asked(routed(&agent(), &beside(json!({"query": "tea"}))));
+    let (id, how, _) = chosen(routed(&agent(), &beside(json!({"to": "Oslo"}))));
+    assert_eq!((id.as_str(), how), ("book-flight", "schema"));
+}
+
 /// Each message also fits the steps of the messages below it.
 #[test]
 fn the_first_step_that_decides_routes_a_message() {
@@ -649,10 +740,18 @@ fn answer_with_a_skill_id_sends_the_original_message_to_it() {
         assert_eq!((id.as_str(), how), ("book-flight", "answer"), "{answer}");
         assert_eq!(content.text().unwrap(), "Paris");
     }
-    let mut answer = said("this one");
-    answer.metadata = meta(&json!({"skillId": "echo"}));
-    let (id, _, content) = chosen(answered(&original, &answer));
-    assert_eq!((id.as_str(), content.text().unwrap()), ("echo", "Paris"));
+    // A text that chooses the skill says nothing more than the metadata; another one is the request.
+    for (text, content) in [
+        ("echo", "Paris"),
+        ("1", "Paris"),
+        ("  ", "Paris"),
+        ("more", "more"),
+    ] {
+        let mut answer = said(text);
+        answer.metadata = meta(&json!({"skillId": "echo"}));
+        let (id, _, input) = chosen(answered(&original, &answer));
+        assert_eq!((id.as_str(), input.text().unwrap()), ("echo", content));
+    }
 }
 
 #[test]

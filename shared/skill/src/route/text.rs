@@ -2,7 +2,7 @@
 //! reads which of the offered skills a reply names.
 
 use super::pattern::{TextPattern, Words, value};
-use super::{Route, Skills, takes_any};
+use super::{Route, Skills, by_model, takes_any};
 use crate::media::admits;
 use crate::{AgentDefinition, AnySkill, Content};
 use a2a_lambda_model::task::{Message, Part, PartContent, SkillId};
@@ -12,7 +12,8 @@ use std::cmp::Reverse;
 /// The longest text that is compared with what skills declare, in bytes.
 const TEXT_MAX: usize = 64 * 1024;
 
-fn text(message: &Message) -> String {
+/// The texts of a message.
+pub(super) fn text(message: &Message) -> String {
     let texts = message.parts.iter().filter_map(|part| match &part.content {
         PartContent::Text(text) => Some(text.as_str()),
         _ => None,
@@ -57,7 +58,8 @@ fn arguments(skill: &dyn AnySkill, text: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// The skills that declare the text of a message, with what its places hold.
+/// The skills that declare the text of a message and can read it. A pattern also reads an
+/// example.
 pub(super) fn declared(skills: &Skills<'_>, message: &Message) -> Vec<Route> {
     let text = text(message);
     if text.len() > TEXT_MAX {
@@ -69,29 +71,36 @@ pub(super) fn declared(skills: &Skills<'_>, message: &Message) -> Vec<Route> {
     }
     let routes = skills.iter().filter_map(|(id, skill)| {
         let mut examples = skill.metadata().examples.iter();
-        if examples.any(|example| Words::of(example).same(&text)) {
-            return Some(Route::to(id, message, "example"));
-        }
-        let input = input(&***skill, &text).filter(|_| super::only_text(message))?;
-        Some(Route::with_input(id, message, "text", Some(input)))
+        let is_example = examples.any(|example| Words::of(example).same(&text));
+        let how = if is_example { "example" } else { "text" };
+        let route = Route::with_input(id, message, how, input(&***skill, message));
+        let is_declared = is_example || route.input.is_some();
+        (is_declared && skill.decode(&route.content).is_ok()).then_some(route)
     });
     routes.collect()
 }
 
-/// The input that a pattern of the skill reads in a text, and that the skill decodes.
-fn input(skill: &dyn AnySkill, text: &Words<'_>) -> Option<Value> {
-    let schema = skill.input_schema();
+/// The input that a pattern of the skill reads in a message of text, and that the skill
+/// decodes.
+pub(super) fn input(skill: &dyn AnySkill, message: &Message) -> Option<Value> {
+    let (text, mut patterns) = (text(message), skill.metadata().text.iter());
+    if patterns.len() == 0 || !super::only_text(message) || text.len() > TEXT_MAX {
+        return None;
+    }
+    let (text, schema) = (Words::of(&text), skill.input_schema());
     let fits = |field: &str, text: &str| value(schema, field, text).is_some();
-    let mut patterns = skill.metadata().text.iter();
-    patterns.find_map(|pattern| {
-        let places = TextPattern::parse(pattern).ok()?.read(text, &fits)?;
-        let values = places.into_iter().map(|(field, text)| {
+    let decoded = |places: &[(&str, &str)]| {
+        let values = places.iter().map(|(field, text)| {
             let value = value(schema, field, text)?;
-            Some((field.to_owned(), value))
+            Some(((*field).to_owned(), value))
         });
         let input = Value::Object(values.collect::<Option<_>>()?);
         let content = Content::from_parts(vec![Part::data(input.clone())]);
         skill.decode(&content).is_ok().then_some(input)
+    };
+    patterns.find_map(|pattern| {
+        let pattern = TextPattern::parse(pattern).ok()?;
+        pattern.read(&text, &fits, &decoded)
     })
 }
 
@@ -99,7 +108,7 @@ fn input(skill: &dyn AnySkill, text: &Words<'_>) -> Option<Value> {
 /// others. It decides nothing: it orders an offer.
 pub(super) fn order(skills: &mut Skills<'_>, message: &Message) {
     let text = text(message);
-    let text = Words::of(super::by_model::cut(&text, TEXT_MAX));
+    let text = Words::of(by_model::cut(&text, TEXT_MAX));
     let text = text.long();
     skills.sort_by_cached_key(|(_, skill)| {
         let metadata = skill.metadata();

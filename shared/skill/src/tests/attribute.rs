@@ -35,7 +35,7 @@ struct Sum {
     tags = ["math", "test"],
     examples = ["add 1 and 2"],
     text = "add {a} and {b}",
-    input_modes = ["application/json"],
+    input_modes = ["application/json", "text/*"],
     output_modes = ["application/*"],
     background = true,
 )]
@@ -133,7 +133,7 @@ fn everything_in_the_attribute_is_in_the_metadata() {
             tags: &["math", "test"],
             examples: &["add 1 and 2"],
             text: &["add {a} and {b}"],
-            input_modes: &["application/json"],
+            input_modes: &["application/json", "text/*"],
             output_modes: &["application/*"],
             background: true,
         }

@@ -295,6 +295,10 @@ impl TaskFields {
         self.not_before = None;
         self.secret = None;
         self.request = None;
+        // Only another run of the turn needs it, and the history has the message.
+        if let Some(route) = &mut self.route {
+            route.input = None;
+        }
         if state.is_terminal() {
             self.used = Used::default();
             self.saved = Saved::default();

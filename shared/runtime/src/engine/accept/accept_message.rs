@@ -23,6 +23,7 @@ use crate::task::{
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
 use a2a_lambda_skill::TurnFacts;
+use a2a_lambda_skill::route::{self, Routed};
 pub use routing::RoutePreview;
 use turn_input::routing_message;
 
@@ -219,12 +220,10 @@ impl Engine {
                 };
                 let reply = routing_message(&full_message, &command);
                 let decision = Box::pin(self.route_reply(&record, original, reply)).await?;
-                let input = self.route_message(decision, modes, &mut pin)?;
-                let chose = |change: &Change| matches!(change, Change::Pin(_, Some(route)) if route.is_answer());
-                if pin.iter().any(chose) {
-                    facts.references.clone_from(&original.reference_task_ids);
+                if matches!(&decision, Routed::Skill(route) if route.how == "answer") {
+                    facts.references = route::joined(original, &full_message).reference_task_ids;
                 }
-                input
+                self.route_message(decision, modes, &mut pin)?
             }
         };
         let skill = input.skill().map(|skill| *skill.metadata());

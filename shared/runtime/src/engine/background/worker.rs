@@ -97,8 +97,8 @@ impl Engine {
             self.extend_thread(&record).await;
         }
         let end = match self.load_turn(&record).await {
-            Ok(messages) => {
-                let spec = self.claimed_turn(record, &messages, deadline);
+            Ok(message) => {
+                let spec = self.claimed_turn(record, message.as_ref(), deadline);
                 let mut sink = EventSink::default();
                 // The turn continues the trace of the call that made it.
                 let request = spec.record.request();
@@ -115,17 +115,21 @@ impl Engine {
         }
     }
 
-    /// Reads the messages of a claimed turn.
-    async fn load_turn(&self, record: &TaskRecord) -> Result<LoadedMessage, EngineError> {
-        let answers_router = record.turn() >= 2 && record.saved().slot.is_none();
-        let first = first_request(record).filter(|_| answers_router);
-        Ok(LoadedMessage {
-            first: self.load_message_files(first).await?,
-            last: match record.secret() {
-                Some(ciphertext) => self.open_answer(record, ciphertext).await?,
-                None => self.load_message_files(last_message(record)).await?,
-            },
-        })
+    /// Reads the message of a claimed turn: the last one, or what it sends to the skill that it
+    /// chose.
+    async fn load_turn(&self, record: &TaskRecord) -> Result<Option<Message>, EngineError> {
+        if let Some(ciphertext) = record.secret() {
+            return Ok(self.open_answer(record, ciphertext).await?);
+        }
+        let Some(last) = last_message(record) else {
+            return Ok(None);
+        };
+        let last = self.reader.load_message_files(last).await?;
+        let is_answer = first_route(record).is_some_and(SkillRoute::is_answer);
+        Ok(Some(match first_request(record).filter(|_| is_answer) {
+            Some(first) => route::joined(&self.reader.load_message_files(first).await?, &last),
+            None => last,
+        }))
     }
 
     /// The task of a message whose turn can be claimed; else what to do with the message.
@@ -222,19 +226,15 @@ impl Engine {
     fn claimed_turn(
         &self,
         record: TaskRecord,
-        messages: &LoadedMessage,
+        message: Option<&Message>,
         deadline: Option<Timestamp>,
     ) -> TurnSpec {
         let caller = Caller::behind(record.owner(), record.request());
         let modes = record.request().map(|it| &*it.accepted_output_modes);
         let modes = modes.unwrap_or_default();
-        let mut facts = self.facts(&record, &caller, modes, messages.last.as_ref());
-        let is_answer = record.route().is_some_and(SkillRoute::is_answer);
-        if let Some(first) = messages.first.as_ref().filter(|_| is_answer) {
-            facts.references.clone_from(&first.reference_task_ids);
-        }
+        let facts = self.facts(&record, &caller, modes, message);
         let input = self
-            .turn_input(&record, messages)
+            .turn_input(&record, message)
             .unwrap_or_else(TurnInput::Fail);
         let budget = TurnBudget::of_invocation(deadline, self.reader.clock.now());
         TurnSpec::new(record, input, facts, budget)
@@ -244,7 +244,7 @@ impl Engine {
     fn turn_input(
         &self,
         record: &TaskRecord,
-        messages: &LoadedMessage,
+        message: Option<&Message>,
     ) -> Result<TurnInput, AgentError> {
         let id = record
             .skill()
@@ -253,7 +253,6 @@ impl Engine {
             .agent
             .skill(id)
             .ok_or_else(|| AgentError::skill_not_found(id))?;
-        let message = messages.last.as_ref();
         let message = message.ok_or_else(|| {
             AgentError::missing_input(match record.secret() {
                 Some(_) => "the answer was sealed under another key",
@@ -273,28 +272,19 @@ impl Engine {
             request_metadata: metadata,
             earlier: EarlierTasks::default(),
         };
-        let route = record.route().filter(|_| record.saved().slot.is_none());
-        let decision = match (
-            route.map(|it| (it.how.as_str(), &it.input)),
-            &messages.first,
-        ) {
-            // The task keeps what the router decided and made of the message. Neither a model nor
-            // the texts that skills declare today are asked again.
-            (Some(("answer", input)), Some(first)) => {
-                route::route_to(&self.agent, id, first, "answer", input.clone())
-            }
-            (Some((how, input)), _) if how != "command" && how != "answer" => {
-                route::route_to(&self.agent, id, message, "pinned", input.clone())
-            }
-            (_, Some(first)) => {
+        // The task keeps what the router decided and made of the message. Neither a model nor the
+        // texts that skills declare today are asked again. Without a route the client named the
+        // skill, or an earlier turn asked it.
+        let decision = match first_route(record) {
+            Some(it) if it.how == "command" => {
                 let free = RouteRequest {
                     pinned: None,
                     ..request
                 };
-                route::route_answer(&self.agent, first, &[], &free)
+                route::route(&self.agent, &free)
             }
-            _ if record.saved().slot.is_none() => route::route_again(&self.agent, id, &request),
-            _ => route::route(&self.agent, &request),
+            Some(it) => route::route_to(&self.agent, id, message, "pinned", it.input.clone()),
+            None => route::route(&self.agent, &request),
         };
         let content: Content = match decision {
             Ok(Routed::Skill(route)) => route.content,
@@ -307,17 +297,11 @@ impl Engine {
         };
         Ok(TurnInput::Skill(Arc::clone(skill), start))
     }
+}
 
-    /// A stored message with the bytes of its files.
-    async fn load_message_files(
-        &self,
-        message: Option<&Message>,
-    ) -> Result<Option<Message>, EngineError> {
-        match message {
-            Some(message) => Ok(Some(self.reader.load_message_files(message).await?)),
-            None => Ok(None),
-        }
-    }
+/// The route of the task, until its skill has asked something.
+fn first_route(record: &TaskRecord) -> Option<&SkillRoute> {
+    record.route().filter(|_| record.saved().slot.is_none())
 }
 
 /// The message is deleted if its work is done.
@@ -336,14 +320,6 @@ fn is_settled(record: &TaskRecord, item: &WorkItem) -> bool {
 fn grown(time: Duration, receipt: &dyn Receipt, most: Duration) -> Duration {
     let doublings = receipt.receives().saturating_sub(1).min(16);
     time.saturating_mul(1 << doublings).min(most)
-}
-
-/// The messages of a stored turn, with the bytes of their files.
-struct LoadedMessage {
-    /// The original request, if `last` only answers the router's question about it.
-    first: Option<Message>,
-    /// The message that opened the turn.
-    last: Option<Message>,
 }
 
 #[cfg(test)]

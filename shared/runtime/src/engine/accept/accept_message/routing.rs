@@ -47,6 +47,7 @@ impl Engine {
         }
         let case = Undecided {
             message: request.message,
+            first: None,
             pending: None,
         };
         self.routed(&case, decision).await
@@ -71,6 +72,7 @@ impl Engine {
         }
         let case = Undecided {
             message: reply.message,
+            first: Some(original),
             pending: question.and_then(first_text),
         };
         self.routed(&case, decision).await
@@ -125,15 +127,23 @@ impl Engine {
             return Ok(decision);
         };
         let choice = router.choose(&self.agent, case, now).await;
-        let to = |id, how, input| route::route_to(&self.agent, id, case.message, how, input);
-        if let Some(ModelChoice::Skill(id, input)) = choice {
-            return Ok(to(&id, "model", input)?);
+        if let Some(ModelChoice::Skill(route)) = choice {
+            return Ok(route.admitted(&self.agent)?);
         }
         let fallback = self.agent.fallback().filter(|id| candidates.contains(id));
         match (fallback, choice) {
-            (Some(id), _) => Ok(to(id, "fallback", None)?),
+            (Some(id), _) => {
+                let message = case.message;
+                Ok(route::route_to(&self.agent, id, message, "fallback", None)?)
+            }
             (None, Some(ModelChoice::Ask(Some(question)))) => {
-                Ok(route::ask_with(&self.agent, candidates.clone(), &question))
+                let candidates = candidates.clone();
+                Ok(route::ask_with(
+                    &self.agent,
+                    candidates,
+                    &question,
+                    case.first,
+                ))
             }
             (None, _) => Ok(decision),
         }

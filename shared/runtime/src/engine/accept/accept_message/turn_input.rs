@@ -58,7 +58,7 @@ impl Engine {
                     .decode(&route.content)
                     .map_err(|error| unreadable(&error, &route.content, route.wrapper))?;
                 // The message itself shows the other decisions, so they need no bytes.
-                let is_kept = !matches!(route.how, "explicit" | "single");
+                let is_kept = route.input.is_some() || !matches!(route.how, "explicit" | "single");
                 let reason = is_kept.then(|| SkillRoute {
                     how: route.how.to_owned(),
                     input: route.input,

@@ -10,7 +10,7 @@ use crate::task::{
 };
 use crate::testing::ScriptedModel;
 use a2a_lambda_rows::each_row_async;
-use a2a_lambda_skill::model::{ModelContent, ToolChoice};
+use a2a_lambda_skill::model::{ModelContent, ModelMessage, ToolChoice};
 use a2a_lambda_skill::route::RouterModel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,24 @@ fn serving(agent: AgentDefinition, model: &ScriptedModel) -> Routing {
 impl Routing {
     async fn say(&self, text: &str) -> Task {
         sent_task(&self.engine, &ann(), send_command(text, SendMode::Blocking)).await
+    }
+
+    async fn reply(&self, task: &Task, text: &str, mode: SendMode) -> Task {
+        let mut command = send_command(text, mode);
+        command.message.id = "m-2".to_owned();
+        command.message.task_id = Some(task.id.clone());
+        sent_task(&self.engine, &ann(), command).await
+    }
+
+    /// The task after the turn that waits for a worker, if one does.
+    async fn worked(&self, task: Task) -> Task {
+        if task.status.state == TaskState::Completed {
+            return task;
+        }
+        let item = work_item(&self.record(&task).await);
+        let queue = FakeQueue::<WorkItem>::default();
+        self.engine.work(&item, &queue, None).await;
+        self.record(&task).await.view(0, true)
     }
 
     async fn record(&self, task: &Task) -> TaskRecord {
@@ -149,12 +167,17 @@ async fn input_that_the_model_makes_reaches_the_skill_and_its_second_run() {
     let command = send_command("2 plus 3", SendMode::Immediate);
     let task = sent_task(&routing.engine, &ann(), command).await;
     // A worker runs the turn: it has only what is stored, and asks no model.
-    let item = work_item(&routing.record(&task).await);
+    let record = routing.record(&task).await;
+    assert_eq!(record.route().unwrap().input, Some(json!({"a": 2, "b": 3})));
+    let item = work_item(&record);
     let queue = FakeQueue::<WorkItem>::default();
     routing.engine.work(&item, &queue, None).await;
     let record = routing.record(&task).await;
     assert_eq!(record.state(), TaskState::Completed);
-    assert_eq!(record.route().unwrap().input, Some(json!({"a": 2, "b": 3})));
+    let artifact = Artifact::from(record.artifacts()[0].clone());
+    assert_eq!(artifact.data(), Some(&json!(5)));
+    // Later readers have the message.
+    assert_eq!(record.route().unwrap().input, None);
     assert_eq!(model.requests().len(), 1);
 }
 
@@ -170,15 +193,102 @@ async fn question_of_the_model_is_shown_with_the_skills() {
         "{shown}"
     );
     assert!(!shown.contains("secret"), "{shown}");
-    // The answer goes to the model with the question.
-    let mut command = send_command("the first one", SendMode::Blocking);
-    command.message.id = "m-2".to_owned();
-    command.message.task_id = Some(task.id.clone());
-    let task = sent_task(&routing.engine, &ann(), command).await;
-    assert_eq!(output(&task), Some(json!("la the first one")));
-    let said = serde_json::to_string(&model.requests()[1].messages).unwrap();
-    assert!(said.contains("A song or a sum?"), "{said}");
-    assert!(said.contains("the first one"), "{said}");
+    // The answer goes to the model with the question, and with what was said first.
+    let task = routing
+        .reply(&task, "sing of trees", SendMode::Blocking)
+        .await;
+    assert_eq!(output(&task), Some(json!("la sing of trees")));
+    let [_, asked] = &*model.requests() else {
+        panic!()
+    };
+    let ModelMessage::User(said) = &asked.messages[0] else {
+        panic!()
+    };
+    let lines = ["hm", "A song or a sum?", "sing of trees"];
+    let places = lines.map(|line| said.find(line).unwrap());
+    assert!(places.is_sorted(), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reply_that_only_chooses_sends_the_first_message_as_the_model_says() {
+    for mode in [SendMode::Blocking, SendMode::Immediate] {
+        let asks = json!({"skill": "none", "question": "A song or a sum?"});
+        let chooses = json!({"skill": "sing", "only_chooses": true});
+        let model = ScriptedModel::new().answer(asks).answer(chooses);
+        let routing = with(&model);
+        let task = routing.say("something for my shop").await;
+        let task = routing.reply(&task, "the first one, please", mode).await;
+        let task = routing.worked(task).await;
+        assert_eq!(output(&task), Some(json!("la something for my shop")));
+    }
+    // The input is made of the first message too.
+    let input = json!({"a": 2, "b": 3});
+    let chooses = json!({"skill": "add", "only_chooses": true, "input": input});
+    let model = ScriptedModel::new().answer(to("none")).answer(chooses);
+    let routing = with(&model);
+    let task = routing.say("two and three").await;
+    let task = routing.reply(&task, "the sum", SendMode::Immediate).await;
+    assert_eq!(output(&routing.worked(task).await), Some(json!(5)));
+    // A message that opens a task chooses nothing.
+    let chooses = json!({"skill": "sing", "only_chooses": true});
+    let routing = with(&ScriptedModel::new().answer(chooses));
+    assert_eq!(output(&routing.say("hm").await), Some(json!("la hm")));
+}
+
+/// A sum with an open schema.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct OpenSum {
+    a: i32,
+    b: i32,
+}
+
+/// Says what it was told.
+#[skill(id = "open", tags = ["math"], text = "sum of {a} and {b}")]
+async fn open(sum: TextOr<OpenSum>) -> AgentResult<String> {
+    Ok(match sum {
+        TextOr::Text(text) => text,
+        TextOr::Data(sum) => (sum.a + sum.b).to_string(),
+    })
+}
+
+/// Declares the text of another skill.
+#[skill(id = "second", tags = ["math"], text = "sum of {a} and {b}")]
+async fn second(_: TextOr<OpenSum>) -> AgentResult<String> {
+    Ok("second".to_owned())
+}
+
+fn open_agent() -> AgentDefinition {
+    let agent = Agent::builder("open").skill(sing).skill(open);
+    agent.skill(second).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_of_the_model_replaces_only_a_text_and_only_if_the_schema_is_closed() {
+    let input = json!({"a": 2, "b": 2});
+    // The skill takes more than the schema says, so the text stays.
+    let model = ScriptedModel::new().answer(json!({"skill": "open", "input": input}));
+    let task = serving(open_agent(), &model).say("2 and 2 please").await;
+    assert_eq!(output(&task), Some(json!("2 and 2 please")));
+    // Nobody has shown the data to the model. It fits no schema, and so it is refused.
+    let call = json!({"skill": "add", "input": input});
+    let model = ScriptedModel::new().answer(call.clone()).answer(call);
+    let routing = with(&model);
+    let mut command = send_command("add 2 and 2 please", SendMode::Blocking);
+    let data = Part::data(json!({"a": 40, "b": "2"}));
+    command.message.parts.push(data);
+    question(&sent_task(&routing.engine, &ann(), command).await);
+    assert_eq!(model.left(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pattern_reads_a_message_for_which_the_model_has_only_chosen_the_skill() {
+    let model = ScriptedModel::new().answer(to("open"));
+    let routing = serving(open_agent(), &model);
+    assert_eq!(
+        output(&routing.say("sum of 2 and 3").await),
+        Some(json!("5"))
+    );
+    assert_eq!(model.left(), 0, "two skills declare the text");
 }
 
 #[tokio::test(start_paused = true)]
