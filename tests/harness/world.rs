@@ -5,11 +5,11 @@ use crate::watched_store::WatchedStore;
 use a2a_lambda::auth::{AuthMode, Identity};
 use a2a_lambda::engine::{Clock as _, Engine, ThreadSweepReport};
 use a2a_lambda::http::{Body, Function, HttpService};
-use a2a_lambda::runtime::Runtime;
+use a2a_lambda::runtime::{Runtime, RuntimeBuilder};
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda::store::limits::Limits;
-use a2a_lambda::testing::TestClock;
+use a2a_lambda::testing::{ScriptedModel, TestClock};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
@@ -238,7 +238,23 @@ impl World {
         agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
         change: impl FnOnce(&mut Settings),
     ) -> Result<Self, Box<dyn Error>> {
-        Self::over(Arc::default(), Arc::default(), agent, change)
+        Self::over(Arc::default(), Arc::default(), agent, change, |it| it)
+    }
+
+    /// Another agent, with a language model for its skills and one for the router.
+    ///
+    /// # Errors
+    /// When the agent cannot be published.
+    pub fn thinking(
+        agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
+        model: &ScriptedModel,
+        router: &ScriptedModel,
+    ) -> Result<Self, Box<dyn Error>> {
+        let models = |runtime: RuntimeBuilder| {
+            let runtime = runtime.model(model.clone());
+            runtime.router_model(router.clone())
+        };
+        Self::over(Arc::default(), Arc::default(), agent, |_| (), models)
     }
 
     /// Another release over the same store and clock.
@@ -250,7 +266,8 @@ impl World {
         agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
         change: impl FnOnce(&mut Settings),
     ) -> Result<Self, Box<dyn Error>> {
-        Self::over(self.store.clone(), self.clock.clone(), agent, change)
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        Self::over(store, clock, agent, change, |it| it)
     }
 
     fn over(
@@ -258,6 +275,7 @@ impl World {
         clock: Arc<TestClock>,
         agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
         change: impl FnOnce(&mut Settings),
+        services: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder,
     ) -> Result<Self, Box<dyn Error>> {
         let gate = Gate::default();
         let mut settings = Settings::read(&Local)?;
@@ -265,8 +283,8 @@ impl World {
         let runtime = Runtime::builder(agent(gate.clone())?, settings)
             .table(store.table.clone())
             .blobs(store.blobs.clone())
-            .clock(clock.clone())
-            .build()?;
+            .clock(clock.clone());
+        let runtime = services(runtime).build()?;
         Ok(Self {
             limits: Limits::new(store.table.clone()),
             store,

@@ -28,7 +28,7 @@ fn calls(per_minute: u32) -> impl FnOnce(&mut LimitPolicy) {
 }
 
 /// Checks the error of a call above a rate.
-fn limited(dialect: Dialect, reply: &Reply, seconds: &str) {
+pub(super) fn limited(dialect: Dialect, reply: &Reply, seconds: &str) {
     let text = reply.text();
     assert_eq!(reply.status, 429, "{dialect:?} {text}");
     assert_eq!(reply.header("retry-after"), seconds, "{dialect:?}");

@@ -60,6 +60,8 @@ mod ops;
 #[cfg(test)]
 mod outages;
 #[cfg(test)]
+mod outside;
+#[cfg(test)]
 mod page_tokens;
 #[cfg(test)]
 mod placed_tasks;

@@ -70,3 +70,33 @@ async fn a_file_that_cannot_be_used_stops_the_start_and_names_the_member() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn keys_that_a_file_or_a_variable_demands_are_asked_of_every_caller() {
+    let keys = ("A2A_AUTH", "keys");
+    let file = r#"{"A2A_AUTH": "keys"}"#;
+    for (text, settings) in [(file, &[][..]), ("{}", &[keys][..]), (file, &[keys])] {
+        let folder = folder(text);
+        let arguments = ["--data", "data", "--port", "0"];
+        let agent = Running::start(&folder, &arguments, settings, "listening on ").await;
+        let tasks = || Call::get(&format!("{}/tasks", agent.base()));
+        for header in [None, Some("Bearer dev:acme:ann"), Some("Bearer made-up")] {
+            let call = match header {
+                Some(value) => tasks().header("Authorization", value),
+                None => tasks(),
+            };
+            assert_eq!(call.send().await.0, 401, "{text} {header:?}");
+        }
+    }
+    // Where nothing demands keys, everybody may call this machine.
+    let agent = started(&folder("{}"), &[]).await;
+    let tasks = Call::get(&format!("{}/tasks", agent.base()));
+    assert_eq!(tasks.send().await.0, 200);
+    let refused = refusal_in(
+        &folder(r#"{"A2A_AUTH": "gateway"}"#),
+        &["--memory", "--port", "0"],
+        &[],
+    );
+    let said = refused.await;
+    assert!(said.contains("`A2A_AUTH` is `gateway`"), "{said}");
+}

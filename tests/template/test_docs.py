@@ -138,7 +138,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(sorted(re.findall(r"`(\w+)`", "".join(names))), sorted(parameters))
 
     def test_the_tests_of_the_capabilities_exist(self):
-        rows = re.findall(r"^\| .*\| (.*) \|$", (ROOT / "docs/capabilities.md").read_text(), re.M)
+        rows = re.findall(r"^\| .* \| (.*) \|$", (ROOT / "docs/capabilities.md").read_text(), re.M)
         named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
         self.assertGreater(len(named), 80)
         folders = ("shared", "tests", "examples", "infra")
@@ -147,6 +147,34 @@ class Documents(unittest.TestCase):
         known = set(re.findall(r"\bfn (\w+)|^ +(\w+)$", "\n".join(sources), re.M))
         known = {name for pair in known for name in pair}
         self.assertEqual(named - known, set())
+
+    def test_each_capability_names_one_test_over_http_of_a_client_without_our_extensions(self):
+        text = (ROOT / "docs/capabilities.md").read_text()
+        rows = [row.strip("|").split(" | ") for row in re.findall(r"^\| .*\|$", text, re.M)]
+        cells = [row[-2].strip() for row in rows if row[-2].strip() != "Over HTTP"]
+        unseen = [cell for cell in cells if cell == "-"]
+        self.assertGreater(len(cells), 100)
+        self.assertLess(len(unseen), 20)
+        tests = {cell.strip("`") for cell in cells if re.fullmatch(r"`\w+`", cell)}
+        self.assertEqual({cell for cell in cells if cell.strip("`") not in tests}, {"-", "the step fresh-clone"})
+        suites = ("tests/in_process", "tests/local", "tests/conformance", "examples/own_server.rs")
+        files = [file for it in suites for file in [ROOT / it, *sorted((ROOT / it).rglob("*.rs"))] if file.is_file()]
+        # `Say::to` names the skill in metadata of ours, unless the name is empty.
+        ours = re.compile(r"Say::to\((?!\"\")|\bSKILL\b|\"a2a-lambda/")
+        known, wrong = set(), set()
+        for file in files:
+            pattern = r"\bfn (\w+)(?:<.*?>)?\((.*?)\n *\}\n(?= *$|\n| *\})"
+            bodies = dict(re.findall(pattern, file.read_text(), re.M | re.S))
+            known |= bodies.keys()
+            for test in tests & bodies.keys():
+                # The test and the functions of its file that it uses.
+                used, names = set(), {test}
+                while names:
+                    used |= names
+                    names = {name for it in names for name in re.findall(r"\w+", bodies[it])} & bodies.keys() - used
+                wrong |= {test for name in used if ours.search(bodies[name])}
+        self.assertEqual(tests - known, set())
+        self.assertEqual(wrong, set())
 
     def test_conformance_lists_every_metadata_key_of_the_code(self):
         source = (ROOT / "shared/model/src/task/metadata_keys.rs").read_text()

@@ -17,6 +17,9 @@ pub async fn a_thread_is_loaded_as_it_was_written(
     assert_eq!(unknown, None);
     for version in 0..4 {
         let mut write = sample.thread(&sample.owner, &id, version);
+        // No two of its times are equal, so that a swap of two is seen.
+        write.record.created_at = sample.at(-7_000);
+        write.record.updated_at = sample.at(-500);
         if version % 2 == 1 {
             write.record.state = ThreadState::default();
             write.record.state_version = 0;
