@@ -9,8 +9,6 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
 export CARGO_TARGET_DIR=$target
 export CARGO_TERM_COLOR=never
-# A snapshot that differs fails; nothing is written.
-export INSTA_UPDATE=no
 logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation replay doc-tests faults kill interop stack template bans)

@@ -399,24 +399,22 @@ async fn a_single_write_that_meets_a_transaction_is_repeated() {
 async fn a_failing_request_is_attempted_three_times_and_no_more() {
     let fault_test = FaultTest::new("attempts").await;
     let sample = &fault_test.sample;
-    each_row_async(
-        [THROTTLED, MET, Fault::Refuse, Fault::CutReply],
-        async |fault| {
-            let task = sample.task().unwrap();
-            let mut write = sample.create(&task);
-            write.thread = Some(sample.thread(&sample.owner, task.context_id(), 0));
-            fault_test.line.spoil(&[fault; 3]);
-            let answer = fault_test.far.commit(&write).await;
-            // With a lost reply the write is stored, and one read finds it.
-            let (found, requests) = match fault {
-                Fault::CutReply => (matches!(answer, Ok(Committed::Done)), 4),
-                Fault::Refuse => (matches!(answer, Err(StoreError::Unavailable(_))), 4),
-                _ => (answer.is_err(), 3),
-            };
-            assert!(found, "{fault:?} {answer:?}");
-            assert_eq!(fault_test.line.seen(), requests, "{fault:?}");
-        },
-    )
+    let rows = [THROTTLED, MET, Fault::Refuse, Fault::CutReply];
+    each_row_async(rows, async |fault| {
+        let task = sample.task().unwrap();
+        let mut write = sample.create(&task);
+        write.thread = Some(sample.thread(&sample.owner, task.context_id(), 0));
+        fault_test.line.spoil(&[fault; 3]);
+        let answer = fault_test.far.commit(&write).await;
+        // With a lost reply the write is stored, and one read finds it.
+        let (found, requests) = match fault {
+            Fault::CutReply => (matches!(answer, Ok(Committed::Done)), 4),
+            Fault::Refuse => (matches!(answer, Err(StoreError::Unavailable(_))), 4),
+            _ => (answer.is_err(), 3),
+        };
+        assert!(found, "{fault:?} {answer:?}");
+        assert_eq!(fault_test.line.seen(), requests, "{fault:?}");
+    })
     .await;
 }
 

@@ -320,8 +320,8 @@ impl Estate {
             author: Some(owner.subject.clone()),
             expires_at: None,
             expect: DocumentExpect::Absent,
-            id: self.world.write_id(),
-            now: self.world.now,
+            id: self.sample.write_id(),
+            now: self.sample.now,
         };
         let documents = Documents::new(records.table());
         assert!(documents.write_document(&note).await.unwrap());

@@ -189,16 +189,14 @@ async fn a_deployed_card_has_the_url_of_its_stage() {
         "https://b.example/agents",
         "https://a.example",
     ] {
-        each_row_async(
-            [CARD, LEGACY[0], LEGACY[1], "/extendedAgentCard"],
-            async |path| {
-                let (status, card) = deployed(&world, path, Some(url)).await;
-                assert_eq!(status, 200, "{path} {card}");
-                let said = card.to_string();
-                assert!(said.contains(&format!("\"url\":\"{url}")), "{said}");
-                assert!(!said.contains("evil"), "{said}");
-            },
-        )
+        let rows = [CARD, LEGACY[0], LEGACY[1], "/extendedAgentCard"];
+        each_row_async(rows, async |path| {
+            let (status, card) = deployed(&world, path, Some(url)).await;
+            assert_eq!(status, 200, "{path} {card}");
+            let said = card.to_string();
+            assert!(said.contains(&format!("\"url\":\"{url}")), "{said}");
+            assert!(!said.contains("evil"), "{said}");
+        })
         .await;
     }
 }
@@ -231,18 +229,16 @@ fn an_agent_without_a_valid_card_does_not_start_without_a_url_either() {
 #[tokio::test(start_paused = true)]
 async fn a_deployed_card_without_a_url_is_an_internal_error() {
     let world = addressed(BaseUrl::new(None, None));
-    each_row_async(
-        [CARD, LEGACY[0], LEGACY[1], "/extendedAgentCard"],
-        async |path| {
-            for stage in [None, Some(""), Some("evil")] {
-                let (status, body) = deployed(&world, path, stage).await;
-                assert_eq!(status, 500, "{path} {body}");
-                assert!(!body.to_string().contains("evil"), "{body}");
-                // What to set is for the log.
-                assert!(!body.to_string().contains("publicUrl"), "{body}");
-            }
-        },
-    )
+    let rows = [CARD, LEGACY[0], LEGACY[1], "/extendedAgentCard"];
+    each_row_async(rows, async |path| {
+        for stage in [None, Some(""), Some("evil")] {
+            let (status, body) = deployed(&world, path, stage).await;
+            assert_eq!(status, 500, "{path} {body}");
+            assert!(!body.to_string().contains("evil"), "{body}");
+            // What to set is for the log.
+            assert!(!body.to_string().contains("publicUrl"), "{body}");
+        }
+    })
     .await;
 }
 

@@ -182,33 +182,31 @@ async fn a_new_context_has_nothing_of_an_expired_one_with_its_id(dialect: Dialec
 
 async fn a_context_accepts_messages_until_the_millisecond_it_expires(dialect: Dialect) {
     each_row_async(KINDS, async |kind| {
-        each_row_async(
-            [(-1_i64, true), (0, false), (1, false)],
-            async |(late, there)| {
-                for continues in [false, true] {
-                    let world = World::new().unwrap();
-                    let (context, asked) = conversation(&world, dialect, kind).await;
-                    let wait = i64::try_from(DAY.as_millis()).unwrap() + late;
-                    advance(Duration::from_millis(wait.unsigned_abs())).await;
-                    let reply = if continues {
-                        let id = asked["id"].as_str().unwrap();
-                        world.call(&dialect.send(&Say::in_task(id, "blue"))).await
-                    } else {
-                        say(&world, dialect, "echo", "more", &context).await
-                    };
-                    if there {
-                        let task = dialect.task(&reply);
-                        assert_eq!(dialect.state(&task), "completed", "{dialect:?} {kind:?}");
-                        continue;
-                    }
-                    expired(dialect, &reply);
+        let rows = [(-1_i64, true), (0, false), (1, false)];
+        each_row_async(rows, async |(late, there)| {
+            for continues in [false, true] {
+                let world = World::new().unwrap();
+                let (context, asked) = conversation(&world, dialect, kind).await;
+                let wait = i64::try_from(DAY.as_millis()).unwrap() + late;
+                advance(Duration::from_millis(wait.unsigned_abs())).await;
+                let reply = if continues {
                     let id = asked["id"].as_str().unwrap();
-                    let kept = world.call(&dialect.of_task(Op::Get, id)).await;
-                    let state = dialect.state(&dialect.task(&kept));
-                    assert_eq!(state, "input-required", "the task outlives its context");
+                    world.call(&dialect.send(&Say::in_task(id, "blue"))).await
+                } else {
+                    say(&world, dialect, "echo", "more", &context).await
+                };
+                if there {
+                    let task = dialect.task(&reply);
+                    assert_eq!(dialect.state(&task), "completed", "{dialect:?} {kind:?}");
+                    continue;
                 }
-            },
-        )
+                expired(dialect, &reply);
+                let id = asked["id"].as_str().unwrap();
+                let kept = world.call(&dialect.of_task(Op::Get, id)).await;
+                let state = dialect.state(&dialect.task(&kept));
+                assert_eq!(state, "input-required", "the task outlives its context");
+            }
+        })
         .await;
     })
     .await;

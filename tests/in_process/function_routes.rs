@@ -166,40 +166,37 @@ fn paths_of_0_1() -> Vec<Route> {
 #[tokio::test(start_paused = true)]
 async fn each_function_serves_its_own_routes_and_no_other() {
     let world = World::new().unwrap();
-    let rows = routes();
-    each_row_async(
-        rows,
-        async |Route {
-                   door,
-                   dialect,
-                   request,
-                   works,
-               }| {
-            let line = format!("{} {} at {door:?}", request.method, request.target);
-            assert_eq!(Function::of(request.method, request.path()), door, "{line}");
-            for other in DOORS.into_iter().filter(|other| *other != door) {
-                let before = world.store.writes();
-                let reply = world.open_at(other, &request).await.finish().await;
-                let fault = Fault::new(dialect, METHOD).id(Value::Null);
-                let checked = fault.check(&reply);
-                assert_eq!(
-                    checked,
-                    Ok(()),
-                    "{line}, sent to {other:?}: {}",
-                    reply.text()
-                );
-                assert_eq!(world.store.writes(), before, "{line}, sent to {other:?}");
-            }
-            let reply = world.open_at(door, &request).await.finish().await;
-            assert!(
-                !reply.text().contains("METHOD_NOT_FOUND"),
-                "{line}: {}",
+    each_row_async(routes(), async |route| {
+        let Route {
+            door,
+            dialect,
+            request,
+            works,
+        } = route;
+        let line = format!("{} {} at {door:?}", request.method, request.target);
+        assert_eq!(Function::of(request.method, request.path()), door, "{line}");
+        for other in DOORS.into_iter().filter(|other| *other != door) {
+            let before = world.store.writes();
+            let reply = world.open_at(other, &request).await.finish().await;
+            let fault = Fault::new(dialect, METHOD).id(Value::Null);
+            let checked = fault.check(&reply);
+            assert_eq!(
+                checked,
+                Ok(()),
+                "{line}, sent to {other:?}: {}",
                 reply.text()
             );
-            let good = reply.status == 200 && !reply.text().contains("\"error\"");
-            assert_eq!(good, works, "{line}: {} {}", reply.status, reply.text());
-        },
-    )
+            assert_eq!(world.store.writes(), before, "{line}, sent to {other:?}");
+        }
+        let reply = world.open_at(door, &request).await.finish().await;
+        assert!(
+            !reply.text().contains("METHOD_NOT_FOUND"),
+            "{line}: {}",
+            reply.text()
+        );
+        let good = reply.status == 200 && !reply.text().contains("\"error\"");
+        assert_eq!(good, works, "{line}: {} {}", reply.status, reply.text());
+    })
     .await;
 }
 

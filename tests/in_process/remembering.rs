@@ -2,8 +2,8 @@
 //! they send no metadata of ours.
 
 use a2a_lambda::prelude::*;
+use a2a_lambda::skill::Tool;
 use a2a_lambda::skill::model::{ModelMessage, ModelRequest};
-use a2a_lambda::skill::{AgentBuilder, SkillSet, Tool};
 use a2a_lambda::testing::ScriptedModel;
 use a2a_lambda_sets::session::A2aAdapter;
 use a2a_lambda_sets::{governance, knowledge, memory};

@@ -238,38 +238,36 @@ fn with_files(say: &Say<'_>, bytes: &[u8]) -> serde_json::Value {
 #[tokio::test(start_paused = true)]
 async fn large_bytes_in_any_message_are_stored_as_an_object() {
     let dialect = Dialect::Rest10;
-    each_row_async(
-        ["nothing", "update", "ask", "question", "end", "first"],
-        async |order| {
-            let world = says();
-            let first = Say::to("says", order);
-            let files: &[u8] = if order == "first" { &[1] } else { &[] };
-            let request = dialect.request(Op::Send, "", &with_files(&first, files));
-            let task = dialect.task(&world.call(&request).await);
-            let id = task["id"].as_str().unwrap();
-            if order == "question" {
-                let answer = with_files(&Say::in_task(id, "this"), &[1]);
-                let answer = dialect.request(Op::Send, "", &answer);
-                let task = dialect.task(&world.call(&answer).await);
-                assert_eq!(dialect.state(&task), "completed");
-            }
-            let kept = world
-                .store
-                .memory()
-                .blobs
-                .keys("v1/", None, 10)
-                .await
-                .unwrap();
-            assert_eq!(kept.len(), usize::from(order != "nothing"), "{order}");
-            let got = world.call(&dialect.get(id, 10)).await.text();
-            let bytes = if files.is_empty() && order != "question" {
-                "BQUFBQUF"
-            } else {
-                "AQEBAQEB"
-            };
-            assert_eq!(got.contains(bytes), order != "nothing", "{order} {got}");
-        },
-    )
+    let rows = ["nothing", "update", "ask", "question", "end", "first"];
+    each_row_async(rows, async |order| {
+        let world = says();
+        let first = Say::to("says", order);
+        let files: &[u8] = if order == "first" { &[1] } else { &[] };
+        let request = dialect.request(Op::Send, "", &with_files(&first, files));
+        let task = dialect.task(&world.call(&request).await);
+        let id = task["id"].as_str().unwrap();
+        if order == "question" {
+            let answer = with_files(&Say::in_task(id, "this"), &[1]);
+            let answer = dialect.request(Op::Send, "", &answer);
+            let task = dialect.task(&world.call(&answer).await);
+            assert_eq!(dialect.state(&task), "completed");
+        }
+        let kept = world
+            .store
+            .memory()
+            .blobs
+            .keys("v1/", None, 10)
+            .await
+            .unwrap();
+        assert_eq!(kept.len(), usize::from(order != "nothing"), "{order}");
+        let got = world.call(&dialect.get(id, 10)).await.text();
+        let bytes = if files.is_empty() && order != "question" {
+            "BQUFBQUF"
+        } else {
+            "AQEBAQEB"
+        };
+        assert_eq!(got.contains(bytes), order != "nothing", "{order} {got}");
+    })
     .await;
 }
 

@@ -205,25 +205,19 @@ async fn every_sum_in_words_is_added(dialect: Dialect) {
 #[tokio::test(start_paused = true)]
 async fn text_that_no_skill_declares_gets_a_numbered_offer() {
     let world = world();
-    each_row_async(
-        ["hm", "What is the weather like?", "/nobody help", "7 × 6"],
-        async |words| {
-            let offered = offer(&says(&world, &text(words)).await);
-            each_row(
-                ["add", "echo", "logo", "book-flight", "create-report"],
-                |skill| {
-                    assert!(ids(&offered).contains(&skill), "{words}: {offered:?}");
-                },
-            );
-            // They read no text.
-            each_row(
-                ["fingerprint", "knowledge_store", "memory_delete"],
-                |skill| {
-                    assert!(!ids(&offered).contains(&skill), "{words}: {offered:?}");
-                },
-            );
-        },
-    )
+    let rows = ["hm", "What is the weather like?", "/nobody help", "7 × 6"];
+    each_row_async(rows, async |words| {
+        let offered = offer(&says(&world, &text(words)).await);
+        let cases = ["add", "echo", "logo", "book-flight", "create-report"];
+        each_row(cases, |skill| {
+            assert!(ids(&offered).contains(&skill), "{words}: {offered:?}");
+        });
+        // They read no text.
+        let unread = ["fingerprint", "knowledge_store", "memory_delete"];
+        each_row(unread, |skill| {
+            assert!(!ids(&offered).contains(&skill), "{words}: {offered:?}");
+        });
+    })
     .await;
 }
 

@@ -92,11 +92,7 @@ async fn keys_that_a_file_or_a_variable_demands_are_asked_of_every_caller() {
     let agent = started(&folder("{}"), &[]).await;
     let tasks = Call::get(&format!("{}/tasks", agent.base()));
     assert_eq!(tasks.send().await.0, 200);
-    let refused = refusal_in(
-        &folder(r#"{"A2A_AUTH": "gateway"}"#),
-        &["--memory", "--port", "0"],
-        &[],
-    );
-    let said = refused.await;
+    let gateway = folder(r#"{"A2A_AUTH": "gateway"}"#);
+    let said = refusal_in(&gateway, &["--memory", "--port", "0"], &[]).await;
     assert!(said.contains("`A2A_AUTH` is `gateway`"), "{said}");
 }

@@ -42,12 +42,10 @@ mod tests {
     fn only_the_key_id_of_this_run_is_known() {
         let (keys, other) = (fresh(), fresh());
         assert!(known(&keys, &keys.id));
-        each_row(
-            [other.id.as_str(), "test", "", &keys.id.to_lowercase()],
-            |id| {
-                assert!(!known(&keys, id), "{id}");
-            },
-        );
+        let rows = [other.id.as_str(), "test", "", &keys.id.to_lowercase()];
+        each_row(rows, |id| {
+            assert!(!known(&keys, id), "{id}");
+        });
         assert_ne!(keys.secret, other.secret);
         assert!(!format!("{keys:?}").contains(&keys.secret));
     }

@@ -20,80 +20,21 @@
 //! engine asks the model in `by_model` when the steps before it end with a question.
 
 mod by_model;
+mod decision;
 mod explicit;
 mod pattern;
 mod text;
 
 pub use by_model::{ModelChoice, RouterModel, Undecided};
+pub use decision::{EarlierTasks, Route, RouteRequest, Routed, Wrapped, joined};
 
-use super::media::{admits, check_input};
+use super::media::admits;
 use super::{AgentDefinition, AnySkill, Content};
-use crate::CallNames;
-use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, SavedSlot, SkillId};
+use a2a_lambda_model::task::{A2aError, Message, SavedSlot, SkillId};
+use decision::{Skills, only_text, takes_any};
 pub(crate) use pattern::TextPattern;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use text::{choice, command, declared, input, order, text};
-
-/// The input of the routing.
-#[derive(Debug, Clone)]
-pub struct RouteRequest<'a> {
-    /// The skill of the task that the message belongs to, if it belongs to one.
-    pub pinned: Option<&'a SkillId>,
-    /// The message.
-    pub message: &'a Message,
-    /// The metadata of the request that contains the message.
-    pub request_metadata: &'a Metadata,
-    /// What its conversation says about it.
-    pub earlier: EarlierTasks,
-}
-
-/// The skills of earlier tasks, as far as they concern a message.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EarlierTasks {
-    /// The one skill of all tasks that the message refers to.
-    pub reference: Option<SkillId>,
-    /// The skill of the newest task in the context.
-    pub last: Option<SkillId>,
-}
-
-/// The result of the routing.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Routed {
-    /// A skill that accepts every part of the message.
-    Skill(Route),
-    /// A question to the client.
-    Ask {
-        /// The candidates, in the order in which they are offered.
-        candidates: Vec<SkillId>,
-        /// The question.
-        question: String,
-    },
-}
-
-/// A chosen skill.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Route {
-    /// The skill.
-    pub id: SkillId,
-    /// The content for the skill, without the wrapper of an explicit call.
-    pub content: Content,
-    /// The location of the arguments, if a data part makes an explicit call.
-    pub wrapper: Option<Wrapped>,
-    /// The step that decided.
-    pub how: &'static str,
-    /// The input that a model or a pattern made of the message.
-    pub input: Option<Value>,
-}
-
-/// The location of the arguments of an explicit call in a data part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wrapped {
-    /// The index of the part.
-    pub part: usize,
-    /// The member of the part's data.
-    pub member: &'static str,
-}
 
 /// The slot of the question "which skill?": what it offers.
 pub fn which_skill(candidates: &[SkillId]) -> SavedSlot {
@@ -112,53 +53,12 @@ pub fn offer(slot: &SavedSlot) -> Vec<SkillId> {
 }
 
 impl Route {
-    fn to(id: &SkillId, message: &Message, how: &'static str) -> Self {
-        Self {
-            id: id.clone(),
-            content: Content::from_parts(message.parts.clone()),
-            wrapper: None,
-            how,
-            input: None,
-        }
-    }
-
-    /// The same, with the input that a model or a pattern made of the message.
-    fn with_input(
-        id: &SkillId,
-        message: &Message,
-        how: &'static str,
-        input: Option<Value>,
-    ) -> Self {
-        let mut route = Self::to(id, message, how);
-        if let Some(input) = &input {
-            route.content = Content::from_parts(vec![Part::data(input.clone())]);
-        }
-        route.input = input;
-        route
-    }
-
     /// The message for the skill `id`, which the step `how` decided. A pattern of that skill
     /// reads it.
     fn read(agent: &AgentDefinition, id: &SkillId, message: &Message, how: &'static str) -> Self {
         let skill = agent.skill(id);
         let input = skill.and_then(|skill| input(&**skill, message));
         Self::with_input(id, message, how, input)
-    }
-
-    /// Checks that the skill accepts every part.
-    ///
-    /// # Errors
-    /// When the skill is gone or does not take the parts.
-    pub fn admitted(self, agent: &AgentDefinition) -> Result<Routed, A2aError> {
-        // Also for the line of a refusal.
-        CallNames::note(|names| &names.skill, self.id.as_str());
-        let skill = agent
-            .skill(&self.id)
-            .ok_or(A2aError::UnsupportedOperation {
-                why: "the skill of this task is not offered any more",
-            })?;
-        check_input(skill.metadata(), self.content.parts())?;
-        Ok(Routed::Skill(self))
     }
 }
 
@@ -258,26 +158,6 @@ pub fn route_answer(
     }
 }
 
-/// The message for the skill that a reply to the router chose: the first message with the files
-/// and data of the reply, and with the references of both. It has the id of the reply.
-pub fn joined(first: &Message, reply: &Message) -> Message {
-    let mut message = reply.clone();
-    message.parts.retain(|part| !is_text(part));
-    message.parts.splice(..0, first.parts.iter().cloned());
-    let references = &mut message.reference_task_ids;
-    references.retain(|id| !first.reference_task_ids.contains(id));
-    references.splice(..0, first.reference_task_ids.iter().cloned());
-    message
-}
-
-const fn is_text(part: &Part) -> bool {
-    matches!(part.content, PartContent::Text(_))
-}
-
-fn only_text(message: &Message) -> bool {
-    message.parts.iter().all(is_text)
-}
-
 /// Steps 1 and 2. INVARIANT: no model is in scope, and no later step runs when the message
 /// names a skill.
 fn explicit_route(
@@ -301,8 +181,6 @@ fn explicit_route(
         None => Ok(Some(Route::to(id, request.message, "pinned"))),
     }
 }
-
-type Skills<'a> = Vec<(&'a SkillId, &'a Arc<dyn AnySkill>)>;
 
 /// Step 5: the skills that accept every part.
 fn takers<'a>(all: Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError> {
@@ -346,14 +224,6 @@ fn only<'a>(skills: &Skills<'a>, fits: impl Fn(&dyn AnySkill) -> bool) -> Option
     match (fitting.next(), fitting.next()) {
         (Some((id, _)), None) => Some(id),
         _ => None,
-    }
-}
-
-/// Whether a schema admits every value.
-fn takes_any(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => members.is_empty(),
-        schema => *schema == Value::Bool(true),
     }
 }
 

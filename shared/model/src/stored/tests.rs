@@ -328,12 +328,10 @@ fn a_body_does_not_repeat_facts_and_defaults() {
     for fact in facts.into_iter().chain([task.incarnation.as_str()]) {
         assert!(!body.contains(fact), "{fact} in {body}");
     }
-    each_row(
-        ["attempt", "generation", "turnWrite", "writeIds"],
-        |default| {
-            assert!(!body.contains(default), "{default} in {body}");
-        },
-    );
+    let rows = ["attempt", "generation", "turnWrite", "writeIds"];
+    each_row(rows, |default| {
+        assert!(!body.contains(default), "{default} in {body}");
+    });
 }
 
 proptest::proptest! {

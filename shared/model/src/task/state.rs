@@ -211,14 +211,12 @@ mod tests {
 
     #[test]
     fn a_terminal_task_accepts_no_event() {
-        each_row(
-            TaskState::ALL.into_iter().filter(|s| s.is_terminal()),
-            |state| {
-                each_row(TaskEvent::ALL, |event| {
-                    assert_eq!(state.apply(event), Err(TransitionError { state, event }));
-                });
-            },
-        );
+        let rows = TaskState::ALL.into_iter().filter(|s| s.is_terminal());
+        each_row(rows, |state| {
+            each_row(TaskEvent::ALL, |event| {
+                assert_eq!(state.apply(event), Err(TransitionError { state, event }));
+            });
+        });
     }
 
     #[test]

@@ -74,11 +74,9 @@ mod tests {
         assert_eq!(local.without_stage(), Some("http://127.0.0.1:8080"));
         let deployed = BaseUrl::new(None, None);
         assert_eq!(deployed.without_stage(), None);
-        each_row(
-            ["", "https://", "agent.example", "ftp://x", "https://a b"],
-            |bad| {
-                assert_eq!(deployed.of(Some(&stage(bad))), None, "{bad}");
-            },
-        );
+        let rows = ["", "https://", "agent.example", "ftp://x", "https://a b"];
+        each_row(rows, |bad| {
+            assert_eq!(deployed.of(Some(&stage(bad))), None, "{bad}");
+        });
     }
 }

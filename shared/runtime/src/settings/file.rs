@@ -240,13 +240,11 @@ mod tests {
 
     #[test]
     fn an_object_refuses_secrets_and_what_the_template_sets() {
-        each_row(
-            ["A2A_MODEL_KEY", "A2A_SETTINGS", "A2A_LOG", "A2A_FIRST_KEY"],
-            |name| {
-                let refused = object_of(&format!(r#"{{"{name}": "x"}}"#)).unwrap_err();
-                assert!(matches!(refused, FileError::Misplaced { .. }), "{refused}");
-            },
-        );
+        let rows = ["A2A_MODEL_KEY", "A2A_SETTINGS", "A2A_LOG", "A2A_FIRST_KEY"];
+        each_row(rows, |name| {
+            let refused = object_of(&format!(r#"{{"{name}": "x"}}"#)).unwrap_err();
+            assert!(matches!(refused, FileError::Misplaced { .. }), "{refused}");
+        });
         let (known, unknown) = object_of(r#"{"A2A_LEASE": "9s", "A2A_LEAES": "9s"}"#).unwrap();
         assert_eq!(known.into_keys().collect::<Vec<_>>(), ["A2A_LEASE"]);
         assert_eq!(unknown, ["A2A_LEAES"], "a running function tolerates it");

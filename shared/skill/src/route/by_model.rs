@@ -4,7 +4,7 @@
 //! answer is data: one of these skills, an input that the skill decodes, or a question. So an
 //! instruction inside the message can at most choose a skill that its sender may call anyway.
 
-use super::{Route, joined, only_text};
+use super::decision::{Route, joined, only_text};
 use crate::log_model_call;
 use crate::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
 use crate::{AgentDefinition, AgentError, AgentResult, AnySkill, media};

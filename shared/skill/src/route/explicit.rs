@@ -10,7 +10,7 @@
 //!
 //! If a message has several, they must name the same skill.
 
-use super::{Route, RouteRequest, Wrapped};
+use super::decision::{Route, RouteRequest, Wrapped};
 use crate::{AgentDefinition, Content};
 use a2a_lambda_model::task::metadata_keys::SKILL_ID;
 use a2a_lambda_model::task::{A2aError, Message, Metadata, PartContent, SkillId};

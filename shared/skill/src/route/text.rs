@@ -1,8 +1,9 @@
 //! Chooses a skill by a text that the skill declares: a command, an example or a pattern; and
 //! reads which of the offered skills a reply names.
 
+use super::by_model;
+use super::decision::{Route, Skills, only_text, takes_any};
 use super::pattern::{TextPattern, Words, value};
-use super::{Route, Skills, by_model, takes_any};
 use crate::media::admits;
 use crate::{AgentDefinition, AnySkill, Content};
 use a2a_lambda_model::task::{Message, Part, PartContent, SkillId};
@@ -84,7 +85,7 @@ pub(super) fn declared(skills: &Skills<'_>, message: &Message) -> Vec<Route> {
 /// decodes.
 pub(super) fn input(skill: &dyn AnySkill, message: &Message) -> Option<Value> {
     let (text, mut patterns) = (text(message), skill.metadata().text.iter());
-    if patterns.len() == 0 || !super::only_text(message) || text.len() > TEXT_MAX {
+    if patterns.len() == 0 || !only_text(message) || text.len() > TEXT_MAX {
         return None;
     }
     let (text, schema) = (Words::of(&text), skill.input_schema());

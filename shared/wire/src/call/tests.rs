@@ -201,14 +201,12 @@ fn a_malformed_body_gets_the_error_format_of_its_path() {
 
 #[test]
 fn the_error_for_an_unknown_method_repeats_the_id() {
-    each_row(
-        ["Sendmessage", "tasks/list", "tasks/sendNow", ""],
-        |method| {
-            let refused = open(&post("/", &rpc(method, &json!({})))).unwrap_err();
-            assert_eq!(refused.error, A2aError::MethodNotFound);
-            assert_eq!(body(&refused.answer())["id"], 7, "{method}");
-        },
-    );
+    let rows = ["Sendmessage", "tasks/list", "tasks/sendNow", ""];
+    each_row(rows, |method| {
+        let refused = open(&post("/", &rpc(method, &json!({})))).unwrap_err();
+        assert_eq!(refused.error, A2aError::MethodNotFound);
+        assert_eq!(body(&refused.answer())["id"], 7, "{method}");
+    });
 }
 
 #[test]
@@ -230,16 +228,14 @@ fn parameters_of_a_wrong_type_are_invalid_params_not_invalid_request() {
         "tasks/get",
     ];
     each_row(rows, |method| {
-        each_row(
-            [json!([]), json!("x"), json!(1), json!({"": 1})],
-            |params| {
-                let call = rpc_call(method, &params);
-                assert!(
-                    !fields(call.decode().unwrap_err()).is_empty(),
-                    "{method} {params}"
-                );
-            },
-        );
+        let cases = [json!([]), json!("x"), json!(1), json!({"": 1})];
+        each_row(cases, |params| {
+            let call = rpc_call(method, &params);
+            assert!(
+                !fields(call.decode().unwrap_err()).is_empty(),
+                "{method} {params}"
+            );
+        });
         let bare = json!({"jsonrpc": "2.0", "id": 7, "method": method}).to_string();
         let call = one(&post("/", &bare));
         assert!(!fields(call.decode().unwrap_err()).is_empty(), "{method}");
@@ -475,18 +471,16 @@ fn a_path_of_0_1_is_always_0_1() {
 
 #[test]
 fn an_envelope_for_another_path_is_refused() {
-    each_row(
-        ["tasks/get", "message/send", "SendMessage", "nothing"],
-        |method| {
-            let refused = open(&post("/tasks/send", &rpc(method, &json!({})))).unwrap_err();
-            assert!(
-                matches!(refused.error, A2aError::InvalidRequest { .. }),
-                "{method}"
-            );
-            assert_eq!(body(&refused.answer())["error"]["code"], -32600);
-            assert_eq!(refused.answer().status, 200);
-        },
-    );
+    let rows = ["tasks/get", "message/send", "SendMessage", "nothing"];
+    each_row(rows, |method| {
+        let refused = open(&post("/tasks/send", &rpc(method, &json!({})))).unwrap_err();
+        assert!(
+            matches!(refused.error, A2aError::InvalidRequest { .. }),
+            "{method}"
+        );
+        assert_eq!(body(&refused.answer())["error"]["code"], -32600);
+        assert_eq!(refused.answer().status, 200);
+    });
 }
 
 #[test]

@@ -291,18 +291,16 @@ fn a_task_of_any_size_can_be_failed_and_canceled() {
 
 #[test]
 fn a_long_question_leaves_room_for_its_place_in_the_history() {
-    each_row(
-        [3_000, 5_000, 15_000, 17_000, 1_000_000, 3_000_000],
-        |length| {
-            let mut task = after(&begin(), vec![asks(&noise(5, length))]);
-            filled(&mut task, OPEN_MAX_BYTES + 1);
-            assert!(pieces(&task).is_err(), "{length}");
-            filled(&mut task, OPEN_MAX_BYTES);
-            assert!(pieces(&task).is_ok(), "{length}");
-            for end in [Change::Cancel, fails("why")] {
-                let ended = pieces(&after(&task, vec![end]));
-                assert!(ended.is_ok(), "{length}: {ended:?}");
-            }
-        },
-    );
+    let rows = [3_000, 5_000, 15_000, 17_000, 1_000_000, 3_000_000];
+    each_row(rows, |length| {
+        let mut task = after(&begin(), vec![asks(&noise(5, length))]);
+        filled(&mut task, OPEN_MAX_BYTES + 1);
+        assert!(pieces(&task).is_err(), "{length}");
+        filled(&mut task, OPEN_MAX_BYTES);
+        assert!(pieces(&task).is_ok(), "{length}");
+        for end in [Change::Cancel, fails("why")] {
+            let ended = pieces(&after(&task, vec![end]));
+            assert!(ended.is_ok(), "{length}: {ended:?}");
+        }
+    });
 }

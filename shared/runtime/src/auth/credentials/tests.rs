@@ -73,17 +73,15 @@ fn agent() -> (ApiKeys, Credentials, Arc<TestClock>) {
 async fn a_key_names_its_tenant_with_or_without_bearer() {
     let (store, credentials, _) = agent();
     let key = issue(&store, "acme", None).await;
-    each_row_async(
-        ["", "Bearer ", "bearer ", "BEARER   ", " "],
-        async |scheme| {
-            let header = format!("{scheme}{}", key.reveal());
-            assert_eq!(
-                tenant(&credentials, &header).await.unwrap(),
-                "acme",
-                "{header}"
-            );
-        },
-    )
+    let rows = ["", "Bearer ", "bearer ", "BEARER   ", " "];
+    each_row_async(rows, async |scheme| {
+        let header = format!("{scheme}{}", key.reveal());
+        assert_eq!(
+            tenant(&credentials, &header).await.unwrap(),
+            "acme",
+            "{header}"
+        );
+    })
     .await;
 }
 

@@ -553,15 +553,13 @@ async fn an_id_token_does_not_pass_as_an_access_token() {
         assert!(agent.admits(&token(header(json!(right)))).await, "{right}");
     }
     assert!(agent.admits(&token(untyped.clone())).await);
-    each_row_async(
-        [json!("id+jwt"), json!("at+jwt"), json!(""), json!(7)],
-        async |wrong| {
-            assert!(
-                !agent.admits(&token(header(wrong.clone()))).await,
-                "{wrong}"
-            );
-        },
-    )
+    let rows = [json!("id+jwt"), json!("at+jwt"), json!(""), json!(7)];
+    each_row_async(rows, async |wrong| {
+        assert!(
+            !agent.admits(&token(header(wrong.clone()))).await,
+            "{wrong}"
+        );
+    })
     .await;
     agent.accepts(|issuer| issuer.types = vec!["at+jwt".to_owned()]);
     assert!(agent.admits(&token(header(json!("at+JWT")))).await);

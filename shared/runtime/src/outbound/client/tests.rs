@@ -17,13 +17,11 @@ fn one_private_address_of_a_name_is_enough_to_refuse_it() {
     };
     let public = addresses(&["8.8.8.8", "2606:4700::1111"]);
     assert_eq!(checked.check(public.clone()).unwrap(), public);
-    each_row(
-        ["127.0.0.1", "169.254.169.254", "::ffff:10.0.0.1", "fd00::1"],
-        |bad| {
-            let mixed = [public.clone(), addresses(&[bad])].concat();
-            assert!(matches!(checked.check(mixed), Err(NotPublicError)), "{bad}");
-        },
-    );
+    let rows = ["127.0.0.1", "169.254.169.254", "::ffff:10.0.0.1", "fd00::1"];
+    each_row(rows, |bad| {
+        let mixed = [public.clone(), addresses(&[bad])].concat();
+        assert!(matches!(checked.check(mixed), Err(NotPublicError)), "{bad}");
+    });
 }
 
 #[tokio::test]

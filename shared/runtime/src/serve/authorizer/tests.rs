@@ -74,13 +74,11 @@ async fn a_refusal_is_the_word_that_api_gateway_answers_with_401() {
     headers.insert("Authorization".to_owned(), vec![value.clone(), value]);
     let mut none = event("");
     none.multi_value_headers = None;
-    each_row_async(
-        [twice, none, event("a2a_x_y"), event("dev:acme:ann")],
-        async |request| {
-            let refused = authorize(&credentials, &request).await.unwrap_err();
-            assert_eq!(Diagnostic::from(refused).error_message, "Unauthorized");
-        },
-    )
+    let rows = [twice, none, event("a2a_x_y"), event("dev:acme:ann")];
+    each_row_async(rows, async |request| {
+        let refused = authorize(&credentials, &request).await.unwrap_err();
+        assert_eq!(Diagnostic::from(refused).error_message, "Unauthorized");
+    })
     .await;
 }
 

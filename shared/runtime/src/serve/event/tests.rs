@@ -4,7 +4,6 @@ use crate::http::base_url::BaseUrl;
 use a2a_lambda_rows::each_row;
 use bytes::Bytes;
 use http::Request;
-use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
 
 /// An event of a REST API, as recorded behind a custom domain with the base path
@@ -206,9 +205,8 @@ fn what_is_no_event_is_an_error() {
         event["requestContext"]["httpMethod"] = method;
         cases.push(event);
     }
-    let refusals = cases.iter().map(|case| {
+    each_row(cases, |case| {
         let read = GatewayEvent::read(case.to_string().as_bytes());
-        read.map(|_| ()).unwrap_err().to_string()
+        assert!(read.is_err_and(|error| error.is_data()), "{case}");
     });
-    assert_snapshot!(refusals.collect::<Vec<_>>().join("\n"), @"");
 }

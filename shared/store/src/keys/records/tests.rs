@@ -144,12 +144,10 @@ fn a_partition_key_names_one_task_or_one_thread() {
         assert_eq!(thread_of(&list(&owner)), None);
         assert_eq!(task_of(&list(&owner)), None);
     });
-    each_row(
-        ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"],
-        |text| {
-            assert_eq!(task_of(text), None, "{text}");
-        },
-    );
+    let rows = ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"];
+    each_row(rows, |text| {
+        assert_eq!(task_of(text), None, "{text}");
+    });
 }
 
 #[test]

@@ -495,35 +495,33 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
 /// For every duration of the passes and of the time between them.
 #[test]
 fn each_doubling_of_an_age_is_seen_exactly_once() {
-    each_row(
-        [&[1, 7, 2, 30, 1][..], &[5], &[299, 1, 300], &[13, 600]],
-        |steps| {
-            let (mut before, mut seen) = (None, Vec::new());
-            let mut age = Duration::ZERO;
-            for step in steps.iter().cycle() {
-                age += Duration::from_secs(*step);
-                if age > YOUNG * 70 {
-                    break;
-                }
-                if has_doubled(YOUNG, before, age) {
-                    seen.push(age);
-                }
-                before = Some(age);
+    let rows = [&[1, 7, 2, 30, 1][..], &[5], &[299, 1, 300], &[13, 600]];
+    each_row(rows, |steps| {
+        let (mut before, mut seen) = (None, Vec::new());
+        let mut age = Duration::ZERO;
+        for step in steps.iter().cycle() {
+            age += Duration::from_secs(*step);
+            if age > YOUNG * 70 {
+                break;
             }
-            let reached = [1, 2, 4, 8, 16, 32, 64].map(|n| YOUNG * n);
-            let largest = Duration::from_secs(*steps.iter().max().unwrap());
-            if largest <= YOUNG {
-                assert_eq!(seen.len(), reached.len(), "{steps:?} {seen:?}");
+            if has_doubled(YOUNG, before, age) {
+                seen.push(age);
             }
-            for reached in reached {
-                let first = seen.iter().find(|age| **age >= reached);
-                assert!(
-                    first.is_some_and(|age| *age < reached + largest),
-                    "{steps:?}"
-                );
-            }
-        },
-    );
+            before = Some(age);
+        }
+        let reached = [1, 2, 4, 8, 16, 32, 64].map(|n| YOUNG * n);
+        let largest = Duration::from_secs(*steps.iter().max().unwrap());
+        if largest <= YOUNG {
+            assert_eq!(seen.len(), reached.len(), "{steps:?} {seen:?}");
+        }
+        for reached in reached {
+            let first = seen.iter().find(|age| **age >= reached);
+            assert!(
+                first.is_some_and(|age| *age < reached + largest),
+                "{steps:?}"
+            );
+        }
+    });
     assert!(!has_doubled(YOUNG, None, YOUNG - Duration::from_millis(1)));
     assert!(has_doubled(YOUNG, None, YOUNG));
     assert!(!has_doubled(

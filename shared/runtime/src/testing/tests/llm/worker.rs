@@ -158,19 +158,17 @@ async fn time_ends_a_worker_and_a_slow_model() {
 #[tokio::test]
 async fn names_of_tools_are_checked_before_the_model_is_asked() {
     let named = |name: &str| LlmTool::new(name, "x", |_: Value| async { Ok(()) });
-    each_row_async(
-        [vec!["a b"], vec!["answer"], vec!["a", "a"], vec![""]],
-        async |tools| {
-            let model = ScriptedModel::new();
-            let worker = tools
-                .iter()
-                .fold(LlmWorker::<Plan>::new("x"), |worker, name| {
-                    worker.tool(named(name))
-                });
-            let error = worker.run_with(&model, "x").await.unwrap_err();
-            assert_eq!(error.code().as_str(), "INTERNAL_ERROR", "{tools:?}");
-        },
-    )
+    let rows = [vec!["a b"], vec!["answer"], vec!["a", "a"], vec![""]];
+    each_row_async(rows, async |tools| {
+        let model = ScriptedModel::new();
+        let worker = tools
+            .iter()
+            .fold(LlmWorker::<Plan>::new("x"), |worker, name| {
+                worker.tool(named(name))
+            });
+        let error = worker.run_with(&model, "x").await.unwrap_err();
+        assert_eq!(error.code().as_str(), "INTERNAL_ERROR", "{tools:?}");
+    })
     .await;
 }
 

@@ -455,9 +455,14 @@ fn agent_without_a_model_has_no_fallback() {
     assert_eq!(bare.fallback(), None);
     // The agent itself stays.
     assert_eq!(agent.skills().count(), 3);
-    let second = Agent::builder("talker")
+    let two_fallbacks = Agent::builder("talker")
         .fallback(talk)
         .fallback(sing)
         .build();
-    assert!(second.unwrap_err().to_string().contains("second fallback"));
+    assert!(
+        two_fallbacks
+            .unwrap_err()
+            .to_string()
+            .contains("second fallback")
+    );
 }
