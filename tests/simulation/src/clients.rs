@@ -447,9 +447,13 @@ impl Endpoint {
 
     /// Deletes a task.
     pub(crate) async fn delete(self, id: TaskId) {
-        self.hub.world().oracle.unwanted(id.as_str());
+        let lives = {
+            let mut world = self.hub.world();
+            world.oracle.unwanted(id.as_str());
+            world.oracle.lives_of(&id)
+        };
         match self.engine().delete_task(&self.caller, &id).await {
-            Ok(()) => self.hub.world().oracle.deleted(&id),
+            Ok(()) => self.hub.world().oracle.deleted(&id, &lives),
             Err(error) => self.hub.world().oracle.refused(&error.a2a_error),
         }
     }

@@ -194,12 +194,19 @@ impl Oracle {
         self.unwanted.insert(id.to_owned());
     }
 
-    /// A client received the confirmation that the task is deleted.
-    pub(crate) fn deleted(&mut self, id: &TaskId) {
+    /// The tasks that have had this id until now.
+    pub(crate) fn lives_of(&self, id: &TaskId) -> Vec<Life> {
+        let lives = self.tasks.keys().filter(|life| life.task == *id);
+        lives.cloned().collect()
+    }
+
+    /// A client received the confirmation that the task is deleted. `lives` had its id when the
+    /// call began: a later one may be of another deletion, which nobody has confirmed.
+    pub(crate) fn deleted(&mut self, id: &TaskId, lives: &[Life]) {
         self.note(|| format!("deleted {id}"));
         let now = self.passes();
         for (life, seen) in &mut self.tasks {
-            if life.task == *id && seen.ended {
+            if lives.contains(life) && seen.ended {
                 seen.deleted.get_or_insert(now);
             }
         }
