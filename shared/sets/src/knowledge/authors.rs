@@ -41,8 +41,8 @@ impl CommitAuthor {
 }
 
 async fn pseudonym(cx: &TaskContext<'_>) -> AgentResult<String> {
-    let own = cx.own_documents(OWN)?;
-    if let Some(name) = own.get::<String>(NAME).await? {
+    let documents = cx.own_documents(OWN)?;
+    if let Some(name) = documents.get::<String>(NAME).await? {
         return Ok(name.value);
     }
     let name = format!("{PREFIX}{:032x}", RandomIds.next());
@@ -50,12 +50,12 @@ async fn pseudonym(cx: &TaskContext<'_>) -> AgentResult<String> {
     let subjects = cx.documents(SUBJECTS)?.written_by(subject);
     // First, so that each pseudonym in use has its subject.
     subjects.create(&name, &subject.as_str()).await?;
-    if own.create(NAME, &name).await? {
+    if documents.create(NAME, &name).await? {
         return Ok(name);
     }
-    let first = own.get::<String>(NAME).await?;
-    let gone = || AgentError::internal("the pseudonym of the caller was erased meanwhile");
-    Ok(first.ok_or_else(gone)?.value)
+    let first = documents.get::<String>(NAME).await?;
+    let missing = || AgentError::internal("the pseudonym of the caller was erased meanwhile");
+    Ok(first.ok_or_else(missing)?.value)
 }
 
 /// The subject of the author of a commit; the name in the commit if it has none, because the

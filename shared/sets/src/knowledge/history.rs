@@ -151,7 +151,8 @@ fn describe(commit: ObjectId, data: &CommitRef<'_>) -> FileCommit {
     let header = |name: &str| {
         let mut headers = data.extra_headers.iter();
         let (_, value) = headers.find(|(header, _)| *header == name)?;
-        Some(value.to_str_lossy().into_owned())
+        // The reader of a header of several lines adds the end of the last.
+        Some(value.trim_end().to_str_lossy().into_owned())
     };
     FileCommit {
         commit,

@@ -352,7 +352,7 @@ pub(crate) async fn memory_list(
     let limit = limit(options.limit)?;
     let after: Option<MemoryPlace> = match options.cursor.as_deref().map(serde_json::from_str) {
         None => None,
-        Some(place) => Some(place.map_err(|_| {
+        Some(cursor) => Some(cursor.map_err(|_| {
             AgentError::invalid_input("`cursor` is not one that this skill has returned")
         })?),
     };

@@ -152,19 +152,19 @@ impl<'p> TextPattern<'p> {
         })
     }
 
-    /// The input that `decoded` makes of the places, if a text is the pattern. A place takes the
+    /// The input that `decode` makes of the places, if a text is the pattern. A place takes the
     /// least text that `fits`, lets the rest fit, and decodes.
     pub(super) fn read<'t>(
         &self,
         text: &Words<'t>,
         fits: &dyn Fn(&str, &str) -> bool,
-        decoded: &dyn Fn(&[(&str, &str)]) -> Option<Value>,
+        decode: &dyn Fn(&[(&str, &str)]) -> Option<Value>,
     ) -> Option<Value> {
         let mut search = Search {
             pattern: self,
             text,
             fits,
-            decoded,
+            decode,
             dead: BTreeSet::new(),
             values: Vec::new(),
             tries: 0,
@@ -178,7 +178,7 @@ struct Search<'s, 'p, 't> {
     pattern: &'s TextPattern<'p>,
     text: &'s Words<'t>,
     fits: &'s dyn Fn(&str, &str) -> bool,
-    decoded: &'s dyn Fn(&[(&str, &str)]) -> Option<Value>,
+    decode: &'s dyn Fn(&[(&str, &str)]) -> Option<Value>,
     /// The pieces and words from which the rest does not fit: none is tried twice.
     dead: BTreeSet<(usize, usize)>,
     values: Vec<(&'p str, &'t str)>,
@@ -195,7 +195,7 @@ impl Search<'_, '_, '_> {
         match self.pattern.0.get(piece) {
             None if at == self.text.words.len() => {
                 self.tries += 1;
-                (self.decoded)(&self.values)
+                (self.decode)(&self.values)
             }
             None => None,
             Some(Piece::Words(words)) if self.text.begins(at, words) => {

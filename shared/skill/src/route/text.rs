@@ -90,7 +90,7 @@ pub(super) fn input(skill: &dyn AnySkill, message: &Message) -> Option<Value> {
     }
     let (text, schema) = (Words::of(&text), skill.input_schema());
     let fits = |field: &str, text: &str| value(schema, field, text).is_some();
-    let decoded = |places: &[(&str, &str)]| {
+    let decode = |places: &[(&str, &str)]| {
         let values = places.iter().map(|(field, text)| {
             let value = value(schema, field, text)?;
             Some(((*field).to_owned(), value))
@@ -101,7 +101,7 @@ pub(super) fn input(skill: &dyn AnySkill, message: &Message) -> Option<Value> {
     };
     patterns.find_map(|pattern| {
         let pattern = TextPattern::parse(pattern).ok()?;
-        pattern.read(&text, &fits, &decoded)
+        pattern.read(&text, &fits, &decode)
     })
 }
 

