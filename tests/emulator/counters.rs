@@ -10,11 +10,11 @@ use a2a_lambda::store::sqs::SqsQueue;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use std::sync::Arc;
 
-fn is_refused(health: Result<(), StoreError>) {
+fn is_refused(health: &Result<(), StoreError>) {
     assert!(matches!(health, Err(StoreError::Refused(_))), "{health:?}");
 }
 
-fn is_away(health: Result<(), StoreError>) {
+fn is_away(health: &Result<(), StoreError>) {
     assert!(
         matches!(health, Err(StoreError::Unavailable(_))),
         "{health:?}"
@@ -32,12 +32,12 @@ async fn a_missing_table_bucket_or_queue_does_not_work() {
     let bucket = |name: &str| S3Blobs::new(clients.s3.clone(), name);
     table(TABLE).check_health().await.unwrap();
     bucket(BUCKET).check_health().await.unwrap();
-    is_refused(table("no-such-table").check_health().await);
-    is_refused(bucket("no-such-bucket").check_health().await);
+    is_refused(&table("no-such-table").check_health().await);
+    is_refused(&bucket("no-such-bucket").check_health().await);
     embedded.stop().await;
-    is_away(table(TABLE).check_health().await);
+    is_away(&table(TABLE).check_health().await);
     let nowhere = Endpoints::at("http://127.0.0.1:9");
     let client = sqs_client(nowhere.dynamodb.as_deref()).await;
     let queue = SqsQueue::new(client, "http://127.0.0.1:9/1/work");
-    is_away(queue.check_health().await);
+    is_away(&queue.check_health().await);
 }

@@ -305,6 +305,18 @@ async fn operated(agent: &Running, caller: &str, words: &str) -> Value {
     reply["task"]["artifacts"][0]["parts"][0]["data"].clone()
 }
 
+/// The authors of two decisions that the team shares, whose content stays.
+async fn authors(agent: &Running) -> Vec<String> {
+    let mut authors = Vec::new();
+    for path in ["adr/1.md", "adr/2.md"] {
+        let words = format!(r#"/knowledge_show {{"path": "{path}", "layer": "team"}}"#);
+        let shown = operated(agent, "acme:bob", &words).await;
+        assert_eq!(shown["content"], "# Tea", "{shown}");
+        authors.push(shown["history"][0]["author"].as_str().unwrap().to_owned());
+    }
+    authors
+}
+
 #[tokio::test]
 async fn erasing_a_subject_removes_its_memories_and_its_name_and_not_the_knowledge() {
     let folder = Folder::new();
@@ -327,16 +339,6 @@ async fn erasing_a_subject_removes_its_memories_and_its_name_and_not_the_knowled
         );
         assert_eq!(operated(&agent, caller, &words).await["path"], path);
     }
-    let authors = async |agent: &Running| {
-        let mut authors = Vec::new();
-        for path in ["adr/1.md", "adr/2.md"] {
-            let words = format!(r#"/knowledge_show {{"path": "{path}", "layer": "team"}}"#);
-            let shown = operated(agent, "acme:bob", &words).await;
-            assert_eq!(shown["content"], "# Tea", "{shown}");
-            authors.push(shown["history"][0]["author"].as_str().unwrap().to_owned());
-        }
-        authors
-    };
     assert_eq!(authors(&agent).await, ["ann", "bob"]);
     let health = Call::get(&format!("{}/a2a-lambda/health", agent.base()));
     let report = health.json().await;

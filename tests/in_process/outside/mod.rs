@@ -92,7 +92,7 @@ impl<'w> Client<'w> {
     }
 
     /// The parameters of a message with this part, in the form of [`Self::part`].
-    fn with(&self, part: Value) -> Value {
+    fn with(&self, part: &Value) -> Value {
         let mut params = self.message("", None, None);
         params["message"][self.dialect.parts()] = json!([part]);
         params

@@ -168,7 +168,7 @@ async fn a_file_that_no_skill_takes_is_refused_and_a_pdf_finds_its_skill(dialect
     let client = Client::new(&world, dialect);
     for media_type in ["application/zip", "text/html", "audio/mp3"] {
         let file = client.file("a.bin", media_type, b"\x01\x02\x03");
-        let refused = client.sends(&client.with(file)).await;
+        let refused = client.sends(&client.with(&file)).await;
         let fault = Fault::new(dialect, CONTENT_TYPE);
         assert_eq!(fault.check(&refused), Ok(()), "{media_type}");
     }
@@ -178,7 +178,7 @@ async fn a_file_that_no_skill_takes_is_refused_and_a_pdf_finds_its_skill(dialect
         return;
     }
     let file = client.file("a.pdf", "application/pdf", b"%PDF-1.4\n");
-    let task = client.makes(&client.with(file)).await;
+    let task = client.makes(&client.with(&file)).await;
     assert_eq!(client.state(&task), "completed");
     artifact(&task, "fingerprint.bmp");
 }
@@ -224,7 +224,7 @@ async fn text_data_and_files_are_the_arguments_of_skills(dialect: Dialect) {
         part: impl Fn(&Client<'_>) -> Value,
     ) -> String {
         let client = Client::new(world, dialect);
-        let task = client.makes(&client.with(part(&client))).await;
+        let task = client.makes(&client.with(&part(&client))).await;
         dialect.words(&task["artifacts"][0])
     }
     let text = |client: &Client<'_>| {
@@ -390,7 +390,7 @@ async fn each_spelling_of_a_call_reaches_the_skill_that_it_names(dialect: Dialec
     let world = reference();
     let client = Client::new(&world, dialect);
     let named = json!({"skillId": "add"});
-    let mut message = client.with(client.data(&json!({"a": 19, "b": 23})));
+    let mut message = client.with(&client.data(&json!({"a": 19, "b": 23})));
     message["message"]["metadata"] = named.clone();
     let mut beside = client.message("19 and 23", None, None);
     beside["metadata"] = named;
@@ -401,7 +401,7 @@ async fn each_spelling_of_a_call_reaches_the_skill_that_it_names(dialect: Dialec
         json!({"tool": "add", "params": {"a": 19, "b": 23}}),
         json!({"name": "add", "arguments": "{\"a\": 19, \"b\": 23}"}),
     ] {
-        calls.push(client.with(client.data(&data)));
+        calls.push(client.with(&client.data(&data)));
     }
     for params in calls {
         // The name is known to some clients, so this is not sent as a stranger does.

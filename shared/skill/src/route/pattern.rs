@@ -158,7 +158,7 @@ impl<'p> TextPattern<'p> {
         &self,
         text: &Words<'t>,
         fits: &dyn Fn(&str, &str) -> bool,
-        decode: &dyn Fn(&[(&str, &str)]) -> Option<Value>,
+        decode: &Decode<'_>,
     ) -> Option<Value> {
         let mut search = Search {
             pattern: self,
@@ -173,12 +173,15 @@ impl<'p> TextPattern<'p> {
     }
 }
 
+/// Makes the input of places and their texts, if they decode.
+type Decode<'f> = dyn Fn(&[(&str, &str)]) -> Option<Value> + 'f;
+
 /// A search for the borders of the places.
 struct Search<'s, 'p, 't> {
     pattern: &'s TextPattern<'p>,
     text: &'s Words<'t>,
     fits: &'s dyn Fn(&str, &str) -> bool,
-    decode: &'s dyn Fn(&[(&str, &str)]) -> Option<Value>,
+    decode: &'s Decode<'s>,
     /// The pieces and words from which the rest does not fit: none is tried twice.
     dead: BTreeSet<(usize, usize)>,
     values: Vec<(&'p str, &'t str)>,
