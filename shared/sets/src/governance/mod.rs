@@ -19,6 +19,7 @@ pub(crate) mod compile;
 pub(crate) mod drift;
 pub(crate) mod facts;
 mod glob;
+pub(crate) mod in_force;
 pub(crate) mod merge;
 pub(crate) mod policy;
 pub(crate) mod skills;

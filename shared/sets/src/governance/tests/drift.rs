@@ -1,5 +1,5 @@
 use super::{compiled, drift, facts, rule, with};
-use crate::governance::drift::{DriftReport, NO_MANDATORY_POLICY, STALE_VERSION_HASH};
+use crate::governance::drift::{DriftReport, NO_MANDATORY_POLICY, STALE_POLICY_VERSION};
 use crate::governance::merge::merge;
 use crate::layer::KnowledgeLayer;
 use a2a_lambda::task::Timestamp;
@@ -15,7 +15,7 @@ fn report(policies: &[Value], context: Value) -> DriftReport {
     drift(
         &merged,
         &facts(context),
-        Some("v2"),
+        "v2",
         at("2026-11-23T12:00:00Z"),
     )
 }
@@ -163,10 +163,10 @@ fn missing_mandatory_policies_and_a_stale_version_are_findings() {
     assert!((found.drift_score - 0.1).abs() < f64::EPSILON);
     assert!((found.confidence - 1.0).abs() < f64::EPSILON);
 
-    let found = report(&[mandatory(&[])], json!({ "versionHash": "v1" }));
-    assert_eq!(ids(&found.violations), [STALE_VERSION_HASH]);
+    let found = report(&[mandatory(&[])], json!({ "policyVersion": "v1" }));
+    assert_eq!(ids(&found.violations), [STALE_POLICY_VERSION]);
     assert!((found.drift_score - 0.5).abs() < f64::EPSILON);
-    assert!(!report(&[mandatory(&[])], json!({ "versionHash": "v2" })).has_drift);
+    assert!(!report(&[mandatory(&[])], json!({ "policyVersion": "v2" })).has_drift);
     assert!(!report(&[mandatory(&[])], json!({})).has_drift);
 }
 
@@ -180,6 +180,7 @@ fn a_report_has_the_members_of_the_wire() {
             "confidence",
             "driftScore",
             "hasDrift",
+            "policyVersion",
             "requiresManualReview",
             "suppressed",
             "violations"
