@@ -84,16 +84,21 @@ cargo run -q -- template --check
 
 echo "cargo run"
 said=$work/said
-"$CARGO_TARGET_DIR/debug/local" --port 0 --memory > "$said" &
-agent=$!
 trap 'kill $agent 2>/dev/null || true' EXIT
-for _ in $(seq 100); do
-  base=$(sed -n 's/^listening on //p' "$said")
-  [[ -n $base ]] && break
-  sleep 0.1
-done
-[[ -n $base ]] || { echo "the agent did not start"; exit 1; }
+# Starts the agent on a free port: the address is in `base`.
+start() {
+  "$CARGO_TARGET_DIR/debug/local" --port 0 --memory > "$said" &
+  agent=$!
+  for _ in $(seq 100); do
+    base=$(sed -n 's/^listening on //p' "$said")
+    [[ -n $base ]] && return
+    sleep 0.1
+  done
+  echo "the agent did not start"
+  exit 1
+}
 
+start
 "$target/venv/author/bin/python" -B "$root/tests/author/walk.py" "$base"
 
 echo "cfn-lint"
@@ -104,3 +109,13 @@ cargo build -q --workspace
   --program "$CARGO_TARGET_DIR/debug/agent" --folder "$work/stack"
 lines=$(cat agent/src/main.rs local/src/main.rs | grep -cv '^$')
 echo "hand-written lines to serve and ship beside the skills: $lines"
+
+echo "one line adds memory"
+kill $agent
+library=$(sed -n 's/^a2a-local = //p' Cargo.toml)
+sed -i "/^\[workspace.dependencies\]/a a2a-lambda-sets = $library" Cargo.toml
+sed -i '/^\[dependencies\]/a a2a-lambda-sets.workspace = true' agent/Cargo.toml
+sed -i 's/^        .skill(Book)$/&\n        .skills(a2a_lambda_sets::memory::set())/' agent/src/lib.rs
+cargo build -q
+start
+"$target/venv/author/bin/python" -B "$root/tests/author/memory.py" "$base"

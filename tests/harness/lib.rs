@@ -31,6 +31,8 @@ pub mod documents {
     pub mod time {}
     #[doc = include_str!("../../docs/guide/files.md")]
     pub mod files {}
+    #[doc = include_str!("../../docs/guide/sets.md")]
+    pub mod sets {}
     #[doc = include_str!("../../docs/guide/tests.md")]
     pub mod tests {}
     #[doc = include_str!("../../docs/guide/logs.md")]

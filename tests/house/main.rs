@@ -22,19 +22,19 @@ const LINES_MAX: [(&str, usize); 12] = [
     ("shared/wire", 5_750),
     ("shared/model", 7_300),
     ("shared/store", 6_200),
-    ("shared/skill", 6_250),
+    ("shared/skill", 6_500),
     ("shared/aws", 3_550),
-    ("shared/llm", 4_550),
+    ("shared/llm", 4_575),
     ("shared/runtime", 21_850),
     ("shared/macros", 520),
     ("shared/admin", 1_425),
     ("shared/local", 5_700),
-    ("shared/sets", 5_480),
-    ("shared/agent", 420),
+    ("shared/sets", 6_000),
+    ("shared/agent", 500),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-const PUBLIC_MAX: usize = 1_371;
+const PUBLIC_MAX: usize = 1_405;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 0.5;
 const STORE_METHODS_MAX: usize = 22;

@@ -4,7 +4,7 @@ use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{BaseUrl, Function, StageUrl};
 use a2a_lambda::prelude::*;
 use a2a_lambda::protocol::CardShape;
-use a2a_lambda::settings::Settings;
+use a2a_lambda::settings::{ModelProvider, ModelSettings, Settings};
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::at;
 use a2a_lambda_tests::tester;
@@ -350,4 +350,30 @@ async fn a_deployed_agents_card_needs_no_authentication() {
         );
     }
     assert_eq!(schemes.len(), 1);
+}
+
+/// The reference agent whose settings name a model, or none.
+fn reference(has_model: bool) -> World {
+    let model = ModelSettings {
+        provider: ModelProvider::OpenAi,
+        id: "small-1".to_owned(),
+        endpoint: Some("http://127.0.0.1:1/v1".to_owned()),
+        options: serde_json::Map::new(),
+        router_id: None,
+    };
+    let settings = |settings: &mut Settings| settings.model = has_model.then_some(model);
+    World::serving(|_| reference_agent::agent(), settings).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_that_needs_a_model_is_shown_only_where_one_is_configured() {
+    for has_model in [false, true] {
+        let world = reference(has_model);
+        for path in [CARD, LEGACY[0], LEGACY[1], "/a2a-lambda/skills"] {
+            let reply = world.call(&Request::new("GET", path)).await;
+            assert!(reply.text().contains("memory_add"), "{path}");
+            let is_shown = reply.text().contains(r#""assist""#);
+            assert_eq!(is_shown, has_model, "{path}");
+        }
+    }
 }

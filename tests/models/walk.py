@@ -20,16 +20,19 @@ from google.protobuf.json_format import MessageToDict
 class Agent:
     """The program under test, on one data folder."""
 
-    def __init__(self, program, data, stub, provider):
-        self.command = [program, "--agent", "models", "--data", data, "--port", "0"]
-        model = {"A2A_MODEL_PROVIDER": provider, "A2A_MODEL_ID": "stub", "A2A_MODEL_ENDPOINT_URL": stub}
-        self.environment = {**os.environ, **model, "A2A_ROUTER_MODEL_ID": "stub-router"}
-        self.process, self.base = None, None
+    def __init__(self, program, data, stub, provider, agent="models"):
+        self.command = [program, "--agent", agent, "--data", data, "--port", "0"]
+        self.environment = dict(os.environ)
+        if stub:
+            model = {"A2A_MODEL_PROVIDER": provider, "A2A_MODEL_ID": "stub", "A2A_MODEL_ENDPOINT_URL": stub}
+            self.environment |= {**model, "A2A_ROUTER_MODEL_ID": "stub-router"}
+        self.process, self.base, self.said = None, None, []
 
     def start(self):
         out = subprocess.PIPE
         self.process = subprocess.Popen(self.command, env=self.environment, stdout=out, text=True)
         for line in self.process.stdout:
+            self.said.append(line)
             if line.startswith("listening on "):
                 self.base = line.removeprefix("listening on ").strip()
                 return
@@ -43,20 +46,22 @@ class Agent:
 class Client:
     """A user of one binding."""
 
-    def __init__(self, agent, binding):
-        self.agent, self.binding = agent, binding
+    def __init__(self, agent, binding, token="dev:acme:ann"):
+        self.agent, self.binding, self.token = agent, binding, token
 
     async def connect(self, streaming=False):
-        http = httpx.AsyncClient(headers={"Authorization": "Bearer dev:acme:ann"}, timeout=60)
-        card = await A2ACardResolver(http, self.agent.base).get_agent_card()
+        http = httpx.AsyncClient(headers={"Authorization": f"Bearer {self.token}"}, timeout=60)
+        self.card = card = await A2ACardResolver(http, self.agent.base).get_agent_card()
         config = ClientConfig(httpx_client=http, supported_protocol_bindings=[self.binding], streaming=streaming)
         self.client = ClientFactory(config).create(card)
         return self
 
-    async def events(self, text, skill=None, task=None, at_once=False):
+    async def events(self, text, skill=None, task=None, context=None, at_once=False):
         message = Message(message_id=str(uuid.uuid4()), role=Role.ROLE_USER, parts=[Part(text=text)])
         if task:
             message.task_id, message.context_id = task.id, task.context_id
+        if context:
+            message.context_id = context
         if skill:
             message.metadata["skillId"] = skill
         configuration = SendMessageConfiguration(return_immediately=at_once)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Walks `cargo run -- --agent models` with a published SDK, while the stub is its model.
+# Walks `cargo run -- --agent models`, and the skill `assist` of the reference agent, with a
+# published SDK, while the stub is their model.
 set -euo pipefail
 
 case ${1:-} in
@@ -9,6 +10,7 @@ case ${1:-} in
         echo
         echo "Builds the local agent, starts it with the stub as its model, and walks its skills by"
         echo "a2a-sdk 1.3.0: answers, a stream, tools, attacks, and SIGKILL between tool and answer."
+        echo "Then it does the same with the skill assist of the reference agent."
         [ "$1" = --help ] && exit 0 || exit 2
         ;;
 esac
@@ -31,6 +33,8 @@ cd "$root"
 cargo build -q --locked --workspace --bin a2a-local
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-timeout 400 "$python/bin/python" "$here/walk.py" --program "$target/debug/a2a-local" \
-    --stub "$here/stub.py" --script "$here/walk.json" --log "$scratch/log" --data "$scratch" \
-    2>"$scratch/errors" || { tail -n 60 "$scratch/errors" | sed 's/^/  /'; exit 1; }
+for walk in walk assist; do
+    timeout 400 "$python/bin/python" "$here/$walk.py" --program "$target/debug/a2a-local" \
+        --stub "$here/stub.py" --script "$here/$walk.json" --log "$scratch/$walk.log" --data "$scratch" \
+        2>"$scratch/errors" || { tail -n 60 "$scratch/errors" | sed 's/^/  /'; exit 1; }
+done

@@ -8,7 +8,7 @@ mod served;
 use self::served::ServedError;
 use crate::{BuildNamed, CARD};
 use a2a_lambda::protocol::{CardError, CardSignature, Unsigned};
-use a2a_lambda::runtime::cards;
+use a2a_lambda::runtime::{cards, served as served_by};
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
 use a2a_lambda::skill::AgentBuildError;
 use base64::Engine as _;
@@ -188,6 +188,7 @@ async fn cards_of(options: &SignCard, agent: BuildNamed<'_>) -> Result<Vec<Value
     }
     let settings = Settings::read_public(&source)?;
     let agent = agent(options.agent.as_deref(), &settings).map_err(SignError::Agent)?;
+    let agent = served_by(agent, settings.model.is_some());
     let url = settings.public_url.without_stage();
     let cards = cards(&agent, &settings, url.ok_or(SignError::NoUrl)?)?;
     Ok(cards.documents().map(|one| one.value.clone()).collect())

@@ -3,6 +3,7 @@
 //!
 //! The skills use only the public API of `a2a-lambda` and its sets, as any skill author would.
 
+mod assist;
 mod examples;
 pub mod models;
 
@@ -30,6 +31,7 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
         .skills(knowledge::set())
         .skills(governance::set())
         .skills(session::set())
+        .fallback(assist::Assist)
         .build()
 }
 

@@ -11,7 +11,7 @@ use a2a_lambda_skill::model::{
 };
 use a2a_lambda_skill::step_hash;
 use a2a_lambda_skill::turn_host::StepInput;
-use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, ErrorCode, TaskContext};
+use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, Content, ErrorCode, TaskContext};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,6 +30,9 @@ pub(super) struct Conversation {
     /// When it began, in milliseconds since 1970, if its time is limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     began: Option<i64>,
+    /// Whether the thread of the context gets the answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_chat: bool,
 }
 
 /// A tool call of the model.
@@ -74,9 +77,10 @@ pub(super) enum Place<'a> {
 }
 
 impl Conversation {
-    pub(super) fn of(messages: Vec<ModelMessage>) -> Self {
+    pub(super) fn of(messages: Vec<ModelMessage>, is_chat: bool) -> Self {
         Self {
             messages,
+            is_chat,
             ..Self::default()
         }
     }
@@ -172,7 +176,10 @@ impl<'a> Talk<'a> {
             let request = self.request(&conversation);
             conversation.add(self.ask(request, remaining).await?);
             match self.meaning(&conversation) {
-                Meaning::Answer(value) => return Ok(ConversationEnd::Answer(value)),
+                Meaning::Answer(value) => {
+                    self.add_event(&conversation, &value)?;
+                    return Ok(ConversationEnd::Answer(value));
+                }
                 Meaning::Repair(message) if !conversation.repaired => {
                     conversation.repaired = true;
                     conversation.messages.push(message);
@@ -183,6 +190,16 @@ impl<'a> Talk<'a> {
                 }
                 Meaning::Calls(calls) => self.call_tools(&mut conversation, &calls, None).await?,
             }
+        }
+    }
+
+    /// Adds the answer of a chat to the thread: an artifact is no message, and the next question
+    /// must find the answer there.
+    fn add_event(&self, conversation: &Conversation, answer: &Value) -> AgentResult<()> {
+        match (self.host.turn(), answer) {
+            (Some(cx), Value::String(text)) if conversation.is_chat => cx.add_event(text.as_str()),
+            (Some(cx), data) if conversation.is_chat => cx.add_event(Content::from_data(data)?),
+            _ => Ok(()),
         }
     }
 

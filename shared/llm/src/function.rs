@@ -80,7 +80,8 @@ pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>
     let talk = Talk::new(setup, host, AnswerForm::of::<T>(), &input.value, &check).await?;
     let memories = setup.memories(host.turn()).await?;
     let messages = memories.into_iter().chain(input.messages).collect();
-    talk.run(Conversation::of(messages), None).await
+    let conversation = Conversation::of(messages, input.is_chat);
+    talk.run(conversation, None).await
 }
 
 /// How functions, and workers that never ask, are called.
@@ -101,7 +102,8 @@ macro_rules! calls {
                 .await
         }
 
-        /// As `run`, with a conversation as its input.
+        /// As `run`, with the conversation of the task as its input. The answer becomes an event
+        /// of its thread.
         ///
         /// # Errors
         /// As `run`.

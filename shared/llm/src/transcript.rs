@@ -14,6 +14,8 @@ pub(super) struct LlmInput {
     /// What the author asks. A turn that runs again must ask the same. A thread is not part of
     /// it, because it grows.
     pub(super) value: Value,
+    /// Whether it is the conversation of the task, which gets the answer.
+    pub(super) is_chat: bool,
 }
 
 /// The input of a function or worker: a text as it is, any other value as JSON.
@@ -26,6 +28,7 @@ pub(super) fn prompt(input: &impl Serialize) -> AgentResult<LlmInput> {
     Ok(LlmInput {
         messages: vec![ModelMessage::User(text)],
         value,
+        is_chat: false,
     })
 }
 
@@ -34,6 +37,7 @@ pub(super) fn chat(thread: &Thread) -> LlmInput {
     LlmInput {
         messages: of_thread(thread),
         value: Value::Null,
+        is_chat: true,
     }
 }
 

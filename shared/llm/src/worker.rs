@@ -131,6 +131,22 @@ impl<T, K> LlmWorker<T, K> {
         self.confirming(Tool::new(skill).into())
     }
 
+    /// Offers skills that run only after the user has confirmed them.
+    #[must_use]
+    pub fn confirm_skills(
+        mut self,
+        skills: impl IntoIterator<Item = Tool>,
+    ) -> LlmWorker<T, Confirming> {
+        let tools = skills
+            .into_iter()
+            .map(|tool| OfferedTool::from(tool).confirmed());
+        self.setup.tools.extend(tools);
+        LlmWorker {
+            setup: self.setup,
+            kind: PhantomData,
+        }
+    }
+
     fn confirming(mut self, tool: OfferedTool) -> LlmWorker<T, Confirming> {
         self.setup.tools.push(tool.confirmed());
         LlmWorker {
@@ -152,6 +168,17 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         input: impl Serialize,
     ) -> AgentResult<LlmOutcome<T>> {
         let input = transcript::prompt(&input)?;
+        let end = answer_of::<T>(&self.setup, Place::Turn(cx), input).await?;
+        self.outcome(end)
+    }
+
+    /// As `run`, with the conversation of the task as its input. The answer, also one after a
+    /// confirmation, becomes an event of its thread.
+    ///
+    /// # Errors
+    /// As `run`.
+    pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<LlmOutcome<T>> {
+        let input = transcript::chat(thread);
         let end = answer_of::<T>(&self.setup, Place::Turn(cx), input).await?;
         self.outcome(end)
     }

@@ -13,12 +13,13 @@ use crate::server::{Functions, serve};
 use crate::template;
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::outbound::Reach;
-use a2a_lambda::runtime::{Runtime, stores};
+use a2a_lambda::runtime::{Runtime, served, stores};
 use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
 use a2a_lambda::store::s3::create_bucket;
+use a2a_lambda::task::SkillId;
 use a2a_lambda::telemetry::{self, LogFormat, Metrics};
 use a2a_lambda_admin::Export;
 use clap::ArgMatches;
@@ -118,8 +119,11 @@ async fn agent(
     let agent = entry
         .build(&settings)
         .map_err(|error| format!("failed to build the agent: {error}"))?;
+    let fallback = agent.fallback().cloned();
+    let agent = served(agent, settings.model.is_some());
     agent.make_states().await?;
-    let banner = banner(&agent, &options, &settings, (address, configuration.path()));
+    let names = (&agent, fallback.as_ref());
+    let banner = banner(names, &options, &settings, (address, configuration.path()));
     let (notes, folder) = (&notes, options.folder());
     let page = AgentPage::open(
         address, &agent, &settings, &clients, &endpoints, notes, folder,
@@ -231,7 +235,7 @@ fn callers(options: &Serve, settings: &Settings) -> String {
 
 /// The text at the start: agent, card URL, data, what is off, and three example calls.
 fn banner(
-    agent: &AgentDefinition,
+    (agent, fallback): (&AgentDefinition, Option<&SkillId>),
     options: &Serve,
     settings: &Settings,
     (address, file): (SocketAddr, Option<&Path>),
@@ -260,7 +264,7 @@ fn banner(
          listening on {base}\n",
         file = file.unwrap_or_default(),
         calls = callers(options, settings),
-        model = model(settings),
+        model = model(settings, fallback),
         header = if settings.auth.checks_credentials() {
             " -H 'Authorization: Bearer KEY'"
         } else {
@@ -273,10 +277,13 @@ fn banner(
     )
 }
 
-/// The language model, and where it is.
-fn model(settings: &Settings) -> String {
+/// The language model, and where it is. Without one it says which skill the agent lacks.
+fn model(settings: &Settings, fallback: Option<&SkillId>) -> String {
     let Some(model) = &settings.model else {
-        return "none (`A2A_MODEL_ID`)".to_owned();
+        return match fallback {
+            Some(skill) => format!("none (`A2A_MODEL_ID`), so the agent has no `{skill}`"),
+            None => "none (`A2A_MODEL_ID`)".to_owned(),
+        };
     };
     let provider = model.provider.word();
     match &model.endpoint {

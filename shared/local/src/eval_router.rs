@@ -186,7 +186,9 @@ pub(crate) async fn run(options: &EvalRouter, agents: &Agents) -> Result<String,
             text: case.label(),
             source,
         })?;
-        let choice = preview.skill.map(|id| id.to_string());
+        // With a model the fallback answers in place of the question.
+        let choice = preview.skill.filter(|_| preview.how != "fallback");
+        let choice = choice.map(|id| id.to_string());
         // The rules ask where a model may decide.
         let asks = case.by.as_deref() == Some("ask");
         let skill = case.skill.as_ref().filter(|_| has_model || !asks);

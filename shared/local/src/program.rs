@@ -82,8 +82,8 @@ impl Agents {
         let agents = all.filter_map(|agent| agent.build(&settings).ok());
         let exports = agents.flat_map(|agent| Export::all(&agent));
         let mut exports: Vec<Export> = exports.collect();
-        exports.sort_by(|left, right| left.name().cmp(right.name()));
-        exports.dedup_by(|left, right| left.name() == right.name());
+        exports.sort_by(|one, other| one.name().cmp(other.name()));
+        exports.dedup_by(|one, other| one.name() == other.name());
         exports
     }
 

@@ -248,8 +248,9 @@ impl RuntimeBuilder {
         if self.credentials.is_none() && self.settings.auth.checks_credentials() {
             return Err(RuntimeError::NoCredentials(self.settings.auth.word()));
         }
-        let agent = Arc::new(self.agent);
         let settings = self.settings;
+        let has_model = self.model.is_some() || settings.model.is_some();
+        let agent = Arc::new(served(self.agent, has_model));
         let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
         let metrics = shown(self.metrics, self.table.as_ref(), &settings);
@@ -364,8 +365,21 @@ fn warn_of_unknown(agent: &AgentDefinition, rates: &RatePolicy) {
 /// a panic would end the process.
 pub fn card_edge(agent: AgentDefinition, settings: &Settings) -> Result<HttpService, RuntimeError> {
     panics::check()?;
-    let cards = cards_by_url(Arc::new(agent), settings)?;
+    let cards = cards_by_url(Arc::new(served(agent, settings.model.is_some())), settings)?;
     Ok(edge(Function::AgentCard, Backend::Cards, &cards, settings))
+}
+
+/// The agent as a program serves it that has a model or not, and a line in the log about the skill
+/// that it then lacks.
+#[must_use]
+pub fn served(agent: AgentDefinition, has_model: bool) -> AgentDefinition {
+    match agent.fallback() {
+        Some(skill) if !has_model => {
+            tracing::info!("no model is configured (`A2A_MODEL_ID`): the agent has no `{skill}`");
+            agent.without_model()
+        }
+        _ => agent,
+    }
 }
 
 /// The cards of the agent for each base URL.

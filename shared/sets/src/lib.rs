@@ -12,6 +12,7 @@ mod operations;
 mod origin;
 mod roles;
 pub mod session;
+mod sets;
 mod tags;
 mod words;
 

@@ -86,11 +86,10 @@ struct OwnRoles(Arc<dyn Roles>);
 
 /// The rule of the agent of this turn.
 pub(crate) fn in_turn(cx: &TaskContext<'_>) -> Arc<dyn Roles> {
-    let own = State::<OwnRoles>::made(cx);
-    own.map_or_else(
-        || Arc::new(ScopeRoles) as Arc<dyn Roles>,
-        |own| own.0.clone(),
-    )
+    match State::<OwnRoles>::made(cx) {
+        Some(state) => Arc::clone(&state.0),
+        None => Arc::new(ScopeRoles),
+    }
 }
 
 /// The memberships of a caller that can be ids.

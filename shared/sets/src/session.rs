@@ -1,9 +1,9 @@
 //! What a conversation begins with: memories that fit, and the constraints in force.
 
 use crate::access::{Access, Denial, Verb};
+use crate::governance::in_force::load;
 use crate::governance::merge::{MergedPolicies, merge};
 use crate::governance::policy::Severity;
-use crate::governance::in_force::load;
 use crate::layer::{KnowledgeLayer, Layer};
 use crate::memory::skills::recall;
 use a2a_lambda::prelude::*;
@@ -63,10 +63,7 @@ impl SessionAdapter for A2aAdapter {
 }
 
 /// The memories that fit the words, and the constraints of the caller's layers with their version.
-async fn found(
-    cx: &TaskContext<'_>,
-    query: Option<&str>,
-) -> AgentResult<(SessionContext, String)> {
+async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<(SessionContext, String)> {
     let memories = match query.map(shortened).filter(|query| !query.is_empty()) {
         Some(query) => recall(cx, &query, MEMORIES).await?,
         None => Vec::new(),

@@ -218,6 +218,7 @@ pub struct AgentBuilder {
 struct AddedSkill {
     set: Option<String>,
     is_extended: bool,
+    is_fallback: bool,
     skill: Arc<dyn AnySkill>,
     adapter: Option<Arc<dyn SessionAdapter>>,
 }
@@ -312,10 +313,23 @@ impl AgentBuilder {
         self.with(handler, true)
     }
 
+    /// Adds the skill that gets each message for which the model of the router chooses no
+    /// other, in place of a question. The router offers it to that model too. A skill with a
+    /// model of its own fits: where no model is configured, the agent does not have it.
+    #[must_use]
+    pub fn fallback<S: SkillSlot, H: SkillHandler<S>>(self, handler: H) -> Self {
+        let mut builder = self.with(handler, false);
+        if let Some(skill) = builder.skills.last_mut() {
+            skill.is_fallback = true;
+        }
+        builder
+    }
+
     fn with<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H, is_extended: bool) -> Self {
         self.skills.push(AddedSkill {
             set: None,
             is_extended,
+            is_fallback: false,
             skill: Arc::new(ErasedSkill::new(handler)),
             adapter: None,
         });
@@ -342,6 +356,7 @@ impl AgentBuilder {
         let skills = set.skills.into_iter().map(|skill| AddedSkill {
             set: Some(set.id.clone()),
             is_extended: false,
+            is_fallback: false,
             skill,
             adapter: set.adapter.clone(),
         });
@@ -379,9 +394,7 @@ impl AgentBuilder {
                      `Agent::builder(…).state(…)`"
                 )));
             }
-            if skills.iter().any(|skill| skill.entry.id == id) {
-                return Err(BuildError(format!("the skill id `{id}` is used twice")));
-            }
+            check_twice(&skills, &id, entry.is_fallback)?;
             skills.push(SkillManifest {
                 metadata: *entry.skill.metadata(),
                 set: entry.set,
@@ -392,6 +405,7 @@ impl AgentBuilder {
                     id,
                     skill: entry.skill,
                     adapter: entry.adapter.or_else(|| self.adapter.clone()),
+                    is_fallback: entry.is_fallback,
                 },
             });
         }
@@ -433,6 +447,21 @@ fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
         ))),
         None => Ok(id),
     }
+}
+
+/// Checks that no earlier skill has this id, or is a fallback if this one is.
+fn check_twice(
+    skills: &[SkillManifest],
+    id: &SkillId,
+    is_fallback: bool,
+) -> Result<(), BuildError> {
+    if skills.iter().any(|skill| skill.entry.id == *id) {
+        return Err(BuildError(format!("the skill id `{id}` is used twice")));
+    }
+    if is_fallback && skills.iter().any(|skill| skill.entry.is_fallback) {
+        return Err(BuildError(format!("the skill `{id}` is a second fallback")));
+    }
+    Ok(())
 }
 
 /// Checks that each pattern of a skill can be read, and that its places are fields of the input.
@@ -494,6 +523,24 @@ impl AgentDefinition {
     #[must_use]
     pub fn with_state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.add_value(value);
+        self
+    }
+
+    /// The skill that gets what the model of the router does not decide.
+    #[must_use]
+    pub fn fallback(&self) -> Option<&SkillId> {
+        let mut skills = self.manifest.skills.iter();
+        let skill = skills.find(|skill| skill.entry.is_fallback)?;
+        Some(&skill.entry.id)
+    }
+
+    /// The same agent where no model is configured: it has no fallback.
+    #[must_use]
+    pub fn without_model(mut self) -> Self {
+        if self.fallback().is_some() {
+            let manifest = Arc::make_mut(&mut self.manifest);
+            manifest.skills.retain(|skill| !skill.entry.is_fallback);
+        }
         self
     }
 

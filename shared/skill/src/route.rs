@@ -7,7 +7,8 @@
 //! 4. reference: all tasks that the message refers to have one skill, which takes the parts
 //! 5. media type, schema: one skill accepts all parts, or decodes the data part
 //! 6. example, text: the text is, as a whole, an example or a pattern of one skill
-//! 7. model: a language model chooses, if there is one
+//! 7. model: a language model chooses, if there is one. What it does not decide goes to the
+//!    fallback of the agent (fallback)
 //! 8. ask: the client gets a question that offers the skills that fit. A reply that names one
 //!    of them sends the first message there (answer)
 //!

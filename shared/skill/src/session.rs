@@ -100,4 +100,17 @@ impl TaskContext<'_> {
     pub async fn session_context(&self) -> AgentResult<Option<SessionContext>> {
         self.load_session(SESSION).await
     }
+    /// Finds the session context again, in a step, for a turn that needs what is known now.
+    /// Functions and workers of this turn, and later turns of the conversation, get this one.
+    ///
+    /// # Errors
+    /// The error of the adapter, and those of a step.
+    pub async fn find_session_context(
+        &self,
+        adapter: &dyn SessionAdapter,
+    ) -> AgentResult<SessionContext> {
+        let context = self.step("session", adapter.session_context(self)).await?;
+        self.save_session(SESSION, &context)?;
+        Ok(context)
+    }
 }

@@ -48,7 +48,8 @@ impl ConfiguredModel {
             ModelProvider::Bedrock => cfg!(feature = "bedrock"),
             ModelProvider::OpenAi | ModelProvider::OpenAiResponses => cfg!(feature = "openai"),
         };
-        if !is_supported {
+        // A program that runs no skills never asks it.
+        if !is_supported && cfg!(feature = "turns") {
             return Err(NoModelProvider(settings.provider.word()));
         }
         Ok(Self {

@@ -146,7 +146,8 @@ impl<'a> Check<'a> {
 
     /// Runs the check.
     pub(super) async fn run(&self, cx: &TaskContext<'_>) -> CheckResult {
-        let may_start = |cost: u64| cx.time_left() >= Duration::from_nanos(cost.saturating_mul(NANOS));
+        let may_start =
+            |cost: u64| cx.time_left() >= Duration::from_nanos(cost.saturating_mul(NANOS));
         self.searched(may_start).await
     }
 

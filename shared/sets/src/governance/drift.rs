@@ -64,11 +64,7 @@ pub(super) fn drift(
     }
 }
 
-fn extra(
-    policies: &MergedPolicies<'_>,
-    facts: &CheckFacts,
-    version: &str,
-) -> Vec<Violation> {
+fn extra(policies: &MergedPolicies<'_>, facts: &CheckFacts, version: &str) -> Vec<Violation> {
     let finding = |rule_id: &str, severity, message: &str| Violation {
         policy_id: ANY_ID.to_owned(),
         rule_id: rule_id.to_owned(),

@@ -41,7 +41,10 @@ impl PolicyCache {
     fn get(&self, tenant: &TenantId, version: &str) -> Option<Arc<InForce>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |(of, it): &(TenantId, Arc<InForce>)| of == tenant && it.version == version;
-        let entry = all.iter().position(is_it).and_then(|place| all.remove(place))?;
+        let entry = all
+            .iter()
+            .position(is_it)
+            .and_then(|place| all.remove(place))?;
         let in_force = Arc::clone(&entry.1);
         all.push_back(entry);
         Some(in_force)

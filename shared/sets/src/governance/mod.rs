@@ -10,8 +10,8 @@
 //! ```
 //!
 //! `policy` has the document, `glob` the globs, `compile` the rules that can be
-//! evaluated, `facts` what is known about the content, `merge` the layers, `check` the
-//! slices in which a turn searches, `validate` the violations and `drift` the score.
+//! evaluated, `in_force` those of a caller, `facts` what is known about the content, `merge` the
+//! layers, `check` the searches of a turn, `validate` the violations and `drift` the score.
 //! `skills` are the operations.
 
 mod check;
@@ -25,15 +25,7 @@ pub(crate) mod policy;
 pub(crate) mod skills;
 pub(crate) mod validate;
 
-use crate::session::A2aAdapter;
-use a2a_lambda::skill::SkillSet;
-
-/// The set `governance`. Policies are items of the set [`knowledge`](crate::knowledge), which the
-/// agent needs too.
-#[must_use]
-pub fn set() -> SkillSet {
-    skills::set().keeps("policies").session_context(A2aAdapter)
-}
+pub use crate::sets::governance as set;
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The skills of the set `governance`.
-pub(super) fn set() -> SkillSet {
+pub(crate) fn set() -> SkillSet {
     let set = SkillSet::new("governance").state_value(PolicyCache::default());
     let set = set.skill(governance_validate);
     set.skill(governance_drift_check)

@@ -24,21 +24,7 @@ pub(crate) mod repository;
 pub(crate) mod skills;
 pub(crate) mod store;
 
-use crate::session::A2aAdapter;
-use a2a_lambda::skill::SkillSet;
-
-/// The set `knowledge`, whose items are git objects of the tenant. `cargo run -- knowledge export
-/// --tenant T DIR` writes them as a bare repository.
-#[must_use]
-pub fn set() -> SkillSet {
-    skills::set()
-        .keeps("knowledge")
-        .session_context(A2aAdapter)
-        .export(
-            "Writes the knowledge of a tenant as a bare git repository.",
-            |documents, folder| Box::pin(store::export_knowledge(documents, folder)),
-        )
-}
+pub use crate::sets::knowledge as set;
 
 #[cfg(test)]
 mod tests;

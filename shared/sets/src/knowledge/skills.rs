@@ -33,7 +33,7 @@ const LIMIT_MAX: usize = 50;
 const QUERY_MAX: usize = 1024;
 
 /// The skills of the set `knowledge`.
-pub(super) fn set() -> SkillSet {
+pub(crate) fn set() -> SkillSet {
     let set = SkillSet::new("knowledge").skill(knowledge_query);
     let set = set.skill(knowledge_show).skill(knowledge_check);
     set.skill(knowledge_store).skill(knowledge_status)

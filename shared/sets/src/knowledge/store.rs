@@ -141,7 +141,7 @@ impl Listed {
 ///
 /// # Errors
 /// When the documents cannot be read, an object is damaged, or the folder cannot be written.
-pub(super) async fn export_knowledge(
+pub(crate) async fn export_knowledge(
     documents: &TenantDocuments,
     folder: &Path,
 ) -> Result<String, Box<dyn Error + Send + Sync>> {

@@ -26,7 +26,7 @@ const SHORT: Duration = Duration::from_secs(24 * 3600);
 const IMPORTANCE: f64 = 0.5;
 
 /// The skills of the set `memory`.
-pub(super) fn set() -> SkillSet {
+pub(crate) fn set() -> SkillSet {
     let set = SkillSet::new("memory").skill(MemoryAdd);
     let set = set.skill(memory_search).skill(memory_list);
     set.skill(memory_delete)

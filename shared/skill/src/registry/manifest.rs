@@ -62,6 +62,8 @@ pub(super) struct RegisteredSkill {
     pub(super) skill: Arc<dyn AnySkill>,
     /// What finds the session context of a conversation that begins with it.
     pub(super) adapter: Option<Arc<dyn SessionAdapter>>,
+    /// Whether it gets what the model of the router does not decide.
+    pub(super) is_fallback: bool,
 }
 
 impl SkillManifest {

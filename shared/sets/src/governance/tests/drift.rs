@@ -12,12 +12,7 @@ fn at(time: &str) -> Timestamp {
 fn report(policies: &[Value], context: Value) -> DriftReport {
     let policies: Vec<_> = policies.iter().cloned().map(compiled).collect();
     let merged = merge(&policies, KnowledgeLayer::Project);
-    drift(
-        &merged,
-        &facts(context),
-        "v2",
-        at("2026-11-23T12:00:00Z"),
-    )
+    drift(&merged, &facts(context), "v2", at("2026-11-23T12:00:00Z"))
 }
 
 /// A mandatory policy of the company with rules of these severities, which an empty content

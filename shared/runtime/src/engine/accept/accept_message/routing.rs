@@ -116,22 +116,26 @@ impl Engine {
         Ok(lives.find_map(|head| head.skill()).cloned())
     }
 
-    /// The decision of the rules; in place of a question that of the model, if there is one.
+    /// The decision of the rules; in place of a question that of the model, if there is one. What
+    /// the model does not decide goes to the fallback, if the agent has one.
     async fn routed(&self, case: &Undecided<'_>, decision: Routed) -> Result<Routed, EngineError> {
         let now = self.reader.clock.now();
         let (Some(router), Routed::Ask { candidates, .. }) = (self.router.as_deref(), &decision)
         else {
             return Ok(decision);
         };
-        match router.choose(&self.agent, case, now).await {
-            Some(ModelChoice::Skill(id, input)) => {
-                let message = case.message;
-                Ok(route::route_to(&self.agent, &id, message, "model", input)?)
-            }
-            Some(ModelChoice::Ask(Some(question))) => {
+        let choice = router.choose(&self.agent, case, now).await;
+        let to = |id, how, input| route::route_to(&self.agent, id, case.message, how, input);
+        if let Some(ModelChoice::Skill(id, input)) = choice {
+            return Ok(to(&id, "model", input)?);
+        }
+        let fallback = self.agent.fallback().filter(|id| candidates.contains(id));
+        match (fallback, choice) {
+            (Some(id), _) => Ok(to(id, "fallback", None)?),
+            (None, Some(ModelChoice::Ask(Some(question)))) => {
                 Ok(route::ask_with(&self.agent, candidates.clone(), &question))
             }
-            Some(ModelChoice::Ask(None)) | None => Ok(decision),
+            (None, _) => Ok(decision),
         }
     }
 

@@ -48,9 +48,13 @@ struct Routing {
 }
 
 fn with(model: &ScriptedModel) -> Routing {
+    serving(agent(), model)
+}
+
+fn serving(agent: AgentDefinition, model: &ScriptedModel) -> Routing {
     let memory = Arc::new(MemoryStore::new());
     let services = services(&memory);
-    let engine = Engine::new(Arc::new(agent()), services, Policy::default());
+    let engine = Engine::new(Arc::new(agent), services, Policy::default());
     let router = RouterModel::new(Arc::new(model.clone()));
     Routing {
         engine: engine.with_router(router),
@@ -293,4 +297,54 @@ async fn messages_that_a_rule_routes_never_reach_the_model() {
         assert_eq!(task.status.state, TaskState::Completed, "{said:?}");
     }
     assert!(model.requests().is_empty());
+}
+
+/// Talks about anything.
+#[skill(id = "talk", tags = ["talk"])]
+async fn talk(about: String) -> AgentResult<String> {
+    Ok(format!("about {about}"))
+}
+
+fn talker() -> AgentDefinition {
+    let agent = Agent::builder("talker").skill(sing).skill(add);
+    agent.fallback(talk).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn fallback_gets_what_the_model_does_not_decide_in_place_of_a_question() {
+    let model = ScriptedModel::new()
+        .answer(json!({ "skill": "none", "question": "What?" }))
+        .answer(json!({ "skill": "unknown" }))
+        .answer(json!({ "skill": "unknown" }))
+        .answer(to("talk"))
+        .answer(to("sing"));
+    let routing = serving(talker(), &model);
+    for (how, text) in [
+        ("fallback", "about hm"),
+        ("fallback", "about hm"),
+        ("model", "about hm"),
+        ("model", "la hm"),
+    ] {
+        let task = routing.say("hm").await;
+        assert_eq!(output(&task), Some(json!(text)));
+        assert_eq!(routing.record(&task).await.route().unwrap().how, how);
+    }
+    model.finish().unwrap();
+}
+
+#[test]
+fn agent_without_a_model_has_no_fallback() {
+    let agent = talker();
+    assert_eq!(agent.fallback().unwrap().as_str(), "talk");
+    let bare = agent.clone().without_model();
+    let ids: Vec<_> = bare.skills().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["sing", "add"]);
+    assert_eq!(bare.fallback(), None);
+    // The agent itself stays.
+    assert_eq!(agent.skills().count(), 3);
+    let second = Agent::builder("talker")
+        .fallback(talk)
+        .fallback(sing)
+        .build();
+    assert!(second.unwrap_err().to_string().contains("second fallback"));
 }

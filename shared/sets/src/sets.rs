@@ -1,0 +1,56 @@
+//! The sets, with what each keeps, finds for a conversation and exports. The modules of the sets show
+//! them as `set`.
+
+use crate::session::A2aAdapter;
+use crate::{governance, knowledge, memory};
+use a2a_lambda::skill::SkillSet;
+
+/// The set `memory`, with the skills `memory_add`, `memory_search`, `memory_list` and
+/// `memory_delete`.
+///
+/// ```
+/// use a2a_lambda::prelude::*;
+/// use a2a_lambda_sets::memory;
+///
+/// /// Says back what you said.
+/// #[skill(id = "echo", tags = ["test"])]
+/// async fn echo(text: String) -> AgentResult<String> {
+///     Ok(text)
+/// }
+///
+/// let agent = Agent::builder("parrot")
+///     .description("Repeats and remembers.")
+///     .skill(echo)
+///     .skills(memory::set())
+///     .build()?;
+/// assert!(agent.manifest().skills.iter().any(|skill| skill.metadata.id == "memory_add"));
+/// # Ok::<(), BuildError>(())
+/// ```
+#[must_use]
+pub fn memory() -> SkillSet {
+    memory::skills::set()
+        .keeps("memory")
+        .session_context(A2aAdapter)
+}
+
+/// The set `knowledge`, whose items are git objects of the tenant. `cargo run -- knowledge export
+/// --tenant T DIR` writes them as a bare repository.
+#[must_use]
+pub fn knowledge() -> SkillSet {
+    knowledge::skills::set()
+        .keeps("knowledge")
+        .session_context(A2aAdapter)
+        .export(
+            "Writes the knowledge of a tenant as a bare git repository.",
+            |documents, folder| Box::pin(knowledge::store::export_knowledge(documents, folder)),
+        )
+}
+
+/// The set `governance`. Policies are items of the set [`knowledge`](crate::knowledge), which the
+/// agent needs too.
+#[must_use]
+pub fn governance() -> SkillSet {
+    governance::skills::set()
+        .keeps("policies")
+        .session_context(A2aAdapter)
+}
