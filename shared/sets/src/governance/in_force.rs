@@ -54,10 +54,11 @@ impl PolicyCache {
     fn keep(&self, tenant: TenantId, in_force: Arc<InForce>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_back((tenant, in_force));
-        let bytes = |all: &VecDeque<(TenantId, Arc<InForce>)>| -> usize {
-            all.iter().map(|(_, it)| it.size).sum()
-        };
-        while all.len() > VERSIONS_MAX || bytes(&all) > BYTES_MAX {
+        loop {
+            let bytes: usize = all.iter().map(|(_, it)| it.size).sum();
+            if all.len() <= VERSIONS_MAX && bytes <= BYTES_MAX {
+                return;
+            }
             all.pop_front();
         }
     }
