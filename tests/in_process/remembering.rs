@@ -324,7 +324,7 @@ async fn no_byte_of_a_memory_is_in_a_system_prompt() {
         let memory = json!({"content": content, "layer": "team", "tags": ["canary-tag"],
                             "metadata": {"canary": "canary-metadata"}});
         done(&world, writer, "memory_add", &memory).await;
-        let reply = runs(&world, LEAD, "chat", &json!("What about tea?")).await;
+        let reply = says(&world, LEAD, "/chat What about tea?").await;
         assert_eq!(REST.state(&reply), "completed", "{reply}");
 
         let requests = model.requests();
@@ -344,7 +344,7 @@ async fn no_byte_of_a_memory_is_in_a_system_prompt() {
         let ModelMessage::User(last) = request.messages.last().unwrap() else {
             panic!("{request:?}")
         };
-        assert_eq!(last, "\"What about tea?\"");
+        assert_eq!(last, "What about tea?");
     }
 }
 
@@ -413,4 +413,141 @@ async fn document_that_orders_a_model_to_accept_a_policy_has_the_rights_of_the_c
     let name = json!({"path": "policies/evil.json", "layer": "company"});
     let shown = done(&world, LEAD, "knowledge_show", &name).await;
     assert_eq!(shown["item"]["status"], "proposed");
+}
+
+/// The call of each operation that says which policies are in force.
+fn checks(context: &Value) -> [(&'static str, Value); 4] {
+    [
+        (
+            "governance_validate",
+            json!({"layer": "project", "context": context}),
+        ),
+        (
+            "governance_drift_check",
+            json!({"projectId": "shop", "context": context}),
+        ),
+        (
+            "knowledge_check",
+            json!({"content": "x", "kind": "adr", "layer": "project", "context": context}),
+        ),
+        ("session_context", json!({})),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn version_of_the_policies_changes_with_them_alone() {
+    let world = world();
+    put_in_force(&world, "policies/code.json", &policy("Return an error")).await;
+    let versions = async || {
+        let mut versions = Vec::new();
+        for (skill, input) in checks(&json!({})) {
+            let answer = done(&world, LEAD, skill, &input).await;
+            versions.push(answer["policyVersion"].as_str().unwrap().to_owned());
+        }
+        versions.dedup();
+        let [version] = versions.try_into().unwrap();
+        version
+    };
+    let version = versions().await;
+    let known = json!({"content": "x", "policyVersion": version});
+    let drift = json!({"projectId": "shop", "context": known});
+    let is_stale = async || {
+        let report = done(&world, LEAD, "governance_drift_check", &drift).await;
+        report.to_string().contains("stale-policy-version")
+    };
+    assert!(!is_stale().await);
+
+    // A note of others, and a policy that is no more than proposed.
+    let note = json!({"path": "adr/1.md", "layer": "team", "kind": "adr", "content": "# Tea",
+                      "message": "x"});
+    done(&world, COLLEAGUE, "knowledge_store", &note).await;
+    let draft = json!({"path": "policies/draft.json", "layer": "company", "kind": "policy",
+                       "content": policy("Later").to_string(), "message": "x",
+                       "status": "proposed"});
+    done(&world, LEAD, "knowledge_store", &draft).await;
+    assert_eq!(versions().await, version);
+    assert!(!is_stale().await);
+
+    let accept = json!({"path": "policies/draft.json", "layer": "company", "to": "accepted",
+                        "message": "Yes"});
+    done(&world, LEAD, "knowledge_status", &accept).await;
+    assert_ne!(versions().await, version);
+    assert!(is_stale().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn withdrawn_policy_is_in_force_in_no_later_check() {
+    let world = world();
+    put_in_force(&world, "policies/code.json", &policy("Return an error")).await;
+    let check = json!({"layer": "project", "context": {"content": "x.unwrap()"}});
+    for _ in 0..2 {
+        let answer = done(&world, LEAD, "governance_validate", &check).await;
+        assert_eq!(answer["valid"], false, "{answer}");
+    }
+    let change = json!({"path": "policies/code.json", "layer": "company", "to": "deprecated",
+                        "message": "No"});
+    done(&world, LEAD, "knowledge_status", &change).await;
+    let answer = done(&world, LEAD, "governance_validate", &check).await;
+    assert_eq!(
+        (&answer["valid"], &answer["policies"]),
+        (&json!(true), &json!([]))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn must_exist_looks_at_the_files_of_the_project() {
+    let world = world();
+    let rule = |id: &str, kind: &str, pattern: &str| {
+        json!({"id": id, "kind": kind, "target": "file", "pattern": pattern, "severity": "block",
+               "message": id})
+    };
+    let policy = json!({"id": "files", "layer": "company", "rules": [
+        rule("licence", "must_exist", "LICENSE"),
+        rule("no-binary", "must_not_exist", "**/*.exe"),
+    ]});
+    put_in_force(&world, "policies/files.json", &policy).await;
+    for (files, broken) in [
+        (json!(["src/main.rs", "./LICENSE"]), vec![]),
+        (json!(["LICENSE", "bin/a.exe"]), vec!["no-binary"]),
+        (json!(["src/main.rs"]), vec!["licence"]),
+        (json!([]), vec!["licence"]),
+    ] {
+        let context = json!({"path": "src/main.rs", "files": files});
+        let check = json!({"layer": "project", "context": context});
+        let answer = done(&world, LEAD, "governance_validate", &check).await;
+        let violations = answer["violations"].as_array().unwrap();
+        let ids: Vec<&str> = violations
+            .iter()
+            .map(|it| it["ruleId"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, broken, "{files}");
+    }
+    let many = json!({"layer": "project", "context": {"files": vec!["a"; 2001]}});
+    let why = failure(&runs(&world, LEAD, "governance_validate", &many).await);
+    assert!(why.contains("`files` has 2001 entries"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hundred_slow_expressions_against_256_kb_are_refused_before_they_run() {
+    let world = world();
+    let rules: Vec<Value> = (0..100)
+        .map(|number| {
+            json!({"id": format!("r{number}"), "kind": "must_not_match", "target": "code",
+                   "pattern": "(?:z?){4}y", "severity": "block", "message": "slow"})
+        })
+        .collect();
+    let policy = json!({"id": "slow", "layer": "company", "rules": rules});
+    put_in_force(&world, "policies/slow.json", &policy).await;
+    let check =
+        |bytes: usize| json!({"layer": "project", "context": {"content": "x".repeat(bytes)}});
+    let task = runs(&world, LEAD, "governance_validate", &check(256 * 1024)).await;
+    let why = failure(&task);
+    assert!(why.contains("CHECK_TOO_LARGE"), "{why}");
+    assert!(
+        why.contains("`content` has 262144 bytes, expected at most "),
+        "{why}"
+    );
+    assert!(why.contains("for all rules in force together"), "{why}");
+    let answer = done(&world, LEAD, "governance_validate", &check(1024)).await;
+    assert_eq!(answer["valid"], true);
 }

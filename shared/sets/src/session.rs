@@ -1,9 +1,9 @@
 //! What a conversation begins with: memories that fit, and the constraints in force.
 
 use crate::access::{Access, Denial, Verb};
+use crate::governance::in_force::load;
 use crate::governance::merge::{MergedPolicies, merge};
 use crate::governance::policy::Severity;
-use crate::governance::skills::load;
 use crate::layer::{KnowledgeLayer, Layer};
 use crate::memory::skills::recall;
 use a2a_lambda::prelude::*;
@@ -56,13 +56,14 @@ impl SessionAdapter for A2aAdapter {
                     _ => None,
                 })
             });
-            found(cx, query.as_deref()).await
+            let (context, _) = found(cx, query.as_deref()).await?;
+            Ok(context)
         })
     }
 }
 
-/// The memories that fit the words, and the constraints of the caller's layers.
-async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<SessionContext> {
+/// The memories that fit the words, and the constraints of the caller's layers with their version.
+async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<(SessionContext, String)> {
     let memories = match query.map(shortened).filter(|query| !query.is_empty()) {
         Some(query) => recall(cx, &query, MEMORIES).await?,
         None => Vec::new(),
@@ -72,12 +73,13 @@ async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<Session
     let in_force = load(cx, &scopes).await?;
     let constraints = constraints(&merge(&in_force.policies, KnowledgeLayer::Project));
     let prompt_addition = prompt(&constraints);
-    Ok(SessionContext {
+    let context = SessionContext {
         memories,
         constraints,
         prompt_addition,
         partial: false,
-    })
+    };
+    Ok((context, in_force.version.clone()))
 }
 
 /// The beginning of a text, as much as a search takes.
@@ -138,6 +140,9 @@ pub(crate) struct FoundSession {
     constraints: Vec<Value>,
     /// The constraints, for the system prompt of a model.
     prompt_addition: String,
+    /// The version of the policies in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_version: Option<String>,
 }
 
 /// Finds what a conversation should know: memories, and the constraints in force.
@@ -158,10 +163,11 @@ pub(crate) async fn session_context(
         Err(Denial::Foreign) => return OnRequestResult::done(FoundSession::default()),
         Err(denial) => return denial.rejection(),
     }
-    let context = found(cx, input.query.as_deref()).await?;
+    let (context, version) = found(cx, input.query.as_deref()).await?;
     OnRequestResult::done(FoundSession {
         memories: context.memories,
         constraints: context.constraints,
         prompt_addition: context.prompt_addition,
+        policy_version: Some(version),
     })
 }

@@ -107,6 +107,7 @@ pub struct SkillSet {
     adapter: Option<Arc<dyn SessionAdapter>>,
     kept_in_table: Vec<String>,
     export: Option<SetExport>,
+    states: States,
 }
 
 impl SkillSet {
@@ -119,6 +120,7 @@ impl SkillSet {
             adapter: None,
             kept_in_table: Vec::new(),
             export: None,
+            states: States::default(),
         }
     }
 
@@ -134,6 +136,14 @@ impl SkillSet {
     #[must_use]
     pub fn skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
         self.skills.push(Arc::new(ErasedSkill::new(handler)));
+        self
+    }
+
+    /// Adds a [`State`](super::State) of the set. One of the same type that the agent has is used
+    /// in its place.
+    #[must_use]
+    pub fn state_value<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.add_value(value);
         self
     }
 
@@ -341,6 +351,7 @@ impl AgentBuilder {
     #[must_use]
     pub fn skills(mut self, set: impl Into<SkillSet>) -> Self {
         let set = set.into();
+        self.states.add_missing(set.states);
         self.kept_in_table.extend(set.kept_in_table);
         let export = set.export.map(|export| (set.id.clone(), export));
         self.exports.extend(export);

@@ -152,6 +152,13 @@ impl States {
         self.insert::<T>(Box::new(make), OnceCell::new_with(Some(value)));
     }
 
+    /// Adds the states of types that these have not.
+    pub(super) fn add_missing(&mut self, others: Self) {
+        for (id, factory) in others.0 {
+            self.0.entry(id).or_insert(factory);
+        }
+    }
+
     fn insert<T: 'static>(&mut self, make: Box<MakeState>, value: OnceCell<AnyState>) {
         let name = type_name::<T>();
         let factory = Factory { name, make, value };

@@ -1,7 +1,7 @@
 //! Runs the searches of a check inside the turn, so that no work outlives it.
 //!
 //! A search cannot be stopped. So its cost has a limit, and the turn can end between two of
-//! them. A long check is made of steps: a turn that runs again continues behind the last one.
+//! them. The whole check has a limit too, and is refused before the first search.
 
 use super::compile::CompiledSuppression;
 use super::facts::CheckFacts;
@@ -10,17 +10,14 @@ use super::policy::RuleTarget;
 use super::validate::{Violation, sort, violation};
 use a2a_lambda::prelude::*;
 use a2a_lambda::task::Timestamp;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The most that one search costs: the size of its expression, times the bytes that it reads.
 /// A core needs about half a second for it with the slowest expressions.
 const SEARCH_MAX: u64 = 1 << 30;
-/// A check that costs more consists of steps, and a step ends behind this cost.
-const STEP_MAX: u64 = 4 * SEARCH_MAX;
-/// The most that a check costs.
-const CHECK_MAX: u64 = 64 * SEARCH_MAX;
+/// The most that a check costs: about two seconds of a core with the slowest expressions.
+const CHECK_MAX: u64 = 4 * SEARCH_MAX;
 /// How long a cost of 1 takes with the seventh of a core that a function of 256 MB has.
 const NANOS: u64 = 5;
 
@@ -33,7 +30,8 @@ pub(super) struct Check<'a> {
     suppressions: BTreeMap<&'a str, Vec<&'a CompiledSuppression>>,
     /// The cost of each search; `None` for a rule that is not for the path.
     costs: Vec<Option<u64>>,
-    total: u64,
+    /// The cost of the globs that say for which paths rules are.
+    globs: u64,
     /// The targets of the rules that are for the path.
     targets: BTreeSet<RuleTarget>,
 }
@@ -45,27 +43,6 @@ pub(super) struct CheckResult {
     pub(super) suppressed: Vec<Violation>,
     /// The targets of the rules that are for the path.
     pub(super) targets: BTreeSet<RuleTarget>,
-}
-
-/// What some searches of a check found, as a step stores it.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Slice {
-    /// The version of the policies. With other policies the check begins again.
-    version: String,
-    /// The first search, and the one behind the last.
-    first: usize,
-    next: usize,
-    breaches: Vec<Breach>,
-}
-
-/// A search that found a violation.
-#[derive(Debug, Serialize, Deserialize)]
-struct Breach {
-    place: usize,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    at: Option<u64>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    is_suppressed: bool,
 }
 
 impl<'a> Check<'a> {
@@ -91,14 +68,18 @@ impl<'a> Check<'a> {
             facts,
             suppressions,
             costs: Vec::new(),
-            total: 0,
+            globs: 0,
             targets: BTreeSet::new(),
         };
         for rule in &policies.rules {
             let globs = rule.globs_of.applies.as_ref();
-            let cost_of_globs =
-                globs.map_or(0, |globs| cost(globs.size, facts.size(RuleTarget::File)));
-            check.add(cost_of_globs)?;
+            let bytes = facts.size(RuleTarget::File);
+            check.globs += globs.map_or(0, |globs| cost(globs.size, bytes));
+            if check.globs > SEARCH_MAX {
+                return Err(too_large(format!(
+                    "`path` has {bytes} bytes, which is too much for the globs of the policies in force"
+                )));
+            }
             let search = if facts.is_for(globs) {
                 check.targets.insert(rule.demand.rule.target);
                 let suppressing = check.suppressing(rule.policy_id, rule.message());
@@ -106,25 +87,35 @@ impl<'a> Check<'a> {
             } else {
                 None
             };
-            check.add(search.unwrap_or_default())?;
             check.costs.push(search);
             tokio::task::yield_now().await;
         }
         for finding in &policies.findings {
             let suppressing = check.suppressing(&finding.policy_id, &finding.to_string());
-            check.add(suppressing)?;
             check.costs.push(Some(suppressing));
         }
+        check.check_total()?;
         Ok(check)
     }
 
-    fn add(&mut self, cost: u64) -> AgentResult<()> {
-        self.total = self.total.saturating_add(cost);
-        if self.total <= CHECK_MAX {
+    /// Refuses a check that costs too much, with the member of the context that costs most.
+    fn check_total(&self) -> AgentResult<()> {
+        let costs = self.costs.iter().flatten();
+        let total = costs.fold(self.globs, |sum, cost| sum.saturating_add(*cost));
+        if total <= CHECK_MAX {
             return Ok(());
         }
+        let mut members: BTreeMap<(&str, usize), u64> = BTreeMap::new();
+        for (rule, cost) in self.policies.rules.iter().zip(&self.costs) {
+            let sum = members.entry(self.facts.searched(rule.demand)).or_default();
+            *sum = sum.saturating_add(cost.unwrap_or_default());
+        }
+        let most = members.into_iter().max_by_key(|(_, cost)| *cost);
+        let ((member, bytes), _) = most.unwrap_or((("context", 0), 0));
+        // The cost grows with the bytes.
+        let left = cost(bytes, 1).saturating_mul(CHECK_MAX) / total;
         Err(too_large(format!(
-            "`context` is too large for the policies in force: the check costs more than {CHECK_MAX}"
+            "`{member}` has {bytes} bytes, expected at most {left} for all rules in force together"
         )))
     }
 
@@ -139,77 +130,51 @@ impl<'a> Check<'a> {
         )
     }
 
-    /// Runs the check with these policies of the version `version`.
-    ///
-    /// # Errors
-    /// When a step cannot be stored.
-    pub(super) async fn run(
-        &self,
-        cx: &TaskContext<'_>,
-        version: &str,
-    ) -> AgentResult<CheckResult> {
-        let is_long = self.total > STEP_MAX;
-        let mut progress = Slice::default();
-        loop {
-            let is_present = progress.version == version;
-            if is_present && progress.next == self.costs.len() {
-                return Ok(self.result(progress));
-            }
-            let slice = self.slice(cx, version, if is_present { progress.next } else { 0 });
-            let slice = if is_long {
-                cx.step("check", slice).await?
-            } else {
-                slice.await?
-            };
-            progress.add(slice);
-        }
+    /// Runs the check.
+    pub(super) async fn run(&self, cx: &TaskContext<'_>) -> CheckResult {
+        let may_start =
+            |cost: u64| cx.time_left() >= Duration::from_nanos(cost.saturating_mul(NANOS));
+        self.searched(may_start).await
     }
 
-    /// Runs the searches from `first` on, for the time of a step.
-    async fn slice(&self, cx: &TaskContext<'_>, version: &str, first: usize) -> AgentResult<Slice> {
-        let mut slice = Slice {
-            version: version.to_owned(),
-            first,
-            next: first,
-            ..Slice::default()
+    /// What all searches find. `may_start` says whether the time left suffices for a cost.
+    pub(super) async fn searched(&self, may_start: impl Fn(u64) -> bool) -> CheckResult {
+        let mut result = CheckResult {
+            targets: self.targets.clone(),
+            ..CheckResult::default()
         };
-        let mut sum: u64 = 0;
-        while let Some(cost) = self.costs.get(slice.next)
-            && sum < STEP_MAX
-        {
-            let cost = cost.unwrap_or_default();
-            if cx.time_left() < Duration::from_nanos(cost.saturating_mul(NANOS)) {
-                if slice.next > first {
-                    break;
-                }
+        for (place, cost) in self.costs.iter().enumerate() {
+            let Some(cost) = cost else { continue };
+            if !may_start(*cost) {
                 // The engine drops the turn here and hands it over.
                 std::future::pending::<()>().await;
             }
-            self.search(&mut slice).await;
-            slice.next += 1;
-            sum = sum.saturating_add(cost);
+            #[cfg(test)]
+            super::tests::SEARCHES.with(|searches| searches.borrow_mut().push(place));
+            if let Some(violation) = self.search(place) {
+                let list = if self.is_suppressed(&violation).await {
+                    &mut result.suppressed
+                } else {
+                    &mut result.violations
+                };
+                list.push(violation);
+            }
             tokio::task::yield_now().await;
         }
-        Ok(slice)
+        sort(&mut result.violations);
+        sort(&mut result.suppressed);
+        result
     }
 
-    /// Runs the next search, if its rule is for the path.
-    async fn search(&self, slice: &mut Slice) {
-        if let Some(None) = self.costs.get(slice.next) {
-            return;
-        }
-        #[cfg(test)]
-        super::tests::SEARCHES.with(|searches| searches.borrow_mut().push(slice.next));
-        let violation = match self.policies.rules.get(slice.next) {
+    /// Runs one search. That of a finding has found it already.
+    fn search(&self, place: usize) -> Option<Violation> {
+        let rules = &self.policies.rules;
+        match rules.get(place) {
             Some(rule) => violation(rule, self.facts),
-            None => self.violation(slice.next),
-        };
-        if let Some(violation) = violation {
-            slice.breaches.push(Breach {
-                place: slice.next,
-                at: violation.at,
-                is_suppressed: self.is_suppressed(&violation).await,
-            });
+            None => {
+                let finding = self.policies.findings.get(place - rules.len());
+                finding.map(Violation::from)
+            }
         }
     }
 
@@ -223,79 +188,17 @@ impl<'a> Check<'a> {
         }
         false
     }
-
-    /// The violation that a search can find, without its line.
-    fn violation(&self, index: usize) -> Option<Violation> {
-        let rules = &self.policies.rules;
-        match rules.get(index) {
-            Some(rule) => Some(Violation::from(rule)),
-            None => self
-                .policies
-                .findings
-                .get(index - rules.len())
-                .map(Violation::from),
-        }
-    }
-
-    /// The violations, by layer, policy id and rule id.
-    fn result(&self, slice: Slice) -> CheckResult {
-        let mut result = CheckResult {
-            targets: self.targets.clone(),
-            ..CheckResult::default()
-        };
-        for breach in slice.breaches {
-            let list = if breach.is_suppressed {
-                &mut result.suppressed
-            } else {
-                &mut result.violations
-            };
-            let violation = self.violation(breach.place);
-            list.extend(violation.map(|violation| Violation {
-                at: breach.at,
-                ..violation
-            }));
-        }
-        sort(&mut result.violations);
-        sort(&mut result.suppressed);
-        result
-    }
-}
-
-#[cfg(test)]
-impl Check<'_> {
-    /// What the whole check finds, without a turn.
-    pub(super) async fn whole(&self) -> CheckResult {
-        let mut slice = Slice::default();
-        while slice.next < self.costs.len() {
-            self.search(&mut slice).await;
-            slice.next += 1;
-        }
-        self.result(slice)
-    }
-}
-
-impl Slice {
-    /// Adds the next slice. One that begins the check again replaces those before it.
-    fn add(&mut self, slice: Self) {
-        if slice.first == 0 {
-            *self = slice;
-        } else {
-            self.next = slice.next;
-            self.breaches.extend(slice.breaches);
-        }
-    }
 }
 
 /// The cost of a search for a rule.
 fn search_cost(rule: &EffectiveRule<'_>, facts: &CheckFacts) -> AgentResult<u64> {
-    let target = rule.demand.rule.target;
-    let (size, bytes) = (rule.demand.matcher.size(), facts.size(target));
+    let (member, bytes) = facts.searched(rule.demand);
+    let size = rule.demand.matcher.size();
     let search = cost(size, bytes);
     if search > SEARCH_MAX {
         let most = SEARCH_MAX / cost(size, 1);
         return Err(too_large(format!(
-            "`{}` has {bytes} bytes, expected at most {most} for the rule `{}` of the policy `{}`",
-            target.member(),
+            "`{member}` has {bytes} bytes, expected at most {most} for the rule `{}` of the policy `{}`",
             rule.id(),
             rule.policy_id
         )));

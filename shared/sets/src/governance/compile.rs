@@ -174,6 +174,16 @@ impl CompiledPolicy {
         })
     }
 
+    /// About how many bytes its expressions have.
+    pub(super) fn size(&self) -> usize {
+        let rules = self.rules.iter().map(|rule| {
+            let globs = rule.applies.as_ref().map_or(0, |globs| globs.size);
+            rule.matcher.size() + globs
+        });
+        let suppressions = self.suppressions.iter().map(|it| it.message.size);
+        rules.chain(suppressions).sum()
+    }
+
     /// The layer.
     pub(crate) const fn layer(&self) -> KnowledgeLayer {
         self.layer

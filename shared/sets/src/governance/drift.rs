@@ -14,7 +14,7 @@ const CONFIDENT: f64 = 0.5;
 /// The rule id of the finding that no policy is mandatory.
 pub(crate) const NO_MANDATORY_POLICY: &str = "no-mandatory-policy";
 /// The rule id of the finding that the caller knows other policies than the present ones.
-pub(crate) const STALE_VERSION_HASH: &str = "stale-version-hash";
+pub(crate) const STALE_POLICY_VERSION: &str = "stale-policy-version";
 
 /// The drift of a project. No number in it is ever NaN.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,14 +35,16 @@ pub(crate) struct DriftReport {
     pub(crate) suppressed: Vec<Violation>,
     /// Whether a violation that counts blocks, or the confidence is below 0.5.
     pub(crate) requires_manual_review: bool,
+    /// The version of the policies in force.
+    pub(crate) policy_version: String,
 }
 
 /// Reports the drift that a check found. `version` is the present version of the policies, to
-/// compare with that of the context; `None` compares nothing.
+/// compare with that of the context.
 pub(super) fn drift(
     policies: &MergedPolicies<'_>,
     facts: &CheckFacts,
-    version: Option<&str>,
+    version: &str,
     result: CheckResult,
 ) -> DriftReport {
     let mut violations = result.violations;
@@ -58,14 +60,11 @@ pub(super) fn drift(
         requires_manual_review: violations.iter().any(blocks) || confidence < CONFIDENT,
         violations,
         suppressed: result.suppressed,
+        policy_version: version.to_owned(),
     }
 }
 
-fn extra(
-    policies: &MergedPolicies<'_>,
-    facts: &CheckFacts,
-    version: Option<&str>,
-) -> Vec<Violation> {
+fn extra(policies: &MergedPolicies<'_>, facts: &CheckFacts, version: &str) -> Vec<Violation> {
     let finding = |rule_id: &str, severity, message: &str| Violation {
         policy_id: ANY_ID.to_owned(),
         rule_id: rule_id.to_owned(),
@@ -79,11 +78,9 @@ fn extra(
         let text = "no policy of this layer or a broader one is mandatory";
         findings.push(finding(NO_MANDATORY_POLICY, Severity::Info, text));
     }
-    if let (Some(hash), Some(present)) = (facts.version_hash(), version)
-        && hash != present
-    {
-        let text = "`versionHash` is not the present version of the policies";
-        findings.push(finding(STALE_VERSION_HASH, Severity::Warn, text));
+    if facts.policy_version().is_some_and(|known| known != version) {
+        let text = "`policyVersion` is not the version of the policies in force";
+        findings.push(finding(STALE_POLICY_VERSION, Severity::Warn, text));
     }
     findings
 }

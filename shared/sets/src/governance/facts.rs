@@ -22,6 +22,10 @@ pub(crate) struct CheckContext {
     /// The path in the project, at most 1024 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<String>,
+    /// The names of the files of the project, at most 2000. A `must_exist` or `must_not_exist`
+    /// looks at them and at the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) files: Option<Vec<String>>,
     /// The text, at most 262144 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<String>,
@@ -34,9 +38,9 @@ pub(crate) struct CheckContext {
     /// The configuration, with at most 2000 values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<Map<String, Value>>,
-    /// The version of the policies that the caller knows.
+    /// The `policyVersion` that the caller knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) version_hash: Option<String>,
+    pub(crate) policy_version: Option<String>,
 }
 
 /// A context in the form in which rules look at it, within its limits.
@@ -44,7 +48,9 @@ pub(crate) struct CheckContext {
 pub(crate) struct CheckFacts {
     /// The values of each target that the context knows.
     values: BTreeMap<RuleTarget, Vec<Fact>>,
-    version_hash: Option<String>,
+    /// The names of the files, if the context has them.
+    files: Option<Vec<Fact>>,
+    policy_version: Option<String>,
 }
 
 /// One value of a target.
@@ -84,12 +90,17 @@ impl CheckFacts {
         }
         for (name, text) in [
             ("path", &context.path),
-            ("versionHash", &context.version_hash),
+            ("policyVersion", &context.policy_version),
         ] {
             let bytes = text.as_ref().map_or(0, String::len);
             within(name, "bytes", bytes, PATH_MAX)?;
         }
         let path = context.path.as_deref().and_then(normal);
+        let files = list("files", context.files, Fact::of)?;
+        let names = files.map(|files| {
+            let names = files.into_iter().filter_map(|file| normal(&file.text?));
+            names.map(Fact::of).collect()
+        });
         let config = context.config.as_ref().map(flat).transpose()?;
         let values = [
             (RuleTarget::File, path.map(|it| vec![Fact::of(it)])),
@@ -112,27 +123,44 @@ impl CheckFacts {
             values: pairs
                 .filter_map(|(target, facts)| Some((target, facts?)))
                 .collect(),
-            version_hash: context.version_hash,
+            files: names,
+            policy_version: context.policy_version,
         })
     }
 
     /// The version of the policies that the caller knows.
-    pub(super) fn version_hash(&self) -> Option<&str> {
-        self.version_hash.as_deref()
+    pub(super) fn policy_version(&self) -> Option<&str> {
+        self.policy_version.as_deref()
     }
 
     /// Whether the context has values for a target.
     pub(super) fn knows(&self, target: RuleTarget) -> bool {
-        self.values.contains_key(&target)
+        self.values.contains_key(&target) || (target == RuleTarget::File && self.files.is_some())
     }
 
-    /// The bytes that a search for a rule of this target looks at.
+    /// The bytes of the values of a target.
     pub(super) fn size(&self, target: RuleTarget) -> usize {
-        let size = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let facts = self.values.get(&target).into_iter().flatten();
-        facts
-            .map(|fact| size(&fact.text).max(size(&fact.name)).max(1))
-            .sum()
+        facts.map(Fact::size).sum()
+    }
+
+    /// The member of the context that a rule searches, and the bytes that the search looks at.
+    pub(super) fn searched(&self, rule: &CompiledRule) -> (&'static str, usize) {
+        let target = rule.rule.target;
+        match self.files_for(rule) {
+            Some(files) => {
+                let files: usize = files.iter().map(Fact::size).sum();
+                ("files", files + self.size(target))
+            }
+            None => (target.member(), self.size(target)),
+        }
+    }
+
+    /// The files, if a rule looks at their names.
+    fn files_for(&self, rule: &CompiledRule) -> Option<&[Fact]> {
+        let is_name = matches!(rule.matcher, Matcher::Name(_));
+        let files = self.files.as_deref();
+        files.filter(|_| is_name && rule.rule.target == RuleTarget::File)
     }
 
     /// Whether a rule with these globs is for the path. It is if the path is unknown:
@@ -149,10 +177,12 @@ impl CheckFacts {
     /// Searches for what a rule names.
     pub(super) fn search(&self, rule: &CompiledRule) -> Search {
         let target = rule.rule.target;
-        let Some(facts) = self.values.get(&target) else {
+        let (values, files) = (self.values.get(&target), self.files_for(rule));
+        if values.is_none() && files.is_none() {
             return Search::Unknown;
-        };
-        for fact in facts {
+        }
+        let values = values.into_iter().flatten();
+        for fact in values.chain(files.into_iter().flatten()) {
             if let Some(offset) = fact.find(target, &rule.matcher) {
                 let line = (target == RuleTarget::Code).then(|| fact.line(offset));
                 return Search::Present(line.flatten());
@@ -175,6 +205,12 @@ impl Fact {
             name: Some(without_version(&entry).to_owned()),
             text: Some(entry),
         }
+    }
+
+    /// The bytes that a search looks at, at least 1.
+    fn size(&self) -> usize {
+        let size = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        size(&self.text).max(size(&self.name)).max(1)
     }
 
     /// The offset in the text where it has what a rule of this target searches for; 0 for a

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! `policy` has the document, `glob` the globs, `compile` the rules that can be
-//! evaluated, `facts` what is known about the content, `merge` the layers, `check` the
-//! slices in which a turn searches, `validate` the violations and `drift` the score.
+//! evaluated, `in_force` those of a caller, `facts` what is known about the content, `merge` the
+//! layers, `check` the searches of a turn, `validate` the violations and `drift` the score.
 //! `skills` are the operations.
 
 mod check;
@@ -19,6 +19,7 @@ pub(crate) mod compile;
 pub(crate) mod drift;
 pub(crate) mod facts;
 mod glob;
+pub(crate) mod in_force;
 pub(crate) mod merge;
 pub(crate) mod policy;
 pub(crate) mod skills;

@@ -75,9 +75,9 @@ pub(crate) enum RuleKind {
     MustMatch,
     /// The regular expression matches nowhere.
     MustNotMatch,
-    /// Something has a name that the glob matches.
+    /// Something has a name that the glob matches; of files the path or one of `files`.
     MustExist,
-    /// Nothing has a name that the glob matches.
+    /// Nothing has a name that the glob matches; of files neither the path nor one of `files`.
     MustNotExist,
 }
 

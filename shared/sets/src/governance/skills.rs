@@ -4,43 +4,24 @@ use super::check::Check;
 use super::compile::{CompiledPolicy, ConstraintError};
 use super::drift::{DriftReport, drift};
 use super::facts::{CheckContext, CheckFacts};
+use super::in_force::{InForce, PolicyCache, load};
 use super::merge::merge;
 use super::policy::PolicyDocument;
 use super::validate::{Violation, is_valid};
 use crate::access::{Access, Denial, Scope, Verb};
-use crate::knowledge::item::{ItemKind, StoredItem};
+use crate::knowledge::item::ItemKind;
 use crate::knowledge::skills::check_content;
-use crate::knowledge::store::{KnowledgeStore, Listed};
 use crate::layer::KnowledgeLayer;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
-use futures::future::FutureExt as _;
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
-
-/// The most policies that one check reads.
-const POLICIES_MAX: usize = 100;
-/// How many of them are read at the same time.
-const PARALLEL_READS: usize = 8;
 
 /// The skills of the set `governance`.
 pub(crate) fn set() -> SkillSet {
-    let set = SkillSet::new("governance").skill(governance_validate);
+    let set = SkillSet::new("governance").state_value(PolicyCache::default());
+    let set = set.skill(governance_validate);
     set.skill(governance_drift_check)
-}
-
-/// The accepted policies of some scopes.
-#[derive(Debug, Default)]
-pub(crate) struct InForce {
-    pub(crate) policies: Vec<CompiledPolicy>,
-    /// Policies that cannot be evaluated, for the caller.
-    warnings: Vec<String>,
-    /// The commit of the repository, which callers know as the version of the policies.
-    head: Option<String>,
-    /// A hash of the commits of the policies. It does not change with other items.
-    version: String,
 }
 
 /// The scopes with the policies for a target: its own, and every broader one of the caller. A
@@ -64,57 +45,6 @@ fn scopes(
     Ok(scope.into_iter().chain(broader).collect())
 }
 
-/// Loads the accepted policies of these scopes.
-///
-/// # Errors
-/// `TOO_MANY_POLICIES` rather than a check that leaves some out.
-pub(crate) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<InForce> {
-    let store = KnowledgeStore::of(cx)?;
-    let entries = store.items(scopes, |_, head| head.is_in_force(ItemKind::Policy));
-    let entries = entries.await?;
-    if entries.len() > POLICIES_MAX {
-        let text = format!(
-            "{} policies are in force, expected at most {POLICIES_MAX}",
-            entries.len()
-        );
-        return Err(AgentError::domain("TOO_MANY_POLICIES", text));
-    }
-    let reads = entries.iter().map(|entry| policy(&store, entry).boxed());
-    let reads = stream::iter(reads.collect::<Vec<_>>()).buffered(PARALLEL_READS);
-    let items: Vec<_> = reads.try_collect().await?;
-    let mut in_force = InForce {
-        head: store.head_commit().await?,
-        ..InForce::default()
-    };
-    let mut version = Sha256::new();
-    for (entry, item) in entries.iter().zip(items) {
-        // Withdrawn since the list was read.
-        let Some(item) = item else { continue };
-        version.update(item.commit.as_bytes());
-        let layer = entry.location.layer();
-        match CompiledPolicy::in_force(&item.content) {
-            Ok(policy) if policy.layer().layer() == layer => in_force.policies.push(policy),
-            Ok(_) => in_force.unused(entry, "it names another layer"),
-            Err(error) => in_force.unused(entry, &error.to_string()),
-        }
-        tokio::task::yield_now().await;
-    }
-    in_force.version = hex::encode(version.finalize());
-    Ok(in_force)
-}
-
-async fn policy(store: &KnowledgeStore<'_>, entry: &Listed) -> AgentResult<Option<StoredItem>> {
-    let item = store.item(&entry.location, None).await?;
-    Ok(item.filter(|item| item.head.is_in_force(ItemKind::Policy)))
-}
-
-impl InForce {
-    fn unused(&mut self, entry: &Listed, why: &str) {
-        let text = format!("the policy {} is not used: {why}", entry.location.file());
-        self.warnings.push(text);
-    }
-}
-
 /// What to check.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -135,12 +65,16 @@ pub(crate) struct Validation {
 
 /// The result of a check.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Validated {
     /// Whether nothing blocks.
     valid: bool,
     violations: Vec<Violation>,
     /// The ids of the policies that were used.
     policies: Vec<String>,
+    /// The version of the policies in force; absent for a policy that is checked itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_version: Option<String>,
 }
 
 /// Checks a context against the policies of a layer, or a policy itself.
@@ -164,6 +98,7 @@ pub(crate) async fn governance_validate(
                 valid: true,
                 violations: Vec::new(),
                 policies: vec![id],
+                policy_version: None,
             })
         }
         (Some(target), Some(context), None) => {
@@ -189,11 +124,12 @@ async fn validated(
 ) -> AgentResult<Validated> {
     let policies = merge(&in_force.policies, target);
     let check = Check::new(&policies, facts, None).await?;
-    let violations = check.run(cx, &in_force.version).await?.violations;
+    let violations = check.run(cx).await.violations;
     Ok(Validated {
         valid: is_valid(&violations),
         violations,
         policies: policies.ids().iter().map(|id| (*id).to_owned()).collect(),
+        policy_version: Some(in_force.version.clone()),
     })
 }
 
@@ -229,8 +165,8 @@ pub(crate) async fn governance_drift_check(
     let in_force = load(cx, &scopes).await?;
     let policies = merge(&in_force.policies, target);
     let check = Check::new(&policies, &facts, Some(cx.now())).await?;
-    let result = check.run(cx, &in_force.version).await?;
-    OnRequestResult::done(drift(&policies, &facts, in_force.head.as_deref(), result))
+    let result = check.run(cx).await;
+    OnRequestResult::done(drift(&policies, &facts, &in_force.version, result))
 }
 
 /// Content to check before it is stored.
@@ -254,10 +190,14 @@ pub(crate) struct KnowledgeCheck {
 
 /// Whether content may be stored.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct CheckedKnowledge {
     valid: bool,
     violations: Vec<Violation>,
     warnings: Vec<String>,
+    /// The version of the policies in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_version: Option<String>,
 }
 
 /// Checks content against the policies before it is stored.
@@ -278,8 +218,8 @@ pub(crate) async fn knowledge_check(
         Ok(scopes) => scopes,
         Err(denial) => return denial.rejection(),
     };
-    let mut in_force = load(cx, &scopes).await?;
-    let mut warnings = std::mem::take(&mut in_force.warnings);
+    let in_force = load(cx, &scopes).await?;
+    let mut warnings = in_force.warnings.clone();
     let syntax = match input.kind {
         ItemKind::Policy => CompiledPolicy::parse(&input.content).err(),
         ItemKind::Adr | ItemKind::Pattern | ItemKind::Spec | ItemKind::Hindsight => None,
@@ -294,5 +234,6 @@ pub(crate) async fn knowledge_check(
         valid: validation.valid && syntax.is_none(),
         violations: validation.violations,
         warnings,
+        policy_version: validation.policy_version,
     })
 }

@@ -33,7 +33,7 @@ fn checked(
 ) -> CheckResult {
     let mut whole = pin!(async {
         let check = Check::new(policies, facts, now).await;
-        check.unwrap().whole().await
+        check.unwrap().searched(|_| true).await
     });
     // It yields, and waits for nothing.
     loop {
@@ -50,7 +50,7 @@ fn validate(policies: &MergedPolicies<'_>, facts: &CheckFacts) -> Vec<Violation>
 fn drift(
     policies: &MergedPolicies<'_>,
     facts: &CheckFacts,
-    version: Option<&str>,
+    version: &str,
     now: Timestamp,
 ) -> DriftReport {
     let found = checked(policies, facts, Some(now));

@@ -129,6 +129,13 @@ pub(crate) struct Listed {
     pub(super) entry: Entry,
 }
 
+impl Listed {
+    /// The last commit that changed the item.
+    pub(crate) fn commit(&self) -> &str {
+        &self.entry.commit
+    }
+}
+
 /// Writes the knowledge of a tenant as a bare git repository, into a folder that is empty or
 /// missing. Returns what it wrote, as a line for the operator.
 ///
@@ -178,9 +185,10 @@ impl<'a> KnowledgeStore<'a> {
         Ok(Some((document.value, commit, document.version)))
     }
 
-    /// The newest commit, if there is one.
-    pub(crate) async fn head_commit(&self) -> AgentResult<Option<String>> {
-        Ok(self.head().await?.map(|(head, _, _)| head.commit))
+    /// The item as an entry of the list has it; `None` if its commit is missing.
+    pub(crate) async fn listed(&self, entry: &Listed) -> AgentResult<Option<StoredItem>> {
+        let commit = parsed(entry.commit())?;
+        self.item(&entry.location, Some(commit)).await
     }
 
     /// The item as it is at `commit`, or at the head; `None` if it is not there.

@@ -247,9 +247,10 @@ fn the_published_schema_names_the_members_of_the_wire() {
             "config",
             "content",
             "dependencies",
+            "files",
             "imports",
             "path",
-            "versionHash"
+            "policyVersion"
         ]
     );
     assert_eq!(context["required"], Value::Null);

@@ -1,5 +1,5 @@
 use super::{compiled, drift, facts, rule, with};
-use crate::governance::drift::{DriftReport, NO_MANDATORY_POLICY, STALE_VERSION_HASH};
+use crate::governance::drift::{DriftReport, NO_MANDATORY_POLICY, STALE_POLICY_VERSION};
 use crate::governance::merge::merge;
 use crate::layer::KnowledgeLayer;
 use a2a_lambda::task::Timestamp;
@@ -12,12 +12,7 @@ fn at(time: &str) -> Timestamp {
 fn report(policies: &[Value], context: Value) -> DriftReport {
     let policies: Vec<_> = policies.iter().cloned().map(compiled).collect();
     let merged = merge(&policies, KnowledgeLayer::Project);
-    drift(
-        &merged,
-        &facts(context),
-        Some("v2"),
-        at("2026-11-23T12:00:00Z"),
-    )
+    drift(&merged, &facts(context), "v2", at("2026-11-23T12:00:00Z"))
 }
 
 /// A mandatory policy of the company with rules of these severities, which an empty content
@@ -163,10 +158,10 @@ fn missing_mandatory_policies_and_a_stale_version_are_findings() {
     assert!((found.drift_score - 0.1).abs() < f64::EPSILON);
     assert!((found.confidence - 1.0).abs() < f64::EPSILON);
 
-    let found = report(&[mandatory(&[])], json!({ "versionHash": "v1" }));
-    assert_eq!(ids(&found.violations), [STALE_VERSION_HASH]);
+    let found = report(&[mandatory(&[])], json!({ "policyVersion": "v1" }));
+    assert_eq!(ids(&found.violations), [STALE_POLICY_VERSION]);
     assert!((found.drift_score - 0.5).abs() < f64::EPSILON);
-    assert!(!report(&[mandatory(&[])], json!({ "versionHash": "v2" })).has_drift);
+    assert!(!report(&[mandatory(&[])], json!({ "policyVersion": "v2" })).has_drift);
     assert!(!report(&[mandatory(&[])], json!({})).has_drift);
 }
 
@@ -180,6 +175,7 @@ fn a_report_has_the_members_of_the_wire() {
             "confidence",
             "driftScore",
             "hasDrift",
+            "policyVersion",
             "requiresManualReview",
             "suppressed",
             "violations"

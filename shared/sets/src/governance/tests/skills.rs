@@ -191,7 +191,7 @@ async fn drift_sums_the_findings_and_leaves_out_what_is_suppressed() {
     assert_eq!(found["suppressed"][0]["ruleId"], "later");
     assert_eq!(found["requiresManualReview"], false);
     let mut stale = check.clone();
-    stale["context"]["versionHash"] = json!("0000");
+    stale["context"]["policyVersion"] = json!("0000");
     let found = done(&mut skill_test, "governance_drift_check", stale).await;
     assert_eq!(found["driftScore"], 1.0);
     let unknown = json!({"projectId": "shop"});
