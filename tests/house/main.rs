@@ -22,14 +22,14 @@ const LINES_MAX: [(&str, usize); 12] = [
     ("shared/wire", 5_750),
     ("shared/model", 7_300),
     ("shared/store", 6_200),
-    ("shared/skill", 6_620),
+    ("shared/skill", 6_650),
     ("shared/aws", 3_550),
     ("shared/llm", 4_575),
     ("shared/runtime", 21_850),
     ("shared/macros", 520),
     ("shared/admin", 1_425),
     ("shared/local", 5_700),
-    ("shared/sets", 6_000),
+    ("shared/sets", 6_100),
     ("shared/agent", 500),
 ];
 const FUNCTION_MAX: usize = 70;

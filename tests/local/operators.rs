@@ -328,7 +328,9 @@ async fn erasing_a_subject_removes_its_memories_and_its_name_and_not_the_knowled
         ("acme:bob", "user"),
     ];
     each_row_async(rows, async |(caller, layer)| {
-        let words = format!(r#"/memory_add {{"content": "tea of {caller}", "layer": "{layer}"}}"#);
+        let words = format!(
+            r#"/memory_add {{"content": "tea of {caller} for the {layer}", "layer": "{layer}"}}"#
+        );
         assert_eq!(operated(&agent, caller, &words).await["layer"], layer);
     })
     .await;

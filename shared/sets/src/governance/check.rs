@@ -113,9 +113,9 @@ impl<'a> Check<'a> {
         let most = members.into_iter().max_by_key(|(_, cost)| *cost);
         let ((member, bytes), _) = most.unwrap_or((("context", 0), 0));
         // The cost grows with the bytes.
-        let left = cost(bytes, 1).saturating_mul(CHECK_MAX) / total;
+        let bytes_max = cost(bytes, 1).saturating_mul(CHECK_MAX) / total;
         Err(too_large(format!(
-            "`{member}` has {bytes} bytes, expected at most {left} for all rules in force together"
+            "`{member}` has {bytes} bytes, expected at most {bytes_max} for all rules in force together"
         )))
     }
 
@@ -143,15 +143,15 @@ impl<'a> Check<'a> {
             targets: self.targets.clone(),
             ..CheckResult::default()
         };
-        for (place, cost) in self.costs.iter().enumerate() {
+        for (index, cost) in self.costs.iter().enumerate() {
             let Some(cost) = cost else { continue };
             if !may_start(*cost) {
                 // The engine drops the turn here and hands it over.
                 std::future::pending::<()>().await;
             }
             #[cfg(test)]
-            super::tests::SEARCHES.with(|searches| searches.borrow_mut().push(place));
-            if let Some(violation) = self.search(place) {
+            super::tests::SEARCHES.with(|searches| searches.borrow_mut().push(index));
+            if let Some(violation) = self.search(index) {
                 let list = if self.is_suppressed(&violation).await {
                     &mut result.suppressed
                 } else {
@@ -167,12 +167,12 @@ impl<'a> Check<'a> {
     }
 
     /// Runs one search. That of a finding has found it already.
-    fn search(&self, place: usize) -> Option<Violation> {
+    fn search(&self, index: usize) -> Option<Violation> {
         let rules = &self.policies.rules;
-        match rules.get(place) {
+        match rules.get(index) {
             Some(rule) => violation(rule, self.facts),
             None => {
-                let finding = self.policies.findings.get(place - rules.len());
+                let finding = self.policies.findings.get(index - rules.len());
                 finding.map(Violation::from)
             }
         }

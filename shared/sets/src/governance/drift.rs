@@ -78,7 +78,10 @@ fn extra(policies: &MergedPolicies<'_>, facts: &CheckFacts, version: &str) -> Ve
         let text = "no policy of this layer or a broader one is mandatory";
         findings.push(finding(NO_MANDATORY_POLICY, Severity::Info, text));
     }
-    if facts.policy_version().is_some_and(|known| known != version) {
+    if facts
+        .policy_version()
+        .is_some_and(|client_version| client_version != version)
+    {
         let text = "`policyVersion` is not the version of the policies in force";
         findings.push(finding(STALE_POLICY_VERSION, Severity::Warn, text));
     }

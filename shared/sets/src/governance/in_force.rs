@@ -44,7 +44,7 @@ impl PolicyCache {
         let entry = all
             .iter()
             .position(is_it)
-            .and_then(|place| all.remove(place))?;
+            .and_then(|index| all.remove(index))?;
         let in_force = Arc::clone(&entry.1);
         all.push_back(entry);
         Some(in_force)
