@@ -24,8 +24,8 @@ SDK = re.compile(r"^(aws-sdk-|aws-config )")
 
 # The most crates of each function, its own and those of the workspace included.
 CRATES = {
-    "agent-card": 193, "authorizer": 230, "ops": 250, "push": 228, "relay": 227, "rpc": 252,
-    "sweep": 250, "tasks-get": 251, "tasks-send": 252, "tasks-stream": 252, "worker": 252,
+    "agent-card": 194, "authorizer": 230, "ops": 251, "push": 228, "relay": 227, "rpc": 253,
+    "sweep": 251, "tasks-get": 252, "tasks-send": 253, "tasks-stream": 253, "worker": 253,
 }
 
 PLATFORM = re.compile(r"^(aws-|lambda_)")
