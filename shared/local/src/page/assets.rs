@@ -12,7 +12,7 @@ use http_body_util::{BodyExt as _, Full};
 /// What the browser lets the page do: use its own files and call its own server. No
 /// script can make HTML of a text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-    connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
+    connect-src 'self'; img-src 'self' blob:; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -50,18 +50,25 @@ pub(super) fn named(name: &str) -> Option<Asset> {
         "page.css" => include_str!("assets/page.css"),
         "main.js" => include_str!("assets/main.js"),
         "dom.js" => include_str!("assets/dom.js"),
+        "icons.js" => include_str!("assets/icons.js"),
         "api.js" => include_str!("assets/api.js"),
+        "live.js" => include_str!("assets/live.js"),
         "stream.js" => include_str!("assets/stream.js"),
         "schema.js" => include_str!("assets/schema.js"),
         "skills.js" => include_str!("assets/skills.js"),
         "chat.js" => include_str!("assets/chat.js"),
+        "composer.js" => include_str!("assets/composer.js"),
+        "talk.js" => include_str!("assets/talk.js"),
+        "markdown.js" => include_str!("assets/markdown.js"),
         "files.js" => include_str!("assets/files.js"),
         "parts.js" => include_str!("assets/parts.js"),
         "task.js" => include_str!("assets/task.js"),
+        "list.js" => include_str!("assets/list.js"),
         "lists.js" => include_str!("assets/lists.js"),
         "card.js" => include_str!("assets/card.js"),
         "snippets.js" => include_str!("assets/snippets.js"),
         "process.js" => include_str!("assets/process.js"),
+        "keys.js" => include_str!("assets/keys.js"),
         _ => return None,
     };
     let media_type = if name.ends_with(".css") {

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -56,6 +57,11 @@ impl CommitHistory {
         }
     }
 
+    /// How many records of the stream were read. It grows with each write of any task.
+    pub(super) fn count(&self) -> u64 {
+        self.commits.count.load(Ordering::Relaxed)
+    }
+
     /// The commits of a task, oldest first.
     pub(super) fn of(&self, owner: &Owner, task: &TaskId) -> Value {
         let notes = self.commits.notes();
@@ -79,6 +85,8 @@ fn shown<'a>(notes: impl Iterator<Item = &'a CommitNote>) -> Value {
 #[derive(Debug, Default)]
 struct KeptCommits {
     notes: Mutex<VecDeque<CommitNote>>,
+    /// How many records were read, also those that are no longer kept.
+    count: AtomicU64,
     /// How often the end of the stream was read.
     ends: watch::Sender<u64>,
 }
@@ -95,6 +103,8 @@ impl TakeRecords for KeptCommits {
         if records.is_empty() {
             self.ends.send_modify(|ends| *ends = ends.wrapping_add(1));
         }
+        let read = u64::try_from(records.len()).unwrap_or(u64::MAX);
+        self.count.fetch_add(read, Ordering::Relaxed);
         let mut notes = self.notes();
         notes.extend(records.iter().filter_map(note));
         let surplus = notes.len().saturating_sub(MOST);

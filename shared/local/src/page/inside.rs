@@ -1,6 +1,6 @@
 //! What a task keeps that A2A does not show.
 
-use super::webhooks;
+use super::{rows, webhooks};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::records::RecordReader;
@@ -57,6 +57,7 @@ fn facts(record: &TaskRecord) -> Value {
         "notBefore": record.not_before().map(millis),
         "leaseUntil": record.lease_until().map(millis),
         "waitsForWorkerSince": record.dispatched_at().map(millis),
+        "tookMs": rows::took(record, SystemClock.now()),
         "createdAt": millis(record.created_at()),
         "updatedAt": millis(record.updated_at()),
         "expiresAt": millis(record.expires_at()),

@@ -11,6 +11,7 @@
 //! - `inside`: what a task keeps that A2A does not show
 //! - `log_notes`: what the log said about a task
 //! - `restart`: replaces the process by a new one
+//! - `rows`: the tasks as rows of a list, and the search in them
 //! - `uploads`: puts large files into the object store
 //! - `verdicts`: the checks of the agent
 //! - `webhooks`: the push configs of all tasks
@@ -21,6 +22,7 @@ mod commits;
 mod inside;
 mod log_notes;
 mod restart;
+mod rows;
 mod uploads;
 mod verdicts;
 mod webhooks;
@@ -46,6 +48,7 @@ use commits::CommitHistory;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
+use rows::RowFilter;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -237,6 +240,22 @@ impl AgentPage {
                 let owner = self.owner(request).await?;
                 let after = request.uri().query().unwrap_or_default();
                 Ok(webhooks::page(&self.tasks, &owner, after).await?)
+            }
+            (&Method::GET, ["changes"]) => {
+                let commits = self.commits.get_or_init(|| self.follow()).await;
+                let now = SystemClock.now().as_millis();
+                Ok(json!({"commits": commits.count(), "startedMs": self.facts["startedMs"], "nowMs": now}))
+            }
+            (&Method::GET, ["rows"]) => {
+                let owner = self.owner(request).await?;
+                let filter = RowFilter::parse(request.uri().query().unwrap_or_default())?;
+                Ok(rows::list(&self.tasks, &owner, filter).await?)
+            }
+            (&Method::GET, ["rows", id]) => {
+                let id = TaskId::parse(*id).map_err(|_| PageError::Absent)?;
+                let owner = self.owner(request).await?;
+                let row = rows::one(&self.tasks, &owner, &id).await?;
+                row.ok_or(PageError::Absent)
             }
             (&Method::GET, ["tasks", id]) => {
                 let id = TaskId::parse(*id).map_err(|_| PageError::Absent)?;

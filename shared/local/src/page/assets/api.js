@@ -17,7 +17,7 @@ export function takeToken() {
   const found = /^#token=([0-9a-f]{64})$/.exec(location.hash);
   if (!found) return false;
   sessionStorage.setItem(TOKEN, found[1]);
-  history.replaceState(null, "", "#/skills");
+  history.replaceState(null, "", "#/chat");
   return true;
 }
 
@@ -143,4 +143,9 @@ export const ASKS = ["input-required", "auth-required"];
 /** A message of the user with an id of its own. */
 export function message(parts, more = {}) {
   return { messageId: crypto.randomUUID(), role: "ROLE_USER", parts, ...more };
+}
+
+/** A text in hexadecimal, so that any script can be in a query. */
+export function hex(text) {
+  return [...new TextEncoder().encode(text)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

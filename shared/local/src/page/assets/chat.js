@@ -1,234 +1,309 @@
-// The chat: messages, live events, questions and files.
+// The chat: a conversation in its order, which comes back by its address.
 
-import { ASKS, ENDED, call, message, stateOf, taskPath } from "./api.js";
-import { action, announce, badge, button, el, field, put, replace, said } from "./dom.js";
-import { fileBox } from "./files.js";
-import { artifact, cause, parts, words } from "./parts.js";
+import { ASKS, ENDED, call, message, taskPath } from "./api.js";
+import { composer } from "./composer.js";
+import { announce, badge, button, el, iconButton, plain, put, replace, shortId, view } from "./dom.js";
+import { icon } from "./icons.js";
+import { readRows } from "./lists.js";
+import { live } from "./live.js";
+import { parts, prose, words } from "./parts.js";
 import { follow } from "./stream.js";
+import { ownTurn, taskPanel, turnOf } from "./talk.js";
 
-/** Events that a task shows at once; older ones can be shown on request. */
-const SHOWN = 200;
+/** Tasks of a conversation that are read at once. */
+const TASKS = 20;
+/** The conversation that the link Chat leads to. */
+const LAST = "a2a-local-talk";
+/** Replies without a task, which the agent does not keep. */
+const REPLIES = "a2a-local-replies:";
+const MOST_REPLIES = 100000;
 
 const log = el("div", { id: "log", role: "log", "aria-label": "Messages", "aria-live": "off" });
-const known = new Map();
-let context = "";
+const talk = { context: "", title: "", panels: new Map(), stop: new AbortController(), running: 0, box: null, followsEnd: true };
 let skills = [];
 
-/** The view. It keeps its messages while other views are shown. */
-export function chatView(listed) {
+const host = { changed, refine, drawn: toEnd };
+
+/** The view. Its messages stay and go on while other views are shown. */
+export async function chatView(listed, context, signal) {
+  if (!talk.box || JSON.stringify(listed) !== JSON.stringify(skills)) talk.box = composer({ skills: listed, send });
   skills = listed;
-  const text = el("textarea", { id: "say", rows: 2, on: { keydown: enter } });
-  const skill = el("select", { id: "say-skill" }, el("option", { value: "" }, "The agent chooses"), skills.map((it) => el("option", { value: it.id }, it.name)));
-  const place = el("p", { class: "quiet", id: "chat-context" });
-  const files = fileBox();
-  const composer = el("form", { class: "composer", "aria-label": "New message", on: { submit } },
-    field("Message", text, "Enter sends, Shift and Enter makes a new line. Files can be dropped on the chat."),
-    files.element,
-    el("div", { class: "row" }, el("label", { for: "say-skill" }, "Skill"), skill, files.button, el("button", { class: "main", type: "submit" }, "Send"), button("New conversation", () => renew(place))));
-  function enter(event) {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    composer.requestSubmit();
-  }
-  async function submit(event) {
-    event.preventDefault();
-    const attached = await files.parts();
-    // The text is read last: it can be edited while files are uploaded.
-    const sent = text.value.trim() ? [{ text: text.value }] : [];
-    if (!attached || sent.length + attached.length === 0) return;
-    text.value = "";
-    files.clear();
-    send({ parts: [...sent, ...attached], skill: skill.value });
-    text.focus();
-  }
-  showContext(place);
-  return el("div", { on: files.drop }, el("h1", { tabindex: "-1" }, "Chat"), place, log, composer);
+  const wanted = context || talk.context || (sessionStorage.getItem(LAST) ?? "");
+  if (!context && wanted) history.replaceState(null, "", address(wanted));
+  if (wanted !== talk.context) await load(wanted);
+  else talk.box.use(wanted, true);
+  const end = iconButton("down", "To the end", () => scrollToEnd(), { class: "to-end", hidden: true });
+  const nodes = view({
+    title: el("span", { id: "talk-title", dir: "auto" }),
+    note: el("span", { id: "talk-note", class: "row" }),
+    actions: button([icon("plus"), "New"], newTalk, { class: "plain", title: "New conversation (n)" }),
+    body: el("div", { class: "talk" }, el("span", { class: "fill" }), el("div", { id: "welcome" }), log),
+    under: [end, talk.box.element],
+    full: true,
+  });
+  dropAnywhere(signal);
+  signal.addEventListener("shown", () => {
+    const scroll = log.closest(".scroll");
+    scroll.addEventListener("scroll", () => {
+      talk.followsEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 40;
+      end.hidden = talk.followsEnd;
+    }, { signal });
+    const seen = new ResizeObserver(toEnd);
+    seen.observe(log);
+    signal.addEventListener("abort", () => { seen.disconnect(); talk.box.forget(); });
+    showHead();
+    changed();
+    scrollToEnd();
+    talk.box.focus();
+  });
+  live.addEventListener("change", refresh, { signal });
+  const ticks = setInterval(() => { for (const it of talk.panels.values()) it.tick(); }, 1000);
+  signal.addEventListener("abort", () => clearInterval(ticks));
+  return nodes;
 }
 
-function showContext(place = document.getElementById("chat-context")) {
-  if (place) replace(place, context ? `Conversation ${context}` : "A new conversation begins with your next message.");
+const address = (context) => (context ? `#/chat/${encodeURIComponent(context)}` : "#/chat");
+
+/** Files can be dropped on the whole view. */
+function dropAnywhere(signal) {
+  const main = document.getElementById("main");
+  const outlined = (is) => main.classList.toggle("dropping", is);
+  main.addEventListener("dragover", (event) => {
+    talk.box.drop.dragover(event);
+    outlined(event.defaultPrevented);
+  }, { signal });
+  main.addEventListener("dragleave", (event) => { if (!main.contains(event.relatedTarget)) outlined(false); }, { signal });
+  main.addEventListener("drop", (event) => {
+    outlined(false);
+    talk.box.drop.drop(event);
+  }, { signal });
 }
 
-function renew(place) {
-  context = "";
-  known.clear();
+function toEnd() {
+  if (talk.followsEnd) scrollToEnd();
+}
+
+function scrollToEnd() {
+  const scroll = log.closest(".scroll");
+  if (scroll) scroll.scrollTop = scroll.scrollHeight;
+}
+
+function showHead() {
+  const title = document.getElementById("talk-title");
+  if (!title) return;
+  replace(title, talk.title || "New conversation");
+  const count = talk.panels.size;
+  replace(document.getElementById("talk-note"), talk.context && shortId(talk.context), count > 0 && el("span", { class: "note" }, `${count} ${count === 1 ? "task" : "tasks"}`));
+  document.title = `${plain(talk.title || "Chat")} · a2a-lambda`;
+  replace(document.getElementById("welcome"), !log.childElementCount && welcome());
+}
+
+/** What a new conversation shows: what one can say. */
+function welcome() {
+  const examples = skills.flatMap((it) => (it.examples ?? []).slice(0, 1).map((text) => [it.id, text])).slice(0, 6);
+  return el("div", { class: "empty" }, el("strong", {}, "What should the agent do?"), el("p", {}, "Write a message, drop files, or begin with an example."),
+    el("div", { class: "row" }, examples.map(([skill, text]) => button(text, () => send({ parts: [{ text }], skill })))));
+}
+
+/** The questions that are open, for the composer. */
+function changed() {
+  const open = [...talk.panels.values()].filter((it) => ASKS.includes(it.state));
+  talk.box?.ask(open.map((it) => ({ task: it.id, skill: it.skill || "the task", state: it.state, text: it.question.split("\n")[0] })));
+  showHead();
+}
+
+function refine(task, name) {
+  talk.box.refine(task, name);
+}
+
+/** Continues with a reference to an artifact of a task, from any view. */
+export async function refineIn(context, task, name) {
+  location.hash = address(context);
+  if (talk.context !== context) await load(context);
+  setTimeout(() => talk.box?.refine(task, name), 50);
+}
+
+function reset(context) {
+  talk.stop.abort();
+  Object.assign(talk, { context, title: "", stop: new AbortController(), running: 0, followsEnd: true });
+  talk.panels.clear();
   log.replaceChildren();
-  showContext(place);
+  if (context) sessionStorage.setItem(LAST, context);
+  else sessionStorage.removeItem(LAST);
+  talk.box?.use(context, false);
+}
+
+/** Begins a conversation with the next message. */
+export function newTalk() {
+  reset("");
   announce("A new conversation");
+  if (location.hash === "#/chat") dispatchEvent(new HashChangeEvent("hashchange"));
+  else location.hash = "#/chat";
 }
 
-/** Continues an earlier conversation with the next message. */
-export function continueContext(id) {
-  renew(null);
-  context = id;
+/** When each message of a task was sent: the changes of its state say so. */
+function timesOf(row, task) {
+  const changes = row?.transitions ?? [];
+  const isRest = (it) => ASKS.includes(it.state);
+  const answers = changes.filter((it, n) => n > 0 && isRest(changes[n - 1]) && !ENDED.includes(it.state));
+  const began = row?.createdAt ?? Date.parse(task.status?.timestamp);
+  return { own: [began, ...answers.map((it) => it.at)], asked: changes.filter(isRest).map((it) => it.at), last: changes.at(-1)?.at ?? began };
 }
 
-/** Sends a message of the user and shows what happens. */
-export async function send({ parts: sent, skill = "", task = "" }) {
-  const metadata = skill ? { "a2a-lambda/skillId": skill } : undefined;
-  const more = { metadata };
-  if (context) more.contextId = context;
-  if (task) more.taskId = task;
-  const secret = task && known.get(task)?.state === "auth-required";
-  put(log, el("article", { class: "panel user", "aria-label": "Your message" }, secret ? said("(the answer is not shown)") : parts(sent)));
-  // The continued task comes after the answer.
-  if (task) put(log, panelOf(task).element);
-  await run({ body: { message: message(sent, more) }, task });
+/** Reads a conversation: its tasks with their messages, the oldest first. */
+async function load(context, token = "") {
+  if (!token) reset(context);
+  if (!context) return;
+  const query = new URLSearchParams({ contextId: context, pageSize: TASKS, historyLength: 100, includeArtifacts: "true", ...(token && { pageToken: token }) });
+  const [page, { rows }] = await Promise.all([call(`/tasks?${query}`), readRows({ context }).catch(() => ({ rows: [] }))]);
+  if (talk.context !== context) return;
+  const known = new Map(rows.map((it) => [it.task, it]));
+  const blocks = token ? [] : repliesOf(context);
+  for (const listed of page.tasks) {
+    const cut = listed.metadata?.["a2a-lambda/truncated"];
+    const task = cut ? await call(taskPath(listed.id, "?historyLength=100")).catch(() => listed) : listed;
+    blocks.push(...blocksOf(task, known.get(task.id)));
+  }
+  blocks.sort((a, b) => a.at - b.at);
+  const earlier = page.nextPageToken && button("Show earlier tasks", () => { earlier.remove(); load(context, page.nextPageToken); }, { class: "small" });
+  const oldest = rows.at(-1);
+  if (!token) talk.title = oldest?.title || words(page.tasks.at(-1)?.history?.[0]).slice(0, 200);
+  log.prepend(...[earlier || [], blocks.map((it) => it.element)].flat());
+  if (!token) changed();
 }
 
-/** Shows a task that exists and follows it. */
-export async function openTask(id) {
-  const task = await call(taskPath(id, "?historyLength=100"));
-  if (task.contextId !== context) continueContext(task.contextId);
-  showContext();
-  const first = (task.history ?? []).find((it) => it.role === "ROLE_USER");
-  if (first) put(log, el("article", { class: "panel user", "aria-label": "Your message" }, parts(first.parts)));
-  const panel = panelOf(id);
+/** The blocks of one task: what was said, then where it stands. */
+function blocksOf(task, row) {
+  const times = timesOf(row, task);
+  const panel = panelOf(task.id);
+  const last = task.status?.message?.messageId;
+  const blocks = [];
+  let [own, asked] = [0, 0];
+  for (const it of task.history ?? []) {
+    if (it.messageId === last) continue;
+    const isOwn = it.role === "ROLE_USER";
+    const at = isOwn ? times.own[own] ?? times.last : times.asked[asked] ?? times.last;
+    if (isOwn) own += 1;
+    else asked += 1;
+    blocks.push({ at, element: isOwn ? ownTurn(it, isHidden(it)) : turnOf(el("div", { class: "bubble" }, prose(words(it)))) });
+  }
+  panel.use(row);
   panel.show({ task, whole: true }, "");
-  if (!ENDED.includes(panel.state) && !ASKS.includes(panel.state)) await run({ task: id });
+  const isOpen = !ENDED.includes(panel.state) && !ASKS.includes(panel.state);
+  blocks.push({ at: isOpen ? Infinity : times.last, element: panel.element });
+  if (isOpen) run({ task: task.id });
+  return blocks;
 }
 
-async function run({ body, task }) {
-  const stop = new AbortController();
-  let panel = task ? panelOf(task) : null;
-  const waiting = el("p", { class: "quiet" }, "Sent. The agent works…");
-  put(log, waiting);
-  const show = (event, id) => {
-    waiting.remove();
-    const named = event.task ?? event.statusUpdate ?? event.artifactUpdate ?? event.message;
-    if (named?.contextId && !context) {
-      context = named.contextId;
-      showContext();
-    }
-    if (event.message) {
-      put(log, el("article", { class: "panel", "aria-label": "Reply" }, parts(event.message.parts)));
-      announce(`Reply: ${words(event.message)}`);
-      return;
-    }
-    panel = panelOf(event.task?.id ?? named.taskId);
-    panel.show(event, id);
-  };
-  const lost = (error) => panel?.connection(error ? "The connection is lost. The page connects again." : "");
-  try {
-    await follow({ body, task: body ? "" : task, show, lost, signal: stop.signal });
-  } catch (error) {
-    waiting.remove();
-    const text = error.reason ? `${error.message} (${error.reason})` : error.message;
-    put(log, el("p", { class: "error panel", role: "alert" }, text));
+/** Whether a message had credentials: the agent keeps none of its text. */
+const isHidden = (it) => !(it.parts ?? []).some((part) => part.text || part.data !== undefined || part.raw || part.url);
+
+/** Somebody else went on with this conversation: it is read again. */
+async function refresh() {
+  if (!talk.context || talk.running) return;
+  const { context } = talk;
+  const { rows } = await readRows({ context }).catch(() => ({ rows: [] }));
+  const differs = rows.some((it) => talk.panels.get(it.task)?.state !== it.state);
+  if (differs && !talk.running && talk.context === context) {
+    const { followsEnd } = talk;
+    const top = log.closest(".scroll")?.scrollTop ?? 0;
+    await load(context);
+    talk.followsEnd = followsEnd;
+    if (followsEnd) scrollToEnd();
+    else if (log.closest(".scroll")) log.closest(".scroll").scrollTop = top;
   }
 }
 
 function panelOf(id) {
-  if (!known.has(id)) known.set(id, taskPanel(id));
-  const panel = known.get(id);
-  if (!panel.element.isConnected || panel.element.parentNode !== log) put(log, panel.element);
-  return panel;
+  if (!talk.panels.has(id)) talk.panels.set(id, taskPanel(id, host));
+  return talk.panels.get(id);
 }
 
-/** The panel of one task: state, events, artifacts and its open question. */
-function taskPanel(id) {
-  const panel = { state: "", seen: new Set() };
-  const state = el("span", {});
-  const connection = el("p", { class: "quiet", role: "status" });
-  const events = el("ol", { class: "events" });
-  const made = el("div", {});
-  const question = el("div", {});
-  const artifacts = new Map();
-  const cancel = action("Cancel", async () => {
-    panel.show({ task: await call(taskPath(id, ":cancel"), { method: "POST", body: {} }), whole: true }, "");
-  });
-  panel.element = el("article", { class: "panel", "aria-label": `Task ${id}` },
-    el("div", { class: "row" }, state, el("a", { href: `#/task/${encodeURIComponent(id)}` }, id), el("span", { class: "grow" }), cancel),
-    connection, el("details", { open: true }, el("summary", {}, "Events"), events), made, question);
-  panel.connection = (text) => replace(connection, text);
-
-  const line = (...children) => {
-    put(events, el("li", {}, children));
-    if (events.childElementCount > SHOWN) events.firstElementChild.remove();
-  };
-  const drawArtifact = (it) => {
-    const element = artifact(it.value);
-    it.element?.replaceWith(element);
-    if (!it.element) put(made, element);
-    it.element = element;
-  };
-  const setStatus = (status) => {
-    if (!status) return;
-    panel.state = stateOf(status);
-    replace(state, badge(panel.state));
-    cancel.hidden = ENDED.includes(panel.state);
-    replace(question);
-    if (ASKS.includes(panel.state)) ask(question, id, panel.state, status.message);
-    if (ENDED.includes(panel.state)) put(question, status.message && el("div", {}, parts(status.message.parts)), cause(status.message));
-    const text = words(status.message);
-    announce(`${panel.state}${text ? `: ${text}` : ""}`);
-  };
-  panel.show = (event, eventId) => {
-    if (eventId && panel.seen.has(eventId)) return;
-    if (eventId) panel.seen.add(eventId);
-    if (event.task) {
-      for (const value of event.task.artifacts ?? []) {
-        const it = { ...artifacts.get(value.artifactId), value };
-        artifacts.set(value.artifactId, it);
-        drawArtifact(it);
-      }
-      if (event.whole) line("Read: ", stateOf(event.task.status));
-      setStatus(event.task.status);
-    } else if (event.statusUpdate) {
-      const { status, metadata } = event.statusUpdate;
-      const text = words(status.message);
-      line(stateOf(status), metadata?.["a2a-lambda/restarted"] ? " (the turn runs again)" : "", text ? `: ${text}` : "");
-      setStatus(status);
-    } else if (event.artifactUpdate) {
-      const update = event.artifactUpdate;
-      const name = update.artifact.name || update.artifact.artifactId;
-      line(update.append ? "More of " : "Artifact ", name);
-      if (!update.append) announce(`Artifact ${name}`);
-      addArtifact(artifacts, update, drawArtifact);
-    }
-  };
-  return panel;
+/** Sends a message of the user in a conversation of its own. */
+export function sendNew(sent) {
+  reset("");
+  location.hash = "#/chat";
+  // The view comes first, so that a question can take the focus.
+  setTimeout(() => send(sent), 0);
 }
 
-/** Joins a chunk with its artifact. Text chunks become one text. */
-function addArtifact(artifacts, { artifact: chunk, append }, draw) {
-  const before = artifacts.get(chunk.artifactId);
-  const it = { element: before?.element, value: { ...chunk, parts: [...(chunk.parts ?? [])] } };
-  if (append && before) {
-    const all = [...before.value.parts];
-    for (const next of it.value.parts) {
-      const last = all.at(-1);
-      const joins = typeof last?.text === "string" && typeof next.text === "string" && !next.filename;
-      if (joins) all[all.length - 1] = { ...last, text: last.text + next.text };
-      else all.push(next);
+/** Sends a message of the user and shows what happens. */
+export async function send({ parts: sent, skill = "", task = "", references = [], secret = false, background = false }) {
+  const more = { metadata: skill ? { "a2a-lambda/skillId": skill } : undefined };
+  if (talk.context) more.contextId = talk.context;
+  if (task) more.taskId = task;
+  if (references.length) more.referenceTaskIds = references;
+  const body = { message: message(sent, more) };
+  if (background) body.configuration = { returnImmediately: true };
+  if (task) talk.panels.get(task)?.answer();
+  put(log, ownTurn(body.message, secret));
+  if (task) put(log, panelOf(task).element);
+  talk.title ||= secret ? "" : words(body.message).slice(0, 200);
+  talk.followsEnd = true;
+  showHead();
+  toEnd();
+  await run({ body, task });
+}
+
+async function run({ body, task }) {
+  const { signal } = talk.stop;
+  const waiting = el("div", { class: "turn" }, el("p", { class: "run" }, badge("working", "Sent")));
+  if (!task) put(log, waiting);
+  talk.running += 1;
+  let panel = task ? panelOf(task) : null;
+  const show = (event, id) => {
+    if (signal.aborted) return;
+    const named = event.task ?? event.statusUpdate ?? event.artifactUpdate ?? event.message;
+    if (named?.contextId) entered(named.contextId);
+    if (event.message) {
+      waiting.replaceWith(turnOf(parts(event.message.parts)));
+      keepReply(body?.message, event.message);
+      announce(words(event.message));
+      return;
     }
-    it.value = { ...before.value, parts: all };
+    panel = panelOf(event.task?.id ?? named.taskId);
+    if (!panel.element.isConnected || panel.element.parentNode !== log) put(log, panel.element);
+    waiting.remove();
+    panel.show(event, id);
+    toEnd();
+  };
+  const lost = (error) => error && panel?.connection("Reconnects");
+  try {
+    await follow({ body, task: body ? "" : task, show, lost, signal });
+  } catch (error) {
+    if (signal.aborted) return;
+    waiting.remove();
+    const text = error.reason ? `${error.message} (${error.reason})` : error.message;
+    put(log, turnOf(el("p", { class: "bubble broke said", role: "alert" }, text)));
+  } finally {
+    if (!signal.aborted) talk.running -= 1;
+    showHead();
+    toEnd();
   }
-  artifacts.set(chunk.artifactId, it);
-  draw(it);
 }
 
-/** The form that answers a question where it is asked. */
-function ask(place, task, state, asked) {
-  const secret = state === "auth-required";
-  const hint = asked?.metadata?.["a2a-lambda/auth"];
-  const control = el("input", { type: secret ? "password" : "text", autocomplete: "off", dir: "auto" });
-  const note = secret
-    ? `${hint ? `Needed: ${[hint.authType, hint.service].filter(Boolean).join(" for ")}. ` : ""}The answer is stored sealed and never shown again.`
-    : "The task continues with your answer.";
-  const files = secret ? null : fileBox();
-  const submit = async (event) => {
-    event.preventDefault();
-    const attached = files ? await files.parts() : [];
-    if (!attached) return;
-    replace(place);
-    document.getElementById("say")?.focus();
-    const text = control.value || !attached.length ? [{ text: control.value }] : [];
-    send({ parts: [...text, ...attached], task });
-  };
-  const form = el("form", { "aria-label": "Answer", on: { submit, ...files?.drop } },
-    said(words(asked) || "The agent asks."), field(secret ? "Credentials" : "Your answer", control, note), files?.element,
-    el("div", { class: "row" }, el("button", { class: "main", type: "submit" }, "Answer"), files?.button));
-  put(place, form);
-  if (log.isConnected) control.focus();
+/** The first answer names the conversation; from then on it is in the address. */
+function entered(context) {
+  if (talk.context === context) return;
+  const isNew = !talk.context;
+  talk.context = context;
+  sessionStorage.setItem(LAST, context);
+  talk.box?.use(context, isNew);
+  if (/^#\/chat/.test(location.hash)) history.replaceState(null, "", address(context));
+  showHead();
 }
+
+/** Keeps a reply without a task for a reload: the agent does not keep it. */
+function keepReply(own, reply) {
+  const name = REPLIES + talk.context;
+  const all = JSON.parse(sessionStorage.getItem(name) ?? "[]");
+  all.push({ at: Date.now(), own: own?.parts, reply: reply.parts });
+  const text = JSON.stringify(all);
+  if (text.length < MOST_REPLIES) sessionStorage.setItem(name, text);
+}
+
+function repliesOf(context) {
+  const all = JSON.parse(sessionStorage.getItem(REPLIES + context) ?? "[]");
+  return all.flatMap(({ at, own, reply }) => [{ at: at - 1, element: ownTurn({ parts: own }) }, { at, element: turnOf(parts(reply)) }]);
+}
+

@@ -1,7 +1,8 @@
 // The files of a message: chosen or dropped, then sent inside the message or uploaded first.
 
 import { call, local } from "./api.js";
-import { announce, button, el, plain, put } from "./dom.js";
+import { announce, button, el, iconButton, plain, put, size } from "./dom.js";
+import { icon } from "./icons.js";
 
 /** The sizes that this agent takes, in bytes. */
 let sizes = null;
@@ -12,18 +13,23 @@ async function limits() {
 
 const shownSize = (bytes) => `${String(bytes).replace(/\B(?=(\d{3})+$)/g, " ")} bytes`;
 
+/** The most that one file may have, in words; empty without the token. */
+export async function mostOfAFile() {
+  return limits().then(({ maxUpload }) => `to ${size(maxUpload)}`, () => "");
+}
+
 /**
- * A list of files with a button that adds to it. `drop` has the listeners of the place on
- * which files can be dropped. `parts` returns the parts of a message, or `null` after it has
- * shown why a file cannot be sent.
+ * A list of files with a button that adds to it. `takes` are media types, or empty for all.
+ * `drop` has the listeners of the place on which files can be dropped. `parts` returns the
+ * parts of a message, or `null` after it has shown why a file cannot be sent.
  */
-export function fileBox() {
+export function fileBox({ takes = [], multiple = true, changed = () => {} } = {}) {
   const chosen = [];
   const list = el("ul", { class: "files", "aria-label": "Attached files", hidden: true });
   const error = el("p", { class: "error", role: "alert" });
-  const input = el("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files", on: { change: take } });
-  const pick = button("Attach files", () => input.click());
-  const waiting = el("p", { class: "quiet", role: "status" });
+  const input = el("input", { type: "file", multiple, accept: takes.join(","), hidden: true, "aria-label": "Files", on: { change: take } });
+  const pick = iconButton("clip", "Attach files", () => input.click());
+  const waiting = el("p", { class: "hint", role: "status" });
   let busy = false;
 
   function take() {
@@ -32,6 +38,8 @@ export function fileBox() {
     return add(files);
   }
 
+  const isTaken = ({ type }) => !takes.length || takes.some((it) => it === "*/*" || it === (type || "application/octet-stream") || (it.endsWith("/*") && type.startsWith(it.slice(0, -1))));
+
   async function add(files) {
     error.textContent = "";
     const refused = [];
@@ -39,24 +47,29 @@ export function fileBox() {
       const { maxUpload } = await limits();
       for (const file of files) {
         const used = chosen.reduce((sum, it) => sum + it.size, 0);
-        if (used + file.size > maxUpload) refused.push(tooLarge(file, maxUpload, used));
+        if (!isTaken(file)) refused.push(`${plain(file.name)} is ${file.type || "of no known type"}, and this takes ${takes.join(", ")}.`);
+        else if (used + file.size > maxUpload) refused.push(tooLarge(file, maxUpload, used));
         else show(file);
       }
     } catch (failed) {
       refused.push(`No file is attached: ${failed.message}.`);
     }
     error.textContent = plain(refused.join(" "));
+    changed();
   }
 
   function show(file) {
+    if (!multiple) clear();
     chosen.push(file);
-    const remove = button(`Remove ${plain(file.name)}`, () => {
+    const remove = iconButton("close", `Remove ${plain(file.name)}`, () => {
       chosen.splice(chosen.indexOf(file), 1);
       line.remove();
       list.hidden = !chosen.length;
       pick.focus();
-    });
-    const line = el("li", {}, el("bdi", {}, file.name), el("span", { class: "quiet" }, ` ${shownSize(file.size)} `), remove);
+      changed();
+    }, { class: "icon plain small" });
+    const about = `${shownSize(file.size)}, ${file.type || "no type"}`;
+    const line = el("li", { class: "file" }, el("span", { class: "thumb" }, icon("file")), el("span", { class: "grow" }, el("bdi", { class: "name cut" }, file.name), el("span", { class: "about cut" }, about)), remove);
     put(list, line);
     list.hidden = false;
     announce(`${file.name} is attached`);
@@ -94,7 +107,7 @@ export function fileBox() {
     event.stopPropagation();
     add([...event.dataTransfer.files]);
   };
-  return { element: el("div", {}, input, list, waiting, error), button: pick, drop: { dragover, drop }, parts, clear };
+  return { element: el("div", { class: "attached" }, input, list, waiting, error), button: pick, choose: () => input.click(), drop: { dragover, drop }, count: () => chosen.length, parts, clear };
 }
 
 function tooLarge(file, most, used) {

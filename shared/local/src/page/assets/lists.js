@@ -1,141 +1,242 @@
-// The lists: tasks, conversations and webhooks. A page of a list is read at a time, and
-// only that page is in the document.
+// The lists: tasks, conversations and webhooks.
 
-import { call, local, stateOf } from "./api.js";
-import { continueContext } from "./chat.js";
-import { action, announce, badge, button, el, field, put, replace, time } from "./dom.js";
-import { words } from "./parts.js";
+import { call, hex, local } from "./api.js";
+import { action, age, announce, badge, button, copied, dated, el, empty, grouped, plain, replace, shortId, took, view } from "./dom.js";
+import { icon } from "./icons.js";
+import { list, PAGE } from "./list.js";
+import { live } from "./live.js";
 
-const PAGE = 50;
-const STATES = ["SUBMITTED", "WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED", "COMPLETED", "FAILED", "CANCELED", "REJECTED"];
+const GROUPS = [["", "All"], ["working", "Working"], ["needs", "Needs you"], ["failed", "Failed"], ["ended", "Ended"]];
 
-/** A list with pages: `read(token)` gives `{rows, next, note}`. */
-function paged({ caption, columns, read }) {
-  const body = el("tbody", {});
-  const note = el("p", { class: "quiet", role: "status" });
+/** Reads rows of tasks, with the texts to search for and the position where they begin. */
+export function readRows({ words = "", after = "", ...more }) {
+  const query = Object.entries({ ...more, words: hex(words.trim()), after }).filter(([, value]) => value);
+  return local(`rows?${query.map((pair) => pair.join("=")).join("&")}`);
+}
+
+const open = (id) => { location.hash = `#/task/${encodeURIComponent(id)}`; };
+const says = (it) => it.says || it.title || "–";
+
+const TASK_COLUMNS = [
+  { name: "state", title: "State", cell: (it) => badge(it.state) },
+  { name: "skill", title: "Skill", cell: (it) => el("span", { title: it.skill }, it.skill ?? "–") },
+  { name: "says", title: "Says", cell: (it) => el("a", { href: `#/task/${encodeURIComponent(it.task)}`, title: plain(says(it)), dir: "auto", class: it.state === "canceled" ? "dim" : "" }, says(it)) },
+  { name: "took", title: "Took", side: "right dim", cell: (it) => took(it.tookMs) },
+  { name: "age", title: "Age", side: "right dim", cell: (it) => age(it.updatedAt) },
+  { name: "id", title: "Id", cell: (it) => shortId(it.task) },
+  { name: "expires", title: "Expires", side: "right when", cell: (it) => dated(it.expiresAt) },
+];
+
+/** The filter in the address: `group=failed&skill=echo&words=…`. */
+function filterOf(text) {
+  const query = new URLSearchParams(text);
+  const of = (name) => query.get(name) ?? "";
+  return { group: of("group"), skill: of("skill"), words: of("words"), context: of("context") };
+}
+
+/** The tasks of the caller. It follows what is stored, and moves no row that somebody uses. */
+export async function tasksView(rest, skills, signal) {
+  const filter = filterOf(rest);
+  const rows = list({
+    label: "Tasks, the newest status first",
+    columns: TASK_COLUMNS,
+    key: (it) => it.task,
+    order: (it) => it.updatedAt,
+    open: (it) => open(it.task),
+    copy: (it, row) => copied(row.querySelector(".id"), it.task, "The id"),
+  });
+  const note = el("span", { class: "note", role: "status" });
   const error = el("p", { class: "error", role: "alert" });
-  const tokens = [""];
-  const back = button("Newer", () => show(tokens.length - 2));
-  const on = button("Older", () => show(tokens.length));
+  const none = el("div", {});
+  const older = action("Older", () => more(), {});
+  const tabs = GROUPS.map(([id, text]) => button([text, " ", el("span", { class: "count" })], () => change({ group: id }), { class: "tab", "data-group": id }));
+  const skill = el("select", { class: "pick", "aria-label": "Skill", on: { change: () => change({ skill: skill.value }) } },
+    el("option", { value: "" }, "Any skill"), skills.map((it) => el("option", { value: it.id }, it.id)));
+  const words = el("input", { type: "search", "aria-label": "Search in tasks", placeholder: "Words, skill or id", autocomplete: "off", value: filter.words });
+  let typed;
+  words.addEventListener("input", () => {
+    clearTimeout(typed);
+    typed = setTimeout(() => change({ words: words.value }), 200);
+  });
+  let turn = 0;
   let next = "";
-  async function show(index) {
-    error.textContent = "";
-    back.disabled = on.disabled = true;
-    tokens.length = Math.min(index + 1, tokens.length);
-    if (index === tokens.length) tokens.push(next);
-    try {
-      const page = await read(tokens[index]);
-      next = page.next ?? "";
-      replace(body, page.rows);
-      replace(note, `Page ${index + 1}. ${page.note ?? ""}`);
-      announce(`Page ${index + 1}, ${page.rows.length} entries`);
-    } catch (why) {
-      error.textContent = why.message;
-    }
-    back.disabled = index < 1;
-    on.disabled = !next;
+
+  function change(changes) {
+    Object.assign(filter, changes);
+    const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value));
+    history.replaceState(null, "", `#/tasks${query.size ? `/${query}` : ""}`);
+    return read(true);
   }
-  const element = el("div", {},
-    el("div", { class: "scroll" }, el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, columns.map((it) => el("th", { scope: "col" }, it)))), body)),
-    note, error,
-    el("div", { class: "row" }, back, on, button("Reload", () => show(tokens.length - 1))));
-  return { element, first: () => show(0) };
-}
 
-function taskRow(task) {
-  return el("tr", {},
-    el("td", { class: "id" }, el("a", { href: `#/task/${encodeURIComponent(task.id)}` }, task.id)),
-    el("td", {}, badge(stateOf(task.status))),
-    el("td", {}, time(task.status?.timestamp)),
-    el("td", { dir: "auto" }, words(task.status?.message).slice(0, 200)),
-    el("td", { class: "id" }, task.contextId));
-}
+  /** Reads the first page. A search that finds less goes on through the store. */
+  async function read(isNew) {
+    turn += 1;
+    const mine = turn;
+    const began = performance.now();
+    for (const tab of tabs) tab.setAttribute("aria-pressed", String(tab.dataset.group === filter.group));
+    skill.value = filter.skill;
+    try {
+      let page = await readRows(filter);
+      let searched = page.searched;
+      if (mine !== turn || signal.aborted) return;
+      counts(page);
+      if (page.isWhole || isNew || page.rows.length) rows.show(page.rows, isNew);
+      while (rows.count() < PAGE && page.next && isNew) {
+        replace(note, `Searched ${grouped(searched)} tasks…`);
+        page = await readRows({ ...filter, after: page.next });
+        if (mine !== turn || signal.aborted) return;
+        searched += page.searched;
+        rows.add(page.rows);
+      }
+      if (isNew) next = page.next ?? "";
+      older.hidden = !next;
+      error.textContent = "";
+      const ms = Math.round(performance.now() - began);
+      const isFiltered = filter.words || filter.skill || filter.group;
+      if (isNew) {
+        replace(note, filter.words ? `Searched ${grouped(searched)} tasks in ${took(ms)}` : "");
+        if (filter.words) announce(`${rows.count()} tasks found`);
+      }
+      if (rows.count()) replace(none);
+      else if (filter.words) replace(none, empty(`Nothing says “${plain(filter.words)}”`, `Searched ${grouped(searched)} tasks.`, button(["Clear the search ", el("kbd", {}, "Esc")], clear)));
+      else if (isFiltered) replace(none, empty("No such task", "No task of these filters.", button("Show all", () => change({ group: "", skill: "" }))));
+      else replace(none, empty("No task yet", "Send a message, or start from a skill.", el("a", { class: "button ink", href: "#/chat" }, "Open the chat"), el("a", { class: "button", href: "#/skills" }, "Skills")));
+    } catch (why) {
+      if (mine === turn && why.status) error.textContent = plain(why.message);
+    }
+  }
 
-/** The tasks of the caller, also those of one conversation only. */
-export function tasksView(context = "") {
-  const state = el("select", { id: "task-state" }, el("option", { value: "" }, "any"), STATES.map((it) => el("option", { value: `TASK_STATE_${it}` }, it.toLowerCase().replaceAll("_", "-"))));
-  const within = el("input", { id: "task-context", value: context, autocomplete: "off", spellcheck: "false" });
-  const list = paged({
-    caption: "Newest status first",
-    columns: ["Task", "State", "Since", "Says", "Conversation"],
-    read: async (token) => {
-      const query = new URLSearchParams({ pageSize: PAGE, historyLength: 0, includeArtifacts: "false" });
-      if (token) query.set("pageToken", token);
-      if (state.value) query.set("status", state.value);
-      if (within.value.trim()) query.set("contextId", within.value.trim());
-      const page = await call(`/tasks?${query}`);
-      return { rows: page.tasks.map(taskRow), next: page.nextPageToken, note: `${page.totalSize} tasks or more.` };
-    },
+  function counts(page) {
+    const all = Object.values(page.groups).reduce((sum, count) => sum + count, 0);
+    for (const tab of tabs) {
+      const id = tab.dataset.group;
+      replace(tab.querySelector(".count"), `${grouped(id ? page.groups[id] : all)}${page.isWhole ? "" : "+"}`);
+    }
+  }
+
+  async function more() {
+    const page = await readRows({ ...filter, after: next });
+    rows.add(page.rows);
+    next = page.next ?? "";
+    older.hidden = !next;
+    announce(`${rows.count()} rows`);
+  }
+
+  function clear() {
+    words.value = "";
+    change({ words: "" });
+    words.focus();
+  }
+  words.addEventListener("keydown", (event) => { if (event.key === "Escape") clear(); });
+  live.addEventListener("change", () => read(false), { signal });
+  await read(true);
+  const within = filter.context && el("span", { class: "row" }, el("span", { class: "faint" }, "in"), shortId(filter.context), button("All conversations", () => { location.hash = "#/tasks"; }, { class: "small" }));
+  return view({
+    title: "Tasks",
+    note: [el("span", { class: "note" }, el("span", { class: "dot" }), "Live"), within],
+    actions: el("span", { class: "search" }, icon("search"), words, el("kbd", {}, "/")),
+    tools: el("div", { class: "filters" }, el("div", { class: "tabs", role: "group", "aria-label": "State" }, tabs), note, el("span", { class: "grow" }), skill),
+    body: [rows.element, none, el("div", { class: "older" }, older, error)],
+    full: true,
   });
-  const filter = el("form", { class: "row", "aria-label": "Filter", on: { submit: (event) => { event.preventDefault(); list.first(); } } },
-    field("State", state), field("Conversation", within), el("button", { type: "submit" }, "Filter"));
-  list.first();
-  return [el("h1", { tabindex: "-1" }, "Tasks"), filter, list.element];
 }
 
-/** The conversations of the caller. */
-export function contextsView() {
-  const row = (it) => {
-    const made = el("tr", {},
-      el("td", { class: "id" }, el("a", { href: `#/tasks/${encodeURIComponent(it.contextId)}` }, it.contextId)),
-      el("td", {}, it.status),
-      el("td", {}, time(it.updatedAt)),
-      el("td", {}, time(it.expiresAt)),
-      el("td", {}, button("Continue", () => {
-        continueContext(it.contextId);
-        location.hash = "#/chat";
-      }), action("Delete", async () => {
-        await call(`/a2a-lambda/contexts/${encodeURIComponent(it.contextId)}`, { method: "DELETE" });
-        made.remove();
-        announce("The conversation is deleted");
-      }, { class: "danger" })));
-    return made;
+/** The newest tasks by conversation: the first words of each, and its newest state. */
+export function conversationsOf(rows) {
+  const found = new Map();
+  for (const it of rows) {
+    const known = found.get(it.context);
+    if (known) Object.assign(known, { title: it.title || known.title, tasks: known.tasks + 1 });
+    else found.set(it.context, { context: it.context, title: it.title, state: it.state, updatedAt: it.updatedAt, expiresAt: it.expiresAt, tasks: 1 });
+  }
+  return [...found.values()];
+}
+
+/** The conversations of the caller, also those whose tasks are gone. */
+export async function contextsView(signal) {
+  const continueAt = (it) => { location.hash = `#/chat/${encodeURIComponent(it.context)}`; };
+  const rows = list({
+    label: "Conversations, the newest activity first",
+    columns: [
+      { name: "state", title: "State", cell: (it) => badge(it.state) },
+      { name: "says", title: "Began with", cell: (it) => el("a", { href: `#/chat/${encodeURIComponent(it.context)}`, dir: "auto" }, it.title || "–") },
+      { name: "age", title: "Age", side: "right dim", cell: (it) => age(it.updatedAt) },
+      { name: "id", title: "Id", cell: (it) => shortId(it.context) },
+      { name: "expires", title: "Expires", side: "right when", cell: (it) => dated(it.expiresAt) },
+      { name: "do", title: "", side: "right", cell: deeds },
+    ],
+    key: (it) => it.context,
+    open: continueAt,
+    copy: (it, row) => copied(row.querySelector(".id"), it.context, "The id"),
+    order: (it) => it.updatedAt,
+  });
+  function deeds(it) {
+    return el("span", { class: "row" }, button("Continue", () => continueAt(it), { class: "small" }), action("Delete", async () => {
+      await call(`/a2a-lambda/contexts/${encodeURIComponent(it.context)}`, { method: "DELETE" });
+      rows.remove(it.context);
+      announce("The conversation is deleted");
+    }, { class: "small danger" }));
+  }
+  const none = el("div", {});
+  let next = "";
+  async function read(token, titles) {
+    const query = new URLSearchParams({ pageSize: PAGE, ...(token && { pageToken: token }) });
+    const page = await call(`/a2a-lambda/contexts?${query}`);
+    next = page.nextPageToken ?? "";
+    older.hidden = !next;
+    return page.contexts.map((it) => {
+      const known = titles.get(it.contextId);
+      return { context: it.contextId, state: known?.state ?? it.status, title: known?.title, updatedAt: Date.parse(it.updatedAt), expiresAt: Date.parse(it.expiresAt) };
+    });
+  }
+  const titles = async () => {
+    const { rows: newest } = await readRows({}).catch(() => ({ rows: [] }));
+    return new Map(conversationsOf(newest).map((it) => [it.context, it]));
   };
-  const list = paged({
-    caption: "Newest activity first",
-    columns: ["Conversation", "Status", "Updated", "Expires", "Do"],
-    read: async (token) => {
-      const query = new URLSearchParams({ pageSize: PAGE });
-      if (token) query.set("pageToken", token);
-      const page = await call(`/a2a-lambda/contexts?${query}`);
-      return { rows: page.contexts.map(row), next: page.nextPageToken };
-    },
-  });
-  list.first();
-  return [el("h1", { tabindex: "-1" }, "Conversations"), list.element];
+  const older = action("Older", async () => rows.add(await read(next, await titles())), {});
+  async function first(isFirst) {
+    rows.show(await read("", await titles()), isFirst);
+    replace(none, !rows.count() && empty("No conversation yet", "The first message begins one.", el("a", { class: "button ink", href: "#/chat" }, "Open the chat")));
+  }
+  await first(true);
+  live.addEventListener("change", () => first(false).catch(() => {}), { signal });
+  return view({ title: "Conversations", actions: el("a", { class: "button", href: "#/chat" }, icon("plus"), "New"), body: [rows.element, none, el("div", { class: "older" }, older)], full: true });
 }
 
-const WEBHOOK = ["URL", "Task", "Events sent", "Failed attempts", "Next try", "Last call", "Form"];
+const WEBHOOKS = [
+  { name: "says", title: "URL", cell: (it) => el("span", { dir: "ltr", title: `${plain(it.url)} (${plain(it.id)})` }, it.url) },
+  { name: "id", title: "Task", cell: (it) => shortId(it.task) },
+  { name: "count", title: "Events sent", side: "right", cell: (it) => `${it.delivered} of ${it.events}` },
+  { name: "count", title: "Failed", side: "right", cell: (it) => el("span", { class: it.failedAttempts ? "failed" : "" }, it.failedAttempts) },
+  { name: "count", title: "Next try", side: "right when", cell: (it) => (it.retryAt ? dated(it.retryAt) : "–") },
+  { name: "took", title: "Last call", side: "right dim", cell: (it) => (it.lastCallMs ? took(it.lastCallMs) : "–") },
+  { name: "age", title: "Form", side: "right dim", cell: (it) => `A2A ${it.generation}` },
+];
 
-function webhookRow(it) {
-  return el("tr", {},
-    el("td", { dir: "ltr" }, it.url, el("br"), el("span", { class: "quiet" }, it.id)),
-    el("td", { class: "id" }, el("a", { href: `#/task/${encodeURIComponent(it.task)}` }, it.task)),
-    el("td", {}, `${it.delivered} of ${it.events}`),
-    el("td", {}, it.failedAttempts),
-    el("td", {}, it.retryAt ? time(it.retryAt) : "–"),
-    el("td", {}, it.lastCallMs ? `${it.lastCallMs} ms` : "–"),
-    el("td", {}, `A2A ${it.generation}${it.signs ? ", signed" : ""}`));
-}
-
-/** The webhooks of one task. */
-export function webhookTable(webhooks) {
-  return el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, WEBHOOK.map((it) => el("th", { scope: "col" }, it)))), el("tbody", {}, webhooks.map(webhookRow))));
+/** The webhooks of one task or of many. */
+export function webhookList() {
+  return list({ label: "Webhooks", columns: WEBHOOKS, key: (it) => `${it.task} ${it.id}`, open: (it) => open(it.task), order: (it) => it.createdAt });
 }
 
 /** The webhooks of all tasks. */
-export function webhooksView() {
-  const list = paged({
-    caption: "The webhooks of the newest tasks first",
-    columns: WEBHOOK,
-    read: async (after) => {
-      const page = await local(`webhooks${after ? `?after=${after}` : ""}`);
-      return { rows: page.webhooks.map(webhookRow), next: page.next, note: `Read ${page.tasksRead} tasks.` };
-    },
-  });
-  list.first();
-  const view = [el("h1", { tabindex: "-1" }, "Webhooks"), list.element];
-  const none = el("p", { class: "quiet" }, "A client registers a webhook with a push config of a task.");
-  put(list.element, none);
-  return view;
+export async function webhooksView(signal) {
+  const rows = webhookList();
+  const note = el("span", { class: "note", role: "status" });
+  const none = el("div", {});
+  let next = "";
+  let read = 0;
+  async function page(after, isFirst) {
+    const found = await local(`webhooks${after ? `?after=${after}` : ""}`);
+    next = found.next ?? "";
+    older.hidden = !next;
+    read = (after ? read : 0) + found.tasksRead;
+    if (after) rows.add(found.webhooks);
+    else rows.show(found.webhooks, isFirst);
+    replace(note, `Read ${grouped(read)} tasks.`);
+    replace(none, !rows.count() && empty("No webhook yet", "A client registers one with a push config of a task."));
+  }
+  const older = action("Older", () => page(next), {});
+  await page("", true);
+  live.addEventListener("change", () => (next ? null : page("", false).catch(() => {})), { signal });
+  return view({ title: "Webhooks", note, body: [rows.element, none, el("div", { class: "older" }, older)], full: true });
 }

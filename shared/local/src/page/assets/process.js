@@ -1,16 +1,16 @@
 // The process: what it is, and how to kill it.
 
 import { local } from "./api.js";
-import { announce, button, el, facts, replace, time } from "./dom.js";
+import { announce, button, el, facts, replace, time, view } from "./dom.js";
 
 /** How long the page waits for the next process. */
 const PATIENCE = 60000;
 
 export async function processView() {
   const now = await local("facts");
-  const about = el("div", { class: "panel" }, shown(now));
-  const place = el("div", {});
-  const offer = () => replace(place, el("p", {}, "The process ends without a word to its tasks, as in a crash. The same program starts at once on the same port, and takes over the tasks that were not finished."),
+  const about = el("div", {}, shown(now));
+  const place = el("div", { class: "stack" });
+  const offer = () => replace(place, el("p", { class: "text-width" }, "The process ends without a word to its tasks, as in a crash. The same program starts at once on the same port, and takes over the tasks that were not finished."),
     button("Kill the process now", () => confirm(now), { class: "danger", disabled: !now.keepsData }),
     !now.keepsData && el("p", { class: "quiet" }, "The data is in memory, so nothing would be left. Start without --memory."));
   function confirm(before) {
@@ -36,7 +36,7 @@ export async function processView() {
     place.prepend(el("p", { role: "status", id: "restarted" }, text, ". ", el("a", { href: "#/tasks" }, "See the tasks")));
   }
   offer();
-  return [el("h1", { tabindex: "-1" }, "Process"), about, place];
+  return view({ title: "Process", note: el("span", { class: "note" }, "Which process serves, on which data"), body: [about, el("h2", {}, "What if it dies here?"), place] });
 }
 
 function shown(it) {

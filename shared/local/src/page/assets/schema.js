@@ -1,7 +1,8 @@
 // Makes a form from the JSON schema of a skill's input. A schema that is too deep, too
 // large or of an unknown kind gets no form; its input is typed as JSON.
 
-import { button, el, field, fresh, plain, put } from "./dom.js";
+import { button, el, field, fresh, plain, put, replace } from "./dom.js";
+import { icon } from "./icons.js";
 
 const DEEPEST = 3;
 const MOST = 40;
@@ -91,7 +92,7 @@ function resolve(root, reference) {
  * that the member is left out.
  */
 export function form(of, name = "Input", required = true) {
-  const title = of.schema.title || name;
+  const title = name && (of.schema.title || name);
   if (of.kind === "object") return objectForm(of, title, required);
   if (of.kind === "array") return arrayForm(of, title, required);
   return leafForm(of, title, required);
@@ -99,9 +100,10 @@ export function form(of, name = "Input", required = true) {
 
 function objectForm(of, title, required) {
   const members = of.members.map((member) => ({ ...member, form: form(member.of, member.name, member.required) }));
-  const group = el("fieldset", {}, el("legend", {}, title));
-  if (of.schema.description) put(group, el("p", { class: "hint" }, of.schema.description));
-  put(group, members.map((member) => member.form.element));
+  // The input itself needs no box: its title is that of the skill.
+  const group = title ? el("fieldset", { class: "group" }, el("legend", {}, title)) : el("div", {});
+  if (of.schema.description && title) put(group, el("p", { class: "hint" }, of.schema.description));
+  put(group, el("div", { class: "pair" }, members.map((member) => member.form.element)));
   const read = () => {
     const pairs = members.map((member) => [member.name, member.form.read()]).filter(([, value]) => value !== undefined);
     if (!pairs.length && !required) return undefined;
@@ -116,17 +118,17 @@ function arrayForm(of, title, required) {
   const add = () => {
     const item = form(of.item, `${title} ${items.length + 1}`, true);
     const entry = { item };
-    entry.element = el("div", {}, item.element, button(`Remove ${plain(title)}`, () => {
+    entry.element = el("div", { class: "entry" }, item.element, button(`Remove ${plain(title)}`, () => {
       items.splice(items.indexOf(entry), 1);
       entry.element.remove();
       more.focus();
-    }));
+    }, { class: "small" }));
     items.push(entry);
     put(list, entry.element);
     entry.element.querySelector("input, select, textarea, button")?.focus();
   };
-  const more = button(`Add to ${plain(title)}`, add);
-  const group = el("fieldset", {}, el("legend", {}, title));
+  const more = button(`Add to ${plain(title)}`, add, { class: "small" });
+  const group = el("fieldset", { class: "group" }, el("legend", {}, title));
   if (of.schema.description) put(group, el("p", { class: "hint" }, of.schema.description));
   put(group, list, more);
   const read = () => {
@@ -161,23 +163,36 @@ function control(of, required) {
 
 function leafForm(of, title, required) {
   const made = control(of, required);
-  const hint = [of.schema.description, required ? "" : "May be empty."].filter(Boolean).join(" ");
-  const error = el("p", { class: "error", role: "alert" });
-  const element = field(required ? `${plain(title)} *` : title, made, hint);
-  put(element, error);
+  const error = el("p", { class: "error", id: `${made.id}-error`, role: "alert" });
+  const element = field(plain(title), made, [of.schema.description, required ? "" : "optional"].filter(Boolean).join(", "), error);
   const read = () => {
-    error.textContent = "";
+    replace(error);
     made.removeAttribute("aria-invalid");
     try {
       return value(of, made.value, required);
     } catch (why) {
-      error.textContent = why.message;
+      replace(error, icon("warn"), why.message);
       made.setAttribute("aria-invalid", "true");
+      throw why;
+    }
+  };
+  // An error appears when the field is left, not while somebody types.
+  made.addEventListener("change", () => {
+    try {
+      read();
+    } catch (why) {
+      if (!(why instanceof SchemaError)) throw why;
+    }
+  });
+  const readAndFocus = () => {
+    try {
+      return read();
+    } catch (why) {
       made.focus();
       throw why;
     }
   };
-  return { element, read };
+  return { element, read: readAndFocus };
 }
 
 function value(of, text, required) {
@@ -187,7 +202,7 @@ function value(of, text, required) {
   if (of.kind === "integer" || of.kind === "number") {
     const digits = text.trim();
     const shape = of.kind === "integer" ? /^-?\d+$/ : /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
-    if (!shape.test(digits)) throw new SchemaError(of.kind === "integer" ? "This has to be a whole number." : "This has to be a number.");
+    if (!shape.test(digits)) throw new SchemaError(of.kind === "integer" ? "This has to be a whole number." : "This has to be a number, as in 184.20.");
     const number = Number(digits);
     if (of.kind === "integer" && !Number.isSafeInteger(number)) throw new SchemaError("The browser cannot hold this number. Type the input as JSON.");
     return number;

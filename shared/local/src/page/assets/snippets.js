@@ -1,7 +1,8 @@
 // The same send as `curl`, Python and `a2acli`.
 
 import { authorization } from "./api.js";
-import { announce, el, put, replace, button, plain } from "./dom.js";
+import { el, menu, put, replace } from "./dom.js";
+import { icon } from "./icons.js";
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
@@ -48,20 +49,17 @@ function a2acli(body) {
   return `a2acli --agent-card ${location.origin}${bearer ? ` --bearer ${quoted(bearer)}` : ""} send${given.join("")} --stream`;
 }
 
-/** Buttons that copy a send, and the text of the last one. */
-export function snippets(message) {
-  const body = { message: bare(message) };
-  const shown = el("div", {});
-  const copy = (name, text) => button(`Copy as ${name}`, async () => {
+/** A menu that copies a send as a command. `message` returns it, or nothing if it is not valid. */
+export function copyMenu(message) {
+  const shown = el("div", { class: "copied", "aria-live": "polite" });
+  const copy = (name, make) => [`Copy as ${name}`, async () => {
+    const own = await message();
+    if (!own) return;
+    const text = make({ message: bare(own) });
     replace(shown, el("pre", { tabindex: "0", "aria-label": name }, text));
-    try {
-      await navigator.clipboard.writeText(text);
-      announce(`${name} is copied`);
-      put(shown, el("p", { class: "quiet" }, "Copied."));
-    } catch {
-      put(shown, el("p", { class: "quiet" }, "The browser did not copy it. Select the text above."));
-    }
-  });
-  const all = [["curl", curl(body)], ["Python", python(body)], ["a2acli", a2acli(body)]];
-  return el("div", {}, el("div", { class: "row" }, all.map(([name, text]) => copy(plain(name), text))), shown);
+    const note = (words) => put(shown, el("p", { class: "hint" }, words));
+    await navigator.clipboard.writeText(text).then(() => note("Copied."), () => note("The browser did not copy it. Select the text above."));
+  }];
+  const entries = [copy("curl", curl), copy("Python", python), copy("a2acli", a2acli)];
+  return [menu([icon("copy"), "Copy", icon("down")], () => entries, { class: "plain", label: "Copy as a command" }), shown];
 }

@@ -1,134 +1,144 @@
 // One task: what happened to it, why it failed, and how each generation reads it.
 
 import { ENDED, call, headers, local, stateOf, taskPath } from "./api.js";
-import { openTask, send } from "./chat.js";
-import { action, announce, badge, button, el, facts, json, plain, replace, said, time } from "./dom.js";
-import { artifact, cause, parts } from "./parts.js";
-import { snippets } from "./snippets.js";
-import { webhookTable } from "./lists.js";
+import { refineIn, sendNew } from "./chat.js";
+import { action, announce, badge, button, dated, el, json, menu, plain, replace, said, shortId, stateWord, time, took } from "./dom.js";
+import { icon } from "./icons.js";
+import { webhookList } from "./lists.js";
+import { live } from "./live.js";
+import { artifact, cause, parts, words } from "./parts.js";
+import { copyMenu } from "./snippets.js";
+import { ownTurn, turnOf } from "./talk.js";
 
-/** How often an unfinished task is read again. */
-const EVERY = 1000;
-
-/** The view of a task. `alive` tells whether the view is still shown. */
-export async function taskView(id, alive) {
-  const head = el("div", {});
-  const happened = el("div", {});
-  const shown = { state: "", version: -1 };
-  const read = async () => {
-    const [task, inside] = await Promise.all([call(taskPath(id, "?historyLength=100")), local(`tasks/${encodeURIComponent(id)}`).catch((error) => ({ error }))]);
-    const version = inside.facts?.version ?? shown.version + 1;
-    const delivered = JSON.stringify([inside.webhooks, inside.log?.length]);
-    if (version === shown.version && delivered === shown.delivered) return task;
-    const opened = [...happened.querySelectorAll("details[open] > summary")].map((it) => it.textContent);
-    const state = stateOf(task.status);
-    if (shown.state && shown.state !== state) announce(`The task is ${state}`);
-    Object.assign(shown, { state, version, delivered });
-    shown.ended(ENDED.includes(state));
-    replace(head, summary(task, inside));
-    replace(happened, history(task, inside));
-    for (const it of happened.querySelectorAll("details > summary")) {
-      if (opened.includes(it.textContent)) it.parentNode.open = true;
-    }
-    return task;
-  };
+/** The view of a task. It is read again when something is stored. */
+export async function taskView(id, signal) {
+  const head = el("header", { class: "task-head" });
+  const panels = { events: el("div", {}), messages: el("div", {}), artifacts: el("div", {}), webhooks: el("div", {}), wire: el("div", {}) };
+  const shown = { state: "", seen: "", tab: "events", hooks: null };
+  const counts = {};
+  const bar = tabs(panels, shown, counts);
   const cancel = action("Cancel", async () => {
     await call(taskPath(id, ":cancel"), { method: "POST", body: {} });
     await read();
   });
-  shown.ended = (ended) => { cancel.hidden = ended; };
+  async function read() {
+    const [task, inside] = await Promise.all([call(taskPath(id, "?historyLength=100")), local(`tasks/${encodeURIComponent(id)}`).catch((error) => ({ error }))]);
+    const seen = JSON.stringify([task, inside.facts?.version, inside.webhooks, inside.log?.length, inside.commits?.length]);
+    if (seen === shown.seen || signal.aborted) return task;
+    const state = stateOf(task.status);
+    if (shown.state && shown.state !== state) announce(`The task is ${stateWord(state)}`);
+    Object.assign(shown, { state, seen });
+    cancel.hidden = ENDED.includes(state);
+    replace(head, top(task, inside, cancel), bar);
+    fill(panels, counts, shown, task, inside);
+    return task;
+  }
   const task = await read();
-  poll(read, shown, alive);
   const first = (task.history ?? []).find((it) => it.role === "ROLE_USER");
+  replace(panels.wire, generations(id), first && [el("h2", {}, "Send the same with"), el("div", { class: "row" }, copyMenu(() => first))]);
+  live.addEventListener("change", () => read().catch(() => {}), { signal });
+  return [head, el("div", { class: "scroll" }, el("div", { class: "body" }, Object.values(panels)))];
+}
+
+const TABS = [["events", "Events"], ["messages", "Messages"], ["artifacts", "Artifacts"], ["webhooks", "Webhooks"], ["wire", "On the wire"]];
+
+/** The tabs of the view, with the arrows to move between them. */
+function tabs(panels, shown, counts) {
+  const all = TABS.map(([id, text]) => {
+    counts[id] = el("span", { class: "count" });
+    panels[id].id = `panel-${id}`;
+    panels[id].setAttribute("role", "tabpanel");
+    panels[id].setAttribute("aria-labelledby", `tab-${id}`);
+    panels[id].tabIndex = 0;
+    return button([text, counts[id]], () => use(id), { role: "tab", id: `tab-${id}`, "aria-controls": `panel-${id}` });
+  });
+  function use(id) {
+    shown.tab = id;
+    TABS.forEach(([name], n) => {
+      panels[name].hidden = name !== id;
+      all[n].setAttribute("aria-selected", String(name === id));
+      all[n].tabIndex = name === id ? 0 : -1;
+    });
+  }
+  const move = (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const next = step && all.at((all.indexOf(document.activeElement) + step) % all.length);
+    next?.click();
+    next?.focus();
+  };
+  use("events");
+  return el("div", { class: "tabs-of-view", role: "tablist", "aria-label": "Parts of the task", on: { keydown: move } }, all);
+}
+
+/** The head: where it is, what it is, and what one can do. */
+function top(task, inside, cancel) {
+  const it = inside.facts ?? {};
+  const first = (task.history ?? []).find((own) => own.role === "ROLE_USER");
+  const title = words(first).slice(0, 120) || `Task ${task.id}`;
+  const state = stateOf(task.status);
+  const fact = (name, value) => value !== undefined && value !== null && value !== "" && el("span", {}, name, " ", el("b", {}, value));
   return [
-    el("h1", { tabindex: "-1" }, `Task ${id}`),
-    head,
-    el("div", { class: "row" }, cancel, actions(id, first)),
-    happened,
-    el("h2", {}, "As each generation reads it"),
-    generations(id),
-    first && [el("h2", {}, "Send the same with"), snippets(first)],
+    el("div", { class: "path" }, el("a", { href: "#/tasks" }, "Tasks"), icon("right"), shortId(task.id), el("span", { class: "grow" }),
+      cancel, button([icon("chat"), "Open in chat"], () => { location.hash = `#/chat/${encodeURIComponent(task.contextId)}`; }),
+      first && button([icon("again"), "Send again"], () => sendNew({ parts: first.parts, skill: first.metadata?.["a2a-lambda/skillId"] ?? "" })),
+      menu(icon("more"), () => [["Delete", () => remove(task.id), "danger"]], { class: "icon", label: "More" })),
+    el("div", { class: "title" }, el("h1", { tabindex: "-1", dir: "auto" }, title), badge(state)),
+    el("div", { class: "line-of-facts" }, fact("Skill", it.skill), it.tookMs !== undefined && fact("Took", took(it.tookMs)), fact("Turn", it.turn), it.attempt > 1 && fact("Attempt", it.attempt), it.handOvers > 0 && fact("Hand-overs", it.handOvers), fact("Version", it.version), fact("A2A", it.generation),
+      it.createdAt && fact("Began", dated(it.createdAt)), it.leaseUntil && fact("Lease until", time(it.leaseUntil)), it.expiresAt && fact("Expires", dated(it.expiresAt)), el("a", { href: `#/tasks/context=${encodeURIComponent(task.contextId)}` }, "Its conversation")),
+    inside.error && el("p", { class: "error" }, icon("warn"), `The inside is not shown: ${inside.error.message}`),
   ];
 }
 
-async function poll(read, shown, alive) {
-  for (;;) {
-    await new Promise((done) => setTimeout(done, EVERY));
-    if (!alive()) return;
-    if (ENDED.includes(shown.state)) continue;
-    // The process may be away for a moment; the next read comes soon.
-    await read().catch(() => {});
-  }
-}
-
-function actions(id, first) {
-  const gone = async () => {
+/** Asks once more, since nothing brings a deleted task back. */
+function remove(id) {
+  const gone = action("Delete", async () => {
     await call(`/a2a-lambda/tasks/${encodeURIComponent(id)}`, { method: "DELETE" });
     announce("The task is deleted");
+    box.close();
     location.hash = "#/tasks";
-  };
-  return [
-    action("Delete", gone, { class: "danger" }),
-    first && button("Send again", () => {
-      const skill = first.metadata?.["a2a-lambda/skillId"] ?? "";
-      location.hash = "#/chat";
-      setTimeout(() => send({ parts: first.parts, skill }), 0);
-    }),
-    action("Open in the chat", async () => {
-      location.hash = "#/chat";
-      await openTask(id);
-    }),
-  ];
+  }, { class: "danger" });
+  const box = el("dialog", { "aria-labelledby": "delete-title", on: { close: () => box.remove() } },
+    el("h2", { id: "delete-title" }, "Delete this task?"), el("p", { class: "quiet" }, "Its messages and artifacts are gone. Nothing brings them back."),
+    el("div", { class: "row" }, gone, button("Keep it", () => box.close())));
+  document.body.append(box);
+  box.showModal();
 }
 
-function summary(task, inside) {
-  const it = inside.facts ?? {};
-  return el("div", { class: "panel" },
-    el("p", {}, badge(stateOf(task.status))),
-    facts([
-      ["Conversation", task.contextId],
-      ["Skill", it.skill],
-      ["Created by", it.generation && `A2A ${it.generation}`],
-      ["Version", it.version],
-      ["Turn", it.turn],
-      ["Attempt", it.attempt],
-      ["Hand-overs", it.handOvers],
-      ["Created", it.createdAt && time(it.createdAt)],
-      ["Updated", it.updatedAt && time(it.updatedAt)],
-      ["Lease until", it.leaseUntil && time(it.leaseUntil)],
-    ]),
-    inside.error && el("p", { class: "error" }, `The inside is not shown: ${inside.error.message}`));
-}
-
-function history(task, inside) {
-  const status = task.status?.message;
-  const failed = stateOf(task.status) === "failed";
-  return [
-    failed && failure(status, inside),
-    el("h2", {}, "Timeline"),
-    timeline(inside),
-    inside.steps?.length ? el("details", {}, el("summary", {}, `Kept results of ${inside.steps.length} steps`), json(inside.steps)) : null,
-    (task.history ?? []).length > 0 && el("details", {}, el("summary", {}, `Messages (${task.history.length})`), task.history.map((it) => el("div", { class: "panel" }, el("h3", {}, it.role === "ROLE_USER" ? "Client" : "Agent"), parts(it.parts)))),
-    (task.artifacts ?? []).length > 0 && el("details", { open: true }, el("summary", {}, `Artifacts (${task.artifacts.length})`), task.artifacts.map(artifact)),
-    inside.webhooks?.length ? [el("h2", {}, "Webhooks"), webhookTable(inside.webhooks)] : null,
-  ];
+/** Fills the tabs. A fold that is open stays open. */
+function fill(panels, counts, shown, task, inside) {
+  const failed = ["failed", "rejected"].includes(stateOf(task.status));
+  const opened = [...panels.events.querySelectorAll("details[open] > summary")].map((it) => it.textContent);
+  replace(panels.events, failed && failure(task.status?.message, inside), timeline(inside),
+    inside.steps?.length > 0 && el("details", {}, el("summary", {}, `Kept results of ${inside.steps.length} steps`), json(inside.steps)));
+  for (const it of panels.events.querySelectorAll("details > summary")) if (opened.includes(it.textContent)) it.parentNode.open = true;
+  const messages = task.history ?? [];
+  replace(panels.messages, messages.map((it) => (it.role === "ROLE_USER" ? ownTurn(it) : turnOf(parts(it.parts)))));
+  const artifacts = task.artifacts ?? [];
+  const refine = (it) => () => refineIn(task.contextId, task.id, it.name || it.artifactId);
+  replace(panels.artifacts, artifacts.length ? artifacts.map((it) => artifact(it, refine(it))) : el("p", { class: "quiet" }, "This task has made nothing."));
+  const hooks = inside.webhooks ?? [];
+  if (!shown.hooks) {
+    shown.hooks = webhookList();
+    replace(panels.webhooks, shown.hooks.element);
+  }
+  shown.hooks.show(hooks, true);
+  for (const [id, count] of [["messages", messages.length], ["artifacts", artifacts.length], ["webhooks", hooks.length]]) replace(counts[id], count > 0 && count);
 }
 
 /** Why the task failed: what clients see, and the cause that only the log has. */
 function failure(status, inside) {
-  const notes = (inside.log ?? []).filter((it) => it["error.code"]);
-  const causes = notes.map((it) => it["error.cause"]).filter(Boolean);
-  return el("section", { class: "panel", "aria-label": "Cause of the failure" },
+  const causes = (inside.log ?? []).filter((it) => it["error.code"]).map((it) => it["error.cause"]).filter(Boolean);
+  return el("section", { class: "why", "aria-label": "Cause of the failure" },
     el("h2", {}, "Why it failed"),
-    status && parts(status.parts),
+    status && said(words(status)),
     cause(status),
     causes.length
-      ? causes.map((it) => el("div", {}, el("h3", {}, "Cause, from the log"), said(it)))
-      : el("p", { class: "quiet" }, "The log since the start of the program has no further cause."));
+      ? causes.map((it) => [el("h3", { class: "hint" }, "Cause, from the log"), el("pre", { tabindex: "0" }, it)])
+      : el("p", { class: "hint" }, "The log since the start of the program has no further cause."));
 }
 
 /** The commits, the events and the log of a task in the order of time. */
-function timeline({ commits = [], events = [], log = [] }) {
+function timeline({ error, commits = [], events = [], log = [] }) {
   const entries = [];
   let before = { version: 0, epoch: 0, turn: 0, attempt: 0, handOvers: 0, steps: [], state: "", waitsForWorker: false };
   const timeOf = new Map();
@@ -144,8 +154,9 @@ function timeline({ commits = [], events = [], log = [] }) {
   }
   for (const note of log) entries.push({ at: note.at, order: Infinity, ...noteText(note) });
   entries.sort((a, b) => (a.at ?? 0) - (b.at ?? 0) || a.order - b.order);
+  if (error) return el("p", { class: "quiet" }, "What happened is not shown without the inside of the task.");
   if (!entries.length) return el("p", { class: "quiet" }, "This task was stored in one write. It has no events.");
-  return el("ol", { class: "timeline" }, entries.map((it) => el("li", { class: it.kind ?? "" }, it.at ? time(it.at) : null, el("bdi", {}, it.text))));
+  return el("ol", { class: "timeline" }, entries.map((it) => el("li", { class: it.kind ?? "" }, it.at ? time(it.at) : el("span", {}), icon(it.mark ?? "dot"), el("bdi", {}, it.text))));
 }
 
 /** What one commit changed, in words. */
@@ -161,7 +172,7 @@ function changes(before, now, withEvents) {
   for (const step of now.steps) if (!known.has(step)) found.push([`Step ${step} finished`]);
   if (now.state !== before.state) found.push([`State: ${now.state}`, ["failed", "rejected"].includes(now.state) ? "failure" : ""]);
   // An event shows its own commit.
-  if (!found.length && !withEvents.has(now.version)) found.push([`Stored version ${now.version}`, "quiet-entry"]);
+  if (!found.length && !withEvents.has(now.version)) found.push([`Stored version ${now.version}`, "dim"]);
   return found;
 }
 
@@ -180,7 +191,7 @@ function noteText(note) {
     const error = note.message === "turn" ? note.error : note.task_error;
     return { text: `Attempt ${note.attempt} ended as ${note.state ?? "a reply"} after ${note.turn_ms ?? note.ms} ms${error ? ` (${error})` : ""}`, kind: error ? "failure" : "" };
   }
-  return { text: note.message ?? "", kind: note.level === "INFO" ? "quiet-entry" : "failure" };
+  return { text: note.message ?? "", kind: note.level === "INFO" ? "dim" : "failure" };
 }
 
 /** The stored task, read by the own call of each generation. */

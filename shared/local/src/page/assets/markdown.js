@@ -1,0 +1,184 @@
+// Makes nodes of Markdown: paragraphs, headings, lists, quotes, tables, code, emphasis and links.
+// A link leads to http and https only, an image of a text is a link, and HTML is text.
+
+import { copied, el, iconButton, put } from "./dom.js";
+
+/** How deep lists, quotes and emphasis may be in one another; deeper ones stay text. */
+const DEEPEST = 6;
+
+const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$/;
+const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
+const RULE = /^ {0,3}([-*_])(\s*\1){2,}\s*$/;
+const QUOTE = /^ {0,3}>\s?/;
+const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
+const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+
+/** The nodes of a Markdown text. */
+export function markdown(text) {
+  return blocks(text.replaceAll("\r\n", "\n").split("\n"), 0);
+}
+
+function blocks(lines, depth) {
+  const nodes = [];
+  let at = 0;
+  while (at < lines.length) {
+    const line = lines[at];
+    const rest = { lines, at, depth };
+    const found = !line.trim() ? { next: at + 1 } : fence(rest) ?? heading(line, at, depth) ?? rule(line, at) ?? quote(rest) ?? items(rest) ?? table(rest) ?? paragraph(rest);
+    if (found.node) nodes.push(found.node);
+    at = found.next;
+  }
+  return nodes;
+}
+
+function fence({ lines, at }) {
+  const opens = FENCE.exec(lines[at]);
+  if (!opens) return null;
+  const [, mark, language] = opens;
+  let end = at + 1;
+  while (end < lines.length && !lines[end].trim().startsWith(mark)) end += 1;
+  return { node: code(lines.slice(at + 1, end).join("\n"), language), next: end + 1 };
+}
+
+/** A block of code with a button that copies it. */
+function code(text, language) {
+  const copy = iconButton("copy", "Copy the code", () => copied(copy, text, "The code"), { class: "small icon" });
+  return el("div", { class: "coded" }, el("pre", { tabindex: "0", dir: "ltr", "aria-label": language ? `Code, ${language}` : "Code" }, el("code", {}, text)), copy);
+}
+
+function heading(line, at, depth) {
+  const found = HEADING.exec(line);
+  if (!found) return null;
+  return { node: el(found[1].length < 3 ? "h3" : "h4", {}, inline(found[2], depth)), next: at + 1 };
+}
+
+function rule(line, at) {
+  return RULE.test(line) ? { node: el("hr"), next: at + 1 } : null;
+}
+
+function quote({ lines, at, depth }) {
+  if (!QUOTE.test(lines[at]) || depth >= DEEPEST) return null;
+  let end = at;
+  while (end < lines.length && QUOTE.test(lines[end])) end += 1;
+  const inner = lines.slice(at, end).map((it) => it.replace(QUOTE, ""));
+  return { node: el("blockquote", {}, blocks(inner, depth + 1)), next: end };
+}
+
+/** A list: items of one indent; what is indented further belongs to the item before. */
+function items({ lines, at, depth }) {
+  const first = ITEM.exec(lines[at]);
+  if (!first || depth >= DEEPEST) return null;
+  const indent = first[1].length;
+  const ordered = /\d/.test(first[2]);
+  const found = [];
+  let end = at;
+  for (; end < lines.length; end += 1) {
+    const item = ITEM.exec(lines[end]);
+    if (item && item[1].length <= indent) {
+      if (item[1].length < indent || /\d/.test(item[2]) !== ordered) break;
+      found.push([item[3]]);
+    } else if (/^\s/.test(lines[end]) && lines[end].trim()) {
+      found.at(-1).push(lines[end].slice(Math.min(indent + 2, lines[end].search(/\S/))));
+    } else if (!lines[end].trim() && /^\s+\S|^\s*([-*+]|\d{1,9}[.)])\s/.test(lines[end + 1] ?? "")) {
+      found.at(-1).push("");
+    } else {
+      break;
+    }
+  }
+  const start = ordered && Number.parseInt(first[2], 10) !== 1 ? Number.parseInt(first[2], 10) : undefined;
+  const nodes = found.map((inner) => el("li", {}, tight(blocks(inner, depth + 1))));
+  return { node: el(ordered ? "ol" : "ul", { start }, nodes), next: end };
+}
+
+/** An item of one paragraph is without the paragraph. */
+function tight(nodes) {
+  const [first, ...rest] = nodes;
+  return first?.nodeName === "P" ? [[...first.childNodes], rest] : nodes;
+}
+
+const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((it) => it.trim());
+
+function table({ lines, at, depth }) {
+  const divider = lines[at + 1] ?? "";
+  if (!lines[at].includes("|") || !divider.includes("-") || !DIVIDER.test(divider)) return null;
+  const sides = cells(divider).map((it) => (/:$/.test(it) ? "right" : undefined));
+  const heads = cells(lines[at]);
+  if (heads.length !== sides.length) return null;
+  let end = at + 2;
+  while (end < lines.length && lines[end].includes("|") && lines[end].trim()) end += 1;
+  const rows = lines.slice(at + 2, end).map((line) => el("tr", {}, cells(line).slice(0, heads.length).map((it, n) => el("td", { class: sides[n] }, inline(it, depth)))));
+  const head = el("tr", {}, heads.map((it, n) => el("th", { scope: "col", class: sides[n] }, inline(it, depth))));
+  return { node: el("div", { class: "wide" }, el("table", {}, el("thead", {}, head), el("tbody", {}, rows))), next: end };
+}
+
+function paragraph({ lines, at, depth }) {
+  let end = at + 1;
+  const ends = (line) => !line.trim() || [FENCE, HEADING, RULE, QUOTE, ITEM].some((it) => it.test(line)) || DIVIDER.test(lines[end + 1] ?? "x") && line.includes("|");
+  while (end < lines.length && !ends(lines[end])) end += 1;
+  const node = el("p", { dir: "auto" });
+  lines.slice(at, end).forEach((line, n) => put(node, n > 0 && el("br"), inline(line.trim(), depth)));
+  return { node, next: end };
+}
+
+// Each span is bounded, so that a text without its end is not read again and again.
+const SPANS = {
+  "`": [["code", /(`{1,3})([^`]{1,1000})\1/y]],
+  "!": [["image", /!\[([^[\]]{0,300})\]\(([^()\s]{1,2000})(?:\s+"[^"]{0,200}")?\)/y]],
+  "[": [["link", /\[([^[\]]{1,300})\]\(([^()\s]{1,2000})(?:\s+"[^"]{0,200}")?\)/y]],
+  "*": [["strong", /\*\*(?=\S)([^]{0,400}?\S)\*\*/y], ["em", /\*(?=[^\s*])([^*]{0,400}[^\s*])\*/y]],
+  _: [["strong", /(?<!\w)__(?=\S)([^]{0,400}?\S)__(?!\w)/y], ["em", /(?<!\w)_(?=[^\s_])([^_]{0,400}[^\s_])_(?!\w)/y]],
+  "~": [["s", /~~(?=\S)([^~]{1,400})~~/y]],
+  h: [["bare", /https?:\/\/[^\s<>"'`)\]]{1,2000}/y]],
+  "\\": [["escape", /\\([\\`*_{}[\]()#+.!|>~-])/y]],
+};
+const BEGINS = /[`![*_~\\]|https?:/g;
+
+/** The nodes of the emphasis, code and links in one line. */
+function inline(text, depth) {
+  if (depth > DEEPEST) return [text];
+  const nodes = [];
+  let end = 0;
+  for (const { index } of text.search(BEGINS) < 0 ? [] : text.matchAll(BEGINS)) {
+    if (index < end) continue;
+    const found = spanAt(text, index);
+    if (!found) continue;
+    nodes.push(text.slice(end, index), span(...found, depth + 1));
+    end = index + found[1][0].length;
+  }
+  nodes.push(text.slice(end));
+  return nodes;
+}
+
+/** The kind and the match of the span that begins there. */
+function spanAt(text, index) {
+  for (const [kind, pattern] of SPANS[text[index]]) {
+    pattern.lastIndex = index;
+    const found = pattern.exec(text);
+    if (found) return [kind, found];
+  }
+  return null;
+}
+
+function span(kind, found, depth) {
+  const [whole, first, second] = found;
+  switch (kind) {
+    case "code": return el("code", { dir: "ltr" }, second.trim() || second);
+    case "image": return link(second, [first || second], whole);
+    case "link": return link(second, inline(first, depth), whole);
+    case "bare": return bare(whole);
+    case "escape": return first;
+    default: return el(kind, {}, inline(first, depth));
+  }
+}
+
+/** A link of a text without the mark that ends its sentence. */
+function bare(url) {
+  const [address] = /^.*[^.,;:!?]/.exec(url) ?? [url];
+  return [link(address, [address], address), url.slice(address.length)];
+}
+
+function link(url, children, whole) {
+  if (!/^https?:\/\//i.test(url)) return whole;
+  const href = url.replace(/^https?/i, (it) => it.toLowerCase());
+  return el("a", { href, target: "_blank", rel: "noopener noreferrer" }, children);
+}

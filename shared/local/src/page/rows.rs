@@ -1,0 +1,266 @@
+//! The tasks of a caller as rows of a list, with what A2A does not list: skill, first words, time.
+//!
+//! A search looks at the texts of each task, so it reads the tasks one after the other. One
+//! request reads a thousand at most, says how many, and names the position of the next.
+
+use a2a_lambda::engine::{Clock as _, SystemClock};
+use a2a_lambda::store::records::RecordReader;
+use a2a_lambda::store::{ListPosition, Projection, RecordQuery, StoreError};
+use a2a_lambda::task::{
+    Artifact, ContextId, Message, Owner, PartContent, TaskId, TaskRecord, TaskState, Timestamp,
+};
+use serde_json::{Value, json};
+use std::iter;
+
+/// Rows of one answer.
+const ROWS: usize = 100;
+/// Tasks that one read of the list looks at.
+const PAGE: usize = 100;
+/// Reads of one request. The next request continues.
+const READS: usize = 10;
+/// Bytes of messages and artifacts that are read of a task that has grown.
+const CONTENT: usize = 64 * 1024;
+/// Characters of a text that a row shows.
+const SHOWN: usize = 200;
+
+/// What a list shows.
+#[derive(Debug, Default)]
+pub(super) struct RowFilter {
+    context: Option<ContextId>,
+    group: String,
+    skill: String,
+    words: Vec<String>,
+    after: Option<ListPosition>,
+}
+
+impl RowFilter {
+    /// The filter in a query: `group`, `skill`, `context`, `after`, and `words` in hexadecimal.
+    ///
+    /// # Errors
+    /// [`StoreError`] for a malformed position.
+    pub(super) fn parse(query: &str) -> Result<Self, StoreError> {
+        let mut filter = Self::default();
+        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            match name {
+                "group" => value.clone_into(&mut filter.group),
+                "skill" => value.clone_into(&mut filter.skill),
+                "context" => filter.context = ContextId::parse(value).ok(),
+                // `#` cannot be in a query, so the position has a `,` there.
+                "after" => filter.after = Some(ListPosition::parse(&value.replacen(',', "#", 1))?),
+                "words" => {
+                    let text = hex::decode(value).unwrap_or_default();
+                    let text = String::from_utf8_lossy(&text).to_lowercase();
+                    filter.words = text.split_whitespace().map(str::to_owned).collect();
+                }
+                _ => {}
+            }
+        }
+        Ok(filter)
+    }
+
+    /// Whether skill and texts of the task are those that the filter names.
+    fn takes(&self, record: &TaskRecord) -> bool {
+        let skill = record.skill().map(ToString::to_string).unwrap_or_default();
+        if !self.skill.is_empty() && self.skill != skill {
+            return false;
+        }
+        let mut texts = iter::once(record.id().to_string())
+            .chain(iter::once(skill))
+            .chain(messages(record).map(text))
+            .chain(record.artifacts().iter().map(artifact_text))
+            .map(|text| text.to_lowercase());
+        let mut missing: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        while !missing.is_empty() {
+            let Some(text) = texts.next() else {
+                return false;
+            };
+            missing.retain(|word| !text.contains(word));
+        }
+        true
+    }
+}
+
+/// The rows after the position of the filter, the newest first. The first answer also counts
+/// the tasks of each group that it has read.
+///
+/// # Errors
+/// [`StoreError`] when the table does not answer.
+pub(super) async fn list(
+    store: &RecordReader,
+    owner: &Owner,
+    mut filter: RowFilter,
+) -> Result<Value, StoreError> {
+    let now = SystemClock.now();
+    let is_first = filter.after.is_none();
+    let (mut rows, mut searched) = (Vec::new(), 0_usize);
+    let mut groups = [("working", 0_u32), ("needs", 0), ("failed", 0), ("ended", 0)];
+    let mut after = filter.after.take();
+    let mut next = None;
+    for _ in 0..READS {
+        let query = RecordQuery {
+            context_id: filter.context.clone(),
+            state: None,
+            status_after: None,
+            after: after.take(),
+            limit: PAGE,
+            count_limit: 0,
+            now,
+        };
+        let page = store.list(owner, &query).await?;
+        searched = searched.saturating_add(page.records.len());
+        for head in page.records {
+            let position = ListPosition::of(&head);
+            let Some(record) = whole(store, head, now).await? else {
+                continue;
+            };
+            if !filter.takes(&record) {
+                continue;
+            }
+            let group = group(record.state());
+            for (_, count) in groups.iter_mut().filter(|(name, _)| *name == group) {
+                *count = count.saturating_add(1);
+            }
+            let is_shown = filter.group.is_empty() || filter.group == group;
+            if is_shown && rows.len() < ROWS {
+                rows.push(row(&record, now));
+                next = (rows.len() == ROWS).then_some(position);
+            }
+        }
+        after = page.next;
+        if after.is_none() || (rows.len() == ROWS && !is_first) {
+            break;
+        }
+    }
+    let is_whole = after.is_none();
+    let next = next.or(after);
+    Ok(json!({
+        "rows": rows,
+        "next": next.map(|next| next.to_string().replacen('#', ",", 1)),
+        "searched": searched,
+        "isWhole": is_whole,
+        "groups": groups.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+    }))
+}
+
+/// The row of one task; `None` if the owner has no such task.
+///
+/// # Errors
+/// [`StoreError`] when the table does not answer.
+pub(super) async fn one(
+    store: &RecordReader,
+    owner: &Owner,
+    id: &TaskId,
+) -> Result<Option<Value>, StoreError> {
+    let now = SystemClock.now();
+    let record = store.load(owner, id, now).await?;
+    Ok(record.map(|record| row(&record, now)))
+}
+
+/// The head with its messages and artifacts, as far as they are short.
+async fn whole(
+    store: &RecordReader,
+    head: TaskRecord,
+    now: Timestamp,
+) -> Result<Option<TaskRecord>, StoreError> {
+    let projection = Projection {
+        history_length: ROWS,
+        artifacts: true,
+        bytes: CONTENT,
+    };
+    let projected = store.project(head, projection, now).await?;
+    Ok(projected.map(|it| it.record))
+}
+
+fn row(record: &TaskRecord, now: Timestamp) -> Value {
+    let asked = record.history().first().map(text).unwrap_or_default();
+    let mut answers = record.status().message.iter().map(text);
+    let mut artifacts = record.artifacts().iter().map(artifact_text);
+    let says = answers.find(|text| !text.is_empty());
+    let says = says.or_else(|| artifacts.find(|text| !text.is_empty()));
+    let transitions = record.transitions().iter();
+    let transitions = transitions.map(|it| json!({"state": it.state.as_str(), "at": it.at.as_millis()}));
+    json!({
+        "task": record.id().as_str(),
+        "context": record.context_id().as_str(),
+        "skill": record.skill().map(ToString::to_string),
+        "state": record.state().as_str(),
+        "title": shown(&asked),
+        "says": shown(&says.unwrap_or_default()),
+        "turn": record.turn(),
+        "tookMs": took(record, now),
+        "createdAt": record.created_at().as_millis(),
+        "updatedAt": record.status().timestamp.as_millis(),
+        "expiresAt": record.expires_at().as_millis(),
+        "transitions": transitions.collect::<Vec<_>>(),
+    })
+}
+
+/// The milliseconds in which the task was not at rest.
+pub(super) fn took(record: &TaskRecord, now: Timestamp) -> i64 {
+    let transitions = record.transitions();
+    let ends = transitions.iter().skip(1).map(|it| it.at).chain([now]);
+    let spans = transitions.iter().zip(ends);
+    let work = spans.filter(|(it, _)| !it.state.is_at_rest());
+    work.map(|(it, end)| end.as_millis().saturating_sub(it.at.as_millis()))
+        .sum()
+}
+
+const fn group(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Submitted | TaskState::Working => "working",
+        TaskState::InputRequired | TaskState::AuthRequired => "needs",
+        TaskState::Failed | TaskState::Rejected => "failed",
+        TaskState::Completed | TaskState::Canceled => "ended",
+    }
+}
+
+fn messages(record: &TaskRecord) -> impl Iterator<Item = &Message> {
+    record.history().iter().chain(&record.status().message)
+}
+
+/// What a message says in one line.
+fn text(message: &Message) -> String {
+    words(message.parts.iter().map(|part| &part.content))
+}
+
+fn artifact_text(artifact: &Artifact) -> String {
+    let text = words(artifact.parts.iter().map(|part| &part.content));
+    let name = artifact.name.clone().unwrap_or_default();
+    if text.is_empty() { name } else { text }
+}
+
+fn words<'c>(contents: impl Iterator<Item = &'c PartContent>) -> String {
+    let texts = contents.map(|content| match content {
+        PartContent::Text(text) => text.clone(),
+        PartContent::Data(data) => data.to_string(),
+        _ => String::new(),
+    });
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    texts.join(" ")
+}
+
+/// The first characters of the text, in one line.
+fn shown(text: &str) -> String {
+    let start: String = text.chars().take(SHOWN).collect();
+    start.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RowFilter, shown};
+
+    #[test]
+    fn words_of_a_search_come_in_any_script() {
+        let query = format!("skill=echo&words={}", hex::encode("Größe  東京"));
+        let filter = RowFilter::parse(&query).unwrap();
+        assert_eq!(filter.words, ["größe", "東京"]);
+        assert_eq!(filter.skill, "echo");
+        assert!(RowFilter::parse("after=nothing").is_err());
+    }
+
+    #[test]
+    fn a_row_is_one_line_of_bounded_length() {
+        assert_eq!(shown("a\n\n b\tc"), "a b c");
+        assert_eq!(shown(&"ü".repeat(1000)).chars().count(), 200);
+    }
+}
