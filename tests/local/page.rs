@@ -179,6 +179,9 @@ async fn nothing_but_the_files_is_served_without_the_token() {
             ("GET", "/a2a-local/page/checks"),
             ("GET", "/a2a-local/page/webhooks"),
             ("GET", "/a2a-local/page/tasks/t"),
+            ("GET", "/a2a-local/page/rows"),
+            ("GET", "/a2a-local/page/rows/t"),
+            ("GET", "/a2a-local/page/changes"),
             ("GET", "/a2a-local/page/none"),
             ("POST", "/a2a-local/page/kill"),
         ];
@@ -238,6 +241,40 @@ async fn a_task_is_shown_with_its_steps_and_the_cause_of_its_failure() {
         .call(&path)
         .header("Authorization", "Bearer dev:acme:ann");
     assert_eq!(other.send().await.0, 404);
+}
+
+#[tokio::test]
+async fn tasks_are_listed_with_their_skill_and_first_words_and_found_by_them() {
+    let folder = Folder::new();
+    let page = WithPage::start(&folder, &["--memory", "--agent", "conformance"]).await;
+    let changes = page.call("/a2a-local/page/changes").json().await;
+    for text in ["echo freight contract", "what?", "fail"] {
+        Call::say(page.agent.base(), text).json().await;
+    }
+    let rows = async |query: &str| {
+        let path = format!("/a2a-local/page/rows?{query}");
+        page.call(&path).json().await
+    };
+    let all = rows("").await;
+    assert_eq!(all["searched"], 3, "{all}");
+    assert_eq!(all["isWhole"], true);
+    assert_eq!(all["groups"], json!({"working": 0, "needs": 1, "failed": 1, "ended": 1}));
+    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let found = rows(&format!("words={}", hex("CONTRACT freight"))).await;
+    assert_eq!(found["rows"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found["searched"], 3);
+    let row = &found["rows"][0];
+    assert_eq!(row["title"], "echo freight contract");
+    assert_eq!(row["says"], "echo: freight contract");
+    assert_eq!(row["skill"], "conformance");
+    assert!(row["tookMs"].is_u64() && row["expiresAt"].is_u64(), "{row}");
+    assert_eq!(rows("group=needs").await["rows"][0]["state"], "input-required");
+    assert_eq!(rows("skill=other").await["rows"], json!([]));
+    let after = page.call("/a2a-local/page/changes").json().await;
+    assert_ne!(after["commits"], changes["commits"], "nothing says that tasks were stored");
+    // The tasks of another caller look absent.
+    let other = page.call("/a2a-local/page/rows").header("Authorization", "Bearer dev:acme:ann");
+    assert_eq!(other.json().await["searched"], 0);
 }
 
 #[tokio::test]

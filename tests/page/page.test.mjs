@@ -5,7 +5,7 @@ import { execFile } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { after, afterEach, before, describe, test } from "node:test";
 import { promisify } from "node:util";
-import { a2a, openBrowser, picture, saying, startAgent, startWith } from "./setup.mjs";
+import { AXE, a2a, openBrowser, picture, saying, startAgent, startWith } from "./setup.mjs";
 
 const run = promisify(execFile);
 
@@ -44,9 +44,25 @@ afterEach(async () => {
   }
 });
 
+const at = async (page, path) => page.evaluate((to) => { location.hash = to; }, `#/${path}`);
 const skill = (page, id) => page.locator(`[data-skill="${id}"]`);
+/** The open form of a skill. */
+async function formOf(page, id) {
+  await at(page, `skills/${id}`);
+  const form = skill(page, id);
+  await form.getByRole("button", { name: "Send", exact: true }).waitFor();
+  return form;
+}
 const tasks = (page) => page.locator("#log article[aria-label^='Task']");
-const inState = (page, state) => tasks(page).last().locator(`.state.${state}`);
+const inState = (page, state) => tasks(page).last().locator(`.run .state.${state}`);
+const taskId = (page) => tasks(page).last().locator("a[data-task]").getAttribute("data-task");
+const box = (page) => page.getByLabel("Message", { exact: true });
+const bubbles = async (page) => page.locator("#log .bubble").allInnerTexts();
+const say = async (page, text) => {
+  await box(page).fill(text);
+  await box(page).press("Enter");
+};
+const VIEWS = ["chat", "tasks", "skills", "webhooks", "agent", "process", "conversations", "more"];
 
 describe("the reference agent", () => {
   let agent;
@@ -54,122 +70,234 @@ describe("the reference agent", () => {
   after(() => agent?.stop());
 
   test("the form of every skill sends", async () => {
-    const page = await visit(agent);
+    const page = await visit(agent, { path: "#/skills" });
+    await skill(page, "echo").waitFor();
     const ids = await page.locator("[data-skill]").evaluateAll((all) => all.map((it) => it.dataset.skill));
     const known = ["add", "book-flight", "create-report", "echo", "format-report", "generate-report", "logo"];
     assert.deepEqual(known.filter((id) => !ids.includes(id)), []);
     const fill = {
       echo: async (form) => form.getByLabel("Text").fill("hello there"),
       add: async (form) => {
-        await form.getByLabel("a *", { exact: true }).fill("19");
-        await form.getByLabel("b *", { exact: true }).fill("23");
+        await form.getByLabel("a", { exact: true }).fill("19");
+        await form.getByLabel("b", { exact: true }).fill("23");
       },
       "book-flight": async (form) => {
         await form.getByLabel("to", { exact: true }).fill("Rome");
         await form.getByLabel("on", { exact: true }).fill("Monday");
       },
       "generate-report": async (form) => {
-        await form.getByLabel("title *").fill("Year");
+        await form.getByLabel("title").fill("Year");
         await form.getByRole("button", { name: "Add to points" }).click();
-        await form.getByLabel("label *").fill("revenue");
-        await form.getByLabel("value *").fill("1.5");
+        await form.getByLabel("label").fill("revenue");
+        await form.getByLabel("value").fill("1.5");
       },
       logo: async (form) => form.getByLabel("Text").fill("a red square"),
       "format-report": async (form) => form.getByLabel("Text").fill("my report"),
       "create-report": async (form) => form.getByLabel("Text").fill("my report"),
     };
     for (const id of known) {
-      await page.evaluate(() => { location.hash = "#/skills"; });
-      await skill(page, id).waitFor();
-      await fill[id](skill(page, id));
-      await skill(page, id).getByRole("button", { name: "Send", exact: true }).click();
+      const form = await formOf(page, id);
+      await fill[id](form);
+      await form.getByRole("button", { name: "Send", exact: true }).click();
       if (id === "echo") await page.locator("#log").getByText("hello there").last().waitFor();
       else if (["create-report", "format-report"].includes(id)) await inState(page, "input-required").waitFor();
       else await inState(page, "completed").waitFor();
     }
-    await page.evaluate(() => { location.hash = "#/skills"; });
+    await formOf(page, "book-flight");
     await page.screenshot({ path: picture("skills-light.png") });
     await page.emulateMedia({ colorScheme: "dark" });
     await page.screenshot({ path: picture("skills-dark.png") });
   });
 
-  test("a wrong field is named and nothing is sent", async () => {
+  test("a skill that takes files has a field for them, and says which", async () => {
     const page = await visit(agent);
-    const form = skill(page, "add");
-    await form.getByLabel("a *", { exact: true }).fill("one");
-    await form.getByRole("button", { name: "Send", exact: true }).click();
+    const form = await formOf(page, "fingerprint");
+    await form.getByText("pdf, image, to").waitFor();
+    const send = form.getByRole("button", { name: "Send", exact: true });
+    await form.locator("input[type=file]").setInputFiles(file("notes.txt", "no picture"));
+    await form.getByText("notes.txt is text/plain, and this takes").waitFor();
+    await form.locator("input[type=file]").setInputFiles(file("paper.pdf", "%PDF-1.4 paper", "application/pdf"));
+    await form.getByText("paper.pdf").first().waitFor();
+    await send.click();
+    await inState(page, "completed").waitFor();
+    await page.locator("#log .you .file").getByText("paper.pdf").waitFor();
+  });
+
+  test("a wrong field is named when it is left, and nothing is sent", async () => {
+    const page = await visit(agent);
+    const form = await formOf(page, "add");
+    const a = form.getByLabel("a", { exact: true });
+    await a.pressSequentially("one");
+    assert.equal(await form.getByText("This has to be a whole number.").count(), 0, "an error while typing");
+    const before = await form.getByLabel("b", { exact: true }).boundingBox();
+    await a.press("Tab");
     await form.getByText("This has to be a whole number.").waitFor();
+    assert.deepEqual(await form.getByLabel("b", { exact: true }).boundingBox(), before, "the error moves the form");
+    await form.getByRole("button", { name: "Send", exact: true }).click();
     assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-invalid")), "true");
-    assert.match(page.url(), /#\/skills$/);
+    assert.match(page.url(), /#\/skills\/add$/);
   });
 
   test("an example is a button", async () => {
     const page = await visit(agent);
-    await page.getByRole("button", { name: "What's 2+2?" }).click();
+    await (await formOf(page, "add")).getByRole("button", { name: "What's 2+2?" }).click();
     await inState(page, "completed").waitFor();
     await tasks(page).last().getByText("4", { exact: true }).first().waitFor();
   });
 
-  test("questions are answered where they are asked", async () => {
+  test("the composer answers the open question, and a chip says so", async () => {
     const page = await visit(agent);
     await page.getByRole("button", { name: "Book a flight" }).click();
     await inState(page, "input-required").waitFor();
-    await page.getByLabel("Your answer").fill("Rome");
-    await page.getByRole("button", { name: "Answer" }).click();
-    await page.getByLabel("Your answer").fill("Monday");
+    await page.locator(".composer .chip").getByText("Answers Where to?").waitFor();
+    await say(page, "Rome");
+    await page.locator(".composer .chip").getByText(/^Answers (?!Where)/).waitFor();
     await page.screenshot({ path: picture("question.png") });
-    await page.getByRole("button", { name: "Answer" }).click();
+    await say(page, "Monday");
     await inState(page, "completed").waitFor();
-    assert.equal(await tasks(page).count(), 1);
+    assert.equal(await page.locator(".composer .chip").count(), 0);
+    const order = await bubbles(page);
+    const places = ["Book a flight", "Where to?", "Rome", "Monday"].map((text) => order.findIndex((it) => it.includes(text)));
+    assert.deepEqual(places, [...places].sort((a, b) => a - b), String(order));
+    assert.ok(!places.includes(-1), String(order));
+    assert.equal(await page.locator("#talk-note").getByText("1 task", { exact: true }).count(), 1);
   });
 
-  test("credentials are typed hidden and never shown", async () => {
-    const page = await visit(agent, { path: "#/chat" });
-    await page.getByLabel("Message", { exact: true }).fill("/format-report as PDF");
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-    await inState(page, "auth-required").waitFor();
-    const control = page.getByLabel("Credentials");
-    assert.equal(await control.getAttribute("type"), "password");
-    await control.fill("very-secret");
-    await page.getByRole("button", { name: "Answer" }).click();
+  test("a closed chip makes the next message a new task, and the question can be taken up again", async () => {
+    const page = await visit(agent);
+    await say(page, "Book a flight");
+    await inState(page, "input-required").waitFor();
+    await page.getByRole("button", { name: "Do not answer" }).click();
+    await say(page, "What's 2+2?");
     await inState(page, "completed").waitFor();
-    assert.ok(!(await page.locator("body").innerText()).includes("very-secret"));
+    assert.equal(await tasks(page).count(), 2);
+    await page.getByRole("button", { name: "Answer book-flight" }).click();
+    await say(page, "Oslo");
+    await page.locator(".composer .chip").getByText(/^Answers (?!Where)/).waitFor();
+    await box(page).press("Escape");
+    assert.equal(await page.locator(".composer .chip").count(), 0, "Escape closes the chip");
+  });
+
+  test("a conversation is in the address and comes back after a reload, in its order", async () => {
+    const page = await visit(agent);
+    await say(page, "Book a flight");
+    await inState(page, "input-required").waitFor();
+    await say(page, "Rome");
+    await page.locator(".composer .chip").getByText(/^Answers (?!Where)/).waitFor();
+    await page.getByRole("button", { name: "Do not answer" }).click();
+    await say(page, "What's 2+2?");
+    await inState(page, "completed").waitFor();
+    assert.match(page.url(), /#\/chat\/ctx-/);
+    const before = (await bubbles(page)).map((it) => it.replace("Open question", "").trim());
+    await box(page).fill("not sent yet");
+    await page.reload();
+    await inState(page, "completed").waitFor();
+    const after = (await bubbles(page)).map((it) => it.replace("Open question", "").trim());
+    assert.deepEqual([...after].sort(), [...before].sort());
+    assert.deepEqual(after.slice(0, 3), before.slice(0, 3));
+    assert.equal(await box(page).inputValue(), "not sent yet", "the draft is lost");
+    await at(page, "conversations");
+    await page.getByRole("row").filter({ hasText: "Book a flight" }).first().getByRole("button", { name: "Continue" }).click();
+    await page.locator("#log").getByText("Where to?").first().waitFor();
+  });
+
+  test("credentials are typed hidden and kept nowhere", async () => {
+    const page = await visit(agent);
+    await say(page, "/format-report as PDF");
+    await inState(page, "auth-required").waitFor();
+    const control = page.getByLabel("Credentials", { exact: true });
+    assert.equal(await control.getAttribute("type"), "password");
+    await page.locator(".composer .chip").getByText("Credentials for format-report").waitFor();
+    await page.screenshot({ path: picture("credentials.png") });
+    await control.fill("very-secret");
+    await at(page, "tasks");
+    await page.getByRole("grid").waitFor();
+    await at(page, "chat");
+    await control.waitFor();
+    assert.equal(await control.inputValue(), "", "they are there after the view was left");
+    await control.fill("very-secret");
+    await control.press("Enter");
+    await inState(page, "completed").waitFor();
+    await page.locator("#log").getByText("Credentials given, not kept").waitFor();
+    const kept = async () => page.evaluate(() => document.body.innerText + location.href + JSON.stringify({ ...sessionStorage, ...localStorage }) + [...document.querySelectorAll("input, textarea")].map((it) => it.value));
+    assert.ok(!(await kept()).includes("very-secret"));
+    await page.reload();
+    await inState(page, "completed").waitFor();
+    await page.locator("#log").getByText("Credentials given, not kept").waitFor();
+    assert.ok(!(await kept()).includes("very-secret"));
+  });
+
+  test("a picture is shown, and refined by a reference", async () => {
+    const page = await visit(agent);
+    await say(page, "Draw a red square logo");
+    await inState(page, "completed").waitFor();
+    const image = page.locator("#log .shot img");
+    await page.waitForFunction(() => document.querySelector("#log .shot img").naturalWidth === 64);
+    assert.match(await image.getAttribute("src"), /^blob:/);
+    await page.getByRole("button", { name: "Refine logo.png" }).click();
+    await page.locator(".composer .chip").getByText("Refines logo.png").waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.id), "say");
+    const sent = page.waitForRequest("**/message:stream");
+    await say(page, "make it blue");
+    const first = await tasks(page).first().locator("a[data-task]").getAttribute("data-task");
+    assert.deepEqual((await sent).postDataJSON().message.referenceTaskIds, [first]);
+    await page.waitForFunction(() => document.querySelectorAll("#log .shot img").length === 2);
+    await page.screenshot({ path: picture("logo.png") });
   });
 
   test("the keyboard alone is enough", async () => {
     const page = await visit(agent);
     const focused = () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.id);
-    const tabTo = async (found) => {
-      for (let n = 0; n < 80; n += 1) {
-        await page.keyboard.press("Tab");
-        if (await page.evaluate(found)) return;
-      }
-      assert.fail(`the keyboard does not reach it; the focus is on ${await focused()}`);
-    };
-    // The focus is on the heading, so the way back leads to the first control.
-    for (let n = 0; n < 20 && (await focused()) !== "Skip to the content"; n += 1) await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Escape");
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("g");
+    await page.keyboard.press("s");
+    await skill(page, "book-flight").waitFor();
+    await page.keyboard.press("/");
+    assert.equal(await page.evaluate(() => document.activeElement.type), "search");
+    await page.keyboard.type("flight");
+    await page.keyboard.press("Tab");
+    for (let n = 0; n < 9 && !(await focused()).startsWith("Flight booking"); n += 1) await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
-    assert.equal(await page.evaluate(() => document.activeElement.id), "main");
-    assert.match(page.url(), /#\/skills$/);
-    await tabTo(() => document.activeElement.textContent === "Book a flight");
-    const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
-    assert.notEqual(outline, "none");
+    assert.notEqual(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), "none");
+    for (let n = 0; n < 9 && (await focused()) !== "Book a flight"; n += 1) await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await inState(page, "input-required").waitFor();
-    await page.waitForFunction(() => document.activeElement.closest("form[aria-label=Answer]"));
+    await page.waitForFunction(() => document.activeElement.id === "say");
     await page.keyboard.type("Rome");
     await page.keyboard.press("Enter");
-    await page.getByText("When").first().waitFor();
-    await page.waitForFunction(() => document.activeElement.closest("form[aria-label=Answer]"));
+    await page.locator("#log .asks").filter({ hasNotText: "Where to?" }).waitFor();
     await page.keyboard.type("Monday");
     await page.keyboard.press("Enter");
     await inState(page, "completed").waitFor();
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("g");
+    await page.keyboard.press("t");
+    await page.getByRole("grid").waitFor();
+    for (let n = 0; n < 30 && !(await page.evaluate(() => document.activeElement.matches("tr"))); n += 1) await page.keyboard.press("Tab");
+    const first = await page.evaluate(() => document.activeElement.dataset.key);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("k");
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.key), first);
+    await page.keyboard.press("Enter");
+    await page.getByRole("tab", { name: "Events" }).waitFor();
+    assert.ok(page.url().endsWith(first));
+    await page.keyboard.press("?");
+    await page.getByRole("dialog").getByText("Single letters act").waitFor();
   });
 
-  test("every control has a name", async () => {
+  test("the skip link leads to the view", async () => {
     const page = await visit(agent);
-    for (const path of ["skills", "chat", "tasks", "conversations", "webhooks", "agent", "process"]) {
-      await page.evaluate((to) => { location.hash = `#/${to}`; }, path);
+    await page.locator(".skip").focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+    assert.match(page.url(), /#\/chat/);
+  });
+
+  test("every control has a name, and every view one heading", async () => {
+    const page = await visit(agent);
+    for (const path of [...VIEWS, "skills/add"]) {
+      await at(page, path);
       await page.waitForTimeout(150);
       const bare = await page.evaluate(() => [...document.querySelectorAll("input, select, textarea, button, a")]
         .filter((it) => !it.labels?.length && !it.textContent.trim() && !it.getAttribute("aria-label"))
@@ -188,10 +316,132 @@ describe("the reference agent", () => {
   test("a call under another name sees other tasks", async () => {
     const page = await visit(agent, { path: "#/tasks" });
     await page.locator("tbody tr").first().waitFor();
+    await page.getByRole("button", { name: "Calls as local" }).click();
     await page.getByLabel("Call as").fill("acme:ann");
     await page.getByRole("button", { name: "Use", exact: true }).click();
-    await page.getByText("0 tasks").waitFor();
+    await page.getByText("No task yet").waitFor();
     assert.equal(await page.locator("tbody tr").count(), 0);
+  });
+});
+
+describe("one design", () => {
+  let agent;
+  const read = (name) => fetch(`${agent.base}/a2a-local/page/${name}`).then((it) => it.text());
+  before(async () => { agent = await startAgent(); });
+  after(() => agent?.stop());
+
+  test("a colour is named by its role, outside of one block", async () => {
+    const css = await read("page.css");
+    const rest = css.slice(css.indexOf("}"));
+    assert.deepEqual(rest.match(/#[0-9a-f]{3,8}\b|rgba?\(|hsla?\(|light-dark\(/gi), null);
+    assert.doesNotMatch(css, /url\(|@import|@font-face/);
+  });
+
+  test("an accessibility checker finds nothing, at each width and in both schemes", async () => {
+    for (const text of ["Book a flight", "Draw a red square logo", "/format-report as PDF", "What's 2+2?"]) await a2a(agent.base, "/message:send", saying(text));
+    const failed = await a2a(agent.base, "/message:send", { message: { ...saying("{}").message, metadata: { "a2a-lambda/skillId": "logo" } } });
+    const { tasks: listed } = await a2a(agent.base, "/tasks?pageSize=9");
+    const talk = listed.find((it) => it.status.state === "TASK_STATE_INPUT_REQUIRED").contextId;
+    const paths = [...VIEWS, "skills/generate-report", `chat/${talk}`, `task/${failed.task.id}`];
+    for (const [width, height] of [[360, 800], [1280, 800], [2560, 1400]]) {
+      const page = await visit(agent, { viewport: { width, height } });
+      await page.evaluate(AXE);
+      for (const path of paths) {
+        await at(page, path);
+        await page.waitForTimeout(250);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        assert.ok(wide <= 0, `${path} is ${wide} px too wide at ${width}`);
+        for (const colorScheme of ["light", "dark"]) {
+          await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+          const found = await page.evaluate(async () => {
+            const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+            return violations.map((it) => `${it.id}: ${it.nodes.slice(0, 3).map((node) => `${node.html} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
+          });
+          assert.deepEqual(found, [], `${path} at ${width} px, ${colorScheme}`);
+        }
+      }
+    }
+  });
+});
+
+describe("lists", () => {
+  let agent;
+  const more = (text) => a2a(agent.base, "/message:send", saying(text));
+  before(async () => {
+    agent = await startAgent("--agent", "conformance");
+    for (const text of ["echo one freight contract", "what?", "fail", "echo Größe 東京", `echo ${"long".repeat(200)}`]) await more(text);
+  });
+  after(() => agent?.stop());
+  const rows = (page) => page.locator("tbody tr");
+
+  test("a row is one line: state, skill, first words, time and age, at every width", async () => {
+    for (const width of [640, 800, 1280, 2560]) {
+      const page = await visit(agent, { path: "#/tasks", viewport: { width, height: 800 } });
+      await rows(page).first().waitFor();
+      const heights = await rows(page).evaluateAll((all) => all.map((it) => it.getBoundingClientRect().height));
+      assert.ok(heights.every((it) => it <= 38), `${width}: ${heights}`);
+      const text = await rows(page).filter({ hasText: "freight" }).innerText();
+      assert.match(text, /Completed\s+conformance\s+echo: one freight contract\s+\d+ ms\s+(now|\d+ s)/, text);
+    }
+    const page = await visit(agent, { path: "#/tasks", viewport: { width: 360, height: 800 }, hasTouch: true });
+    await rows(page).first().waitFor();
+    const lines = await rows(page).evaluateAll((all) => all.map((it) => Math.round(it.getBoundingClientRect().height)));
+    assert.ok(lines.every((it) => it < 100 && it > 60), String(lines));
+    const broken = await page.locator("tbody .state, tbody .id, tbody time").evaluateAll((all) => all.filter((it) => it.getClientRects().length > 1).length);
+    assert.equal(broken, 0, "a word breaks inside");
+    await page.screenshot({ path: picture("tasks-360.png") });
+  });
+
+  test("a short id copies the whole one", async () => {
+    const page = await visit(agent, { path: "#/tasks", permissions: ["clipboard-read", "clipboard-write"] });
+    await rows(page).first().hover();
+    const id = await rows(page).first().getAttribute("data-key");
+    await rows(page).first().getByRole("button", { name: "Copy the id" }).click();
+    await page.locator("#announcer").getByText("The id is copied").waitFor({ state: "attached" });
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), id);
+    assert.match(page.url(), /#\/tasks$/);
+  });
+
+  test("new rows wait behind a count while somebody uses the list", async () => {
+    const page = await visit(agent, { path: "#/tasks" });
+    await rows(page).first().waitFor();
+    await rows(page).first().focus();
+    const first = await rows(page).first().getAttribute("data-key");
+    const place = await rows(page).first().boundingBox();
+    await more("echo a newer one");
+    await more("echo the newest one");
+    await page.getByRole("button", { name: "2 new" }).waitFor();
+    assert.equal(await rows(page).first().getAttribute("data-key"), first);
+    assert.deepEqual(await rows(page).first().boundingBox(), place);
+    await page.getByRole("button", { name: "2 new" }).click();
+    await rows(page).first().getByText("echo: the newest one").waitFor();
+    await page.mouse.move(2, 2);
+    await page.evaluate(() => document.activeElement.blur());
+    await more("echo by itself");
+    await rows(page).first().getByText("echo: by itself").waitFor();
+  });
+
+  test("a search says how many tasks it has searched, and stays in the address", async () => {
+    const page = await visit(agent, { path: "#/tasks" });
+    await rows(page).nth(4).waitFor();
+    await page.getByLabel("Search in tasks").fill("CONTRACT freight");
+    await page.getByText(/^Searched \d+ tasks in \d/).waitFor();
+    assert.equal(await rows(page).count(), 1);
+    await page.getByLabel("Search in tasks").fill("größe 東京");
+    await rows(page).filter({ hasText: "東京" }).waitFor();
+    await page.reload();
+    await rows(page).filter({ hasText: "東京" }).waitFor();
+    assert.equal(await rows(page).count(), 1);
+    await page.getByLabel("Search in tasks").fill("freigt");
+    await page.getByText("Nothing says “freigt”").waitFor();
+    await page.getByLabel("Search in tasks").press("Escape");
+    await page.getByRole("button", { name: /^Needs you/ }).click();
+    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1);
+    await rows(page).getByText("Input required").waitFor();
+    await page.getByLabel("Skill").selectOption("conformance");
+    assert.match(page.url(), /group=needs/);
+    const dated = await rows(page).locator(".c-expires").innerText();
+    assert.match(dated, /^\d{1,2} \w{3} \d\d:\d\d$/);
   });
 });
 
@@ -200,25 +450,29 @@ describe("the conformance agent", () => {
   before(async () => { agent = await startAgent("--agent", "conformance"); });
   after(() => agent?.stop());
 
-  const say = async (page, text) => {
-    await page.getByLabel("Message", { exact: true }).fill(text);
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-  };
-
   test("a file is a download of its bytes", async () => {
-    const page = await visit(agent, { path: "#/chat" });
+    const page = await visit(agent);
     await say(page, "file 1000");
     const started = page.waitForEvent("download");
-    await page.getByRole("button", { name: /^Download/ }).click();
-    const file = await (await started).path();
-    assert.equal(statSync(file).size, 1000);
+    await tasks(page).last().getByRole("button", { name: /^Download/ }).first().click();
+    const saved = await (await started).path();
+    assert.equal(statSync(saved).size, 1000);
+  });
+
+  test("text streams into one bubble", async () => {
+    const page = await visit(agent);
+    await say(page, "chunks 30 20");
+    await inState(page, "completed").waitFor();
+    assert.equal(await tasks(page).last().locator(".bubble").count(), 1, "more than one bubble");
+    await tasks(page).last().getByRole("button", { name: /events?$/ }).click();
+    assert.ok((await tasks(page).last().locator(".events li").count()) > 20);
   });
 
   test("the cause of a failure is in the task", async () => {
-    const page = await visit(agent, { path: "#/chat" });
+    const page = await visit(agent);
     await say(page, "panic");
     await inState(page, "failed").waitFor();
-    await tasks(page).last().getByRole("link").click();
+    await tasks(page).last().getByRole("link", { name: "Open task" }).click();
     await page.getByRole("heading", { name: "Why it failed" }).waitFor();
     await page.getByText("State: failed").waitFor();
   });
@@ -228,22 +482,25 @@ describe("the conformance agent", () => {
     const page = await visit(agent, { path: `#/task/${task.id}` });
     await page.getByText("Step step#3 finished").waitFor();
     await page.getByText("Attempt 1 of turn 1").waitFor();
+    await page.screenshot({ path: picture("task-light.png") });
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.screenshot({ path: picture("task-dark.png") });
+    await page.getByRole("tab", { name: "On the wire" }).click();
     for (const [version, mark] of [["1.0", "TASK_STATE_COMPLETED"], ["0.3", "TASK_STATE_COMPLETED"], ["0.1", "sessionId"]]) {
       await page.getByRole("button", { name: `A2A ${version}` }).click();
       await page.locator("pre").filter({ hasText: mark }).first().waitFor();
     }
-    await page.screenshot({ path: picture("task-light.png") });
-    await page.emulateMedia({ colorScheme: "dark" });
-    await page.screenshot({ path: picture("task-dark.png") });
   });
 
   test("what is copied sends the same message", async () => {
     const text = "echo it's \"two\" $HOME \\ `id` \u00fc";
     const { task } = await a2a(agent.base, "/message:send", saying(text));
     const page = await visit(agent, { path: `#/task/${task.id}`, permissions: ["clipboard-read", "clipboard-write"] });
+    await page.getByRole("tab", { name: "On the wire" }).click();
     const programs = { curl: ["bash", "-c"], Python: ["python3", "-c"], a2acli: ["bash", "-c"] };
     for (const [name, [program, option]] of Object.entries(programs)) {
-      await page.getByRole("button", { name: `Copy as ${name}` }).click();
+      await page.getByRole("button", { name: "Copy as a command" }).click();
+      await page.getByRole("menuitem", { name: `Copy as ${name}` }).click();
       await page.locator(`pre[aria-label="${name}"] + p`).filter({ hasText: "Copied." }).waitFor();
       const copied = await page.evaluate(() => navigator.clipboard.readText());
       const { stdout } = await run(program, [option, copied]);
@@ -260,12 +517,14 @@ describe("the conformance agent", () => {
     const { task } = await a2a(agent.base, "/message:send", sent);
     const page = await visit(agent, { path: `#/task/${task.id}` });
     await page.getByRole("button", { name: "Cancel" }).click();
-    await page.locator("#main .state.canceled").waitFor();
-    await page.getByRole("button", { name: "Delete" }).click();
+    await page.locator(".task-head .state.canceled").waitFor();
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("menuitem", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await page.getByRole("heading", { name: "Tasks" }).waitFor();
-    assert.equal(await page.getByText(task.id).count(), 0);
+    assert.equal(await page.locator(`[data-key="${task.id}"]`).count(), 0);
     const other = await a2a(agent.base, "/message:send", saying("echo again"));
-    await page.evaluate((id) => { location.hash = `#/task/${id}`; }, other.task.id);
+    await at(page, `task/${other.task.id}`);
     await page.getByRole("button", { name: "Send again" }).click();
     await inState(page, "completed").waitFor();
     await page.getByText("echo: again").first().waitFor();
@@ -276,22 +535,31 @@ describe("the conformance agent", () => {
     await a2a(agent.base, `/tasks/${task.id}/pushNotificationConfigs`, { url: "http://localhost:9/hook", token: "secret-token" });
     await a2a(agent.base, "/message:send", { message: { ...saying("echo now").message, taskId: task.id } });
     const page = await visit(agent, { path: "#/webhooks" });
-    const row = page.locator("tbody tr").filter({ hasText: task.id });
-    await row.waitFor();
-    for (let n = 0; n < 50 && (await row.locator("td").nth(3).innerText()) === "0"; n += 1) {
-      await page.waitForTimeout(200);
-      await page.getByRole("button", { name: "Reload" }).click();
-      await row.waitFor();
-    }
-    assert.notEqual(await row.locator("td").nth(3).innerText(), "0");
+    const row = page.locator(`tr[data-key^="${task.id}"]`);
+    // The list follows by itself.
+    await row.locator(".failed").waitFor();
+    assert.notEqual(await row.locator(".failed").innerText(), "0");
     assert.ok(!(await page.locator("body").innerText()).includes("secret-token"));
   });
 
+  test("a message of a megabyte is cut, and shown whole on request", async () => {
+    const page = await visit(agent);
+    const { task } = await a2a(agent.base, "/message:send", saying(`echo ${"many words ".repeat(95000)}`));
+    const began = Date.now();
+    await at(page, `chat/${task.contextId}`);
+    await inState(page, "completed").waitFor();
+    assert.ok(Date.now() - began < 15000, "it takes too long");
+    assert.ok((await page.locator("#log").innerText()).length < 100000);
+    await tasks(page).last().getByRole("button", { name: /^Show all/ }).click();
+    await page.waitForFunction(() => document.getElementById("log").innerText.length > 1000000);
+  });
+
   test("a killed process goes on, and the page shows the same task finish", async () => {
-    const page = await visit(agent, { path: "#/chat" });
+    const page = await visit(agent);
     await say(page, "steps 8 700");
+    await tasks(page).last().getByRole("button", { name: /events?$/ }).click();
     await tasks(page).last().getByText("step 2:").first().waitFor();
-    const id = await tasks(page).last().getByRole("link").innerText();
+    const id = await taskId(page);
     await page.getByRole("link", { name: "Process" }).click();
     const before = await page.locator("dl.facts").innerText();
     await page.getByRole("button", { name: "Kill the process now" }).click();
@@ -301,9 +569,9 @@ describe("the conformance agent", () => {
     assert.notEqual(await page.locator("dl.facts").innerText(), before);
     await page.getByRole("link", { name: "Chat" }).click();
     await inState(page, "completed").waitFor({ timeout: 30000 });
-    assert.equal(await tasks(page).last().getByRole("link").innerText(), id);
+    assert.equal(await taskId(page), id);
     await tasks(page).last().getByText("step 8:").first().waitFor();
-    await page.evaluate((to) => { location.hash = `#/task/${to}`; }, id);
+    await at(page, `task/${id}`);
     await page.getByText("Attempt 2 of turn 1").waitFor();
     assert.equal(await page.getByText(/^Step step#\d finished$/).count(), 8);
     await page.emulateMedia({ colorScheme: "dark" });
@@ -312,20 +580,16 @@ describe("the conformance agent", () => {
   });
 });
 
-const HOSTILE_NAME = "<img src=x onerror=window.hurt=1>\u202efdp.txt";
 const file = (name, bytes, mimeType = "text/plain") => ({ name, mimeType, buffer: Buffer.from(bytes) });
-
+const HOSTILE_NAME = "<img src=x onerror=window.hurt=1>\u202efdp.txt";
 describe("files of a message", () => {
   let agent;
   const most = 6_000_000;
   before(async () => { agent = await startWith({ A2A_UPLOAD_MAX: String(most) }, "--agent", "conformance"); });
   after(() => agent?.stop());
 
-  const send = async (page, text) => {
-    await page.getByLabel("Message", { exact: true }).fill(text);
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-  };
-  const attached = (page) => page.getByLabel("Attached files").getByRole("listitem");
+  const send = say;
+  const attached = (page) => page.locator(".composer").getByLabel("Attached files").getByRole("listitem");
   const attach = async (page, ...files) => {
     const asked = page.waitForEvent("filechooser");
     await page.locator(".composer").getByRole("button", { name: "Attach files" }).focus();
@@ -338,7 +602,7 @@ describe("files of a message", () => {
     const page = await visit(agent, { path: "#/chat" });
     await attach(page, file(HOSTILE_NAME, "tiny text"), file("other.bin", [0, 255], "application/octet-stream"));
     await attached(page).nth(1).waitFor();
-    assert.match(await attached(page).first().innerText(), /^<img src=x onerror=window\.hurt=1>\[U\+202E\]fdp\.txt 9 bytes/);
+    assert.match(await attached(page).first().innerText(), /^<img src=x onerror=window\.hurt=1>\[U\+202E\]fdp\.txt\s+9 bytes/);
     await page.screenshot({ path: picture("files.png") });
     await page.getByRole("button", { name: "Remove other.bin" }).press("Enter");
     assert.equal(await attached(page).count(), 1);
@@ -366,11 +630,11 @@ describe("files of a message", () => {
     const read = await fetch(await link.getAttribute("href"));
     assert.ok(Buffer.from(await read.arrayBuffer()).equals(bytes));
     assert.match(read.headers.get("content-disposition"), /^attachment/);
-    await page.locator("#log .user").getByText("Uploaded large.txt").waitFor();
+    await page.locator("#log .you .file").filter({ hasText: "large.txt" }).getByText("uploaded").waitFor();
   });
 
-  test("files can be dropped on the chat and on a question", async () => {
-    const page = await visit(agent, { path: "#/chat" });
+  test("files can be dropped anywhere on the chat, and answer a question", async () => {
+    const page = await visit(agent);
     const drop = (place, name) => page.locator(place).evaluate((it, name) => {
       const dataTransfer = new DataTransfer();
       dataTransfer.items.add(new File(["dropped"], name, { type: "text/plain" }));
@@ -380,14 +644,13 @@ describe("files of a message", () => {
     await attached(page).filter({ hasText: "first.txt" }).waitFor();
     await send(page, "what?");
     await inState(page, "input-required").waitFor();
-    await page.locator("#log .user").getByRole("button", { name: "Download first.txt" }).waitFor();
-    await drop("form[aria-label=Answer]", "second.txt");
-    await page.locator("form[aria-label=Answer]").getByText("second.txt").first().waitFor();
-    assert.equal(await page.locator(".composer li").count(), 0);
-    await page.getByLabel("Your answer").fill("back");
-    await page.getByRole("button", { name: "Answer", exact: true }).click();
+    await page.locator("#log .you").getByRole("button", { name: "Download first.txt" }).waitFor();
+    await drop("#log .bubble", "second.txt");
+    await attached(page).filter({ hasText: "second.txt" }).waitFor();
+    await send(page, "back");
     await inState(page, "completed").waitFor();
-    await answer(page).getByRole("button", { name: "Download second.txt" }).waitFor();
+    await answer(page).getByRole("button", { name: "Download second.txt" }).first().waitFor();
+    assert.equal(await tasks(page).count(), 1);
   });
 
   test("a file that is too large is refused with the limit", async () => {
@@ -411,19 +674,24 @@ describe("numbers that the browser would round", () => {
   before(async () => { agent = await startAgent("--agent", "conformance"); });
   after(() => agent?.stop());
   const typed = '{"a": 9007199254740993, "text": "12345678901234567890 \\" 1"}';
+  const type = async (page, text) => {
+    const form = await formOf(page, "conformance");
+    await form.getByRole("button", { name: "JSON" }).click();
+    await form.getByLabel("Input as JSON").fill(text);
+    await form.getByRole("button", { name: "Send", exact: true }).click();
+    return form;
+  };
 
   test("are sent and shown as they were typed", async () => {
     const page = await visit(agent);
-    const form = skill(page, "conformance");
-    await form.getByLabel("Input as").selectOption("JSON");
-    await form.getByLabel("Input as JSON").fill(typed);
-    await form.getByRole("button", { name: "Send", exact: true }).click();
+    await type(page, typed);
     await inState(page, "input-required").waitFor();
-    await page.locator("#log .user pre").getByText("9007199254740993").waitFor();
-    const id = await tasks(page).last().getByRole("link").innerText();
+    await page.locator("#log .you pre").getByText("9007199254740993").waitFor();
+    const id = await taskId(page);
     const stored = await fetch(`${agent.base}/tasks/${id}?historyLength=9`, { headers: { "A2A-Version": "1.0" } });
     assert.match(await stored.text(), /9007199254740993/);
-    await tasks(page).last().getByRole("link").click();
+    await tasks(page).last().getByRole("link", { name: "Open task" }).click();
+    await page.getByRole("tab", { name: "On the wire" }).click();
     await page.getByRole("button", { name: "A2A 1.0" }).click();
     await page.locator("#main pre:visible").filter({ hasText: "9007199254740993" }).first().waitFor();
   });
@@ -431,12 +699,9 @@ describe("numbers that the browser would round", () => {
   test("are refused by a browser that cannot keep them", async () => {
     const prepare = (page) => page.addInitScript(() => { delete JSON.rawJSON; });
     const page = await visit(agent, { prepare });
-    const form = skill(page, "conformance");
-    await form.getByLabel("Input as").selectOption("JSON");
-    await form.getByLabel("Input as JSON").fill(typed);
-    await form.getByRole("button", { name: "Send", exact: true }).click();
+    const form = await type(page, typed);
     await form.getByText(/^Not sent: this browser rounds numbers/).waitFor();
-    assert.match(page.url(), /#\/skills$/);
+    assert.match(page.url(), /#\/skills\/conformance$/);
     await form.getByLabel("Input as JSON").fill('{"a": 1, "text": "12345678901234567890"}');
     await form.getByRole("button", { name: "Send", exact: true }).click();
     await inState(page, "input-required").waitFor();
@@ -447,7 +712,7 @@ const HOSTILE = "<img src=x onerror=window.hurt=1>\u202etxt.exe<script>window.hu
 
 /** The JSON with a hostile text for every text that names nothing. */
 function poisoned(value, name = "") {
-  const kept = ["id", "contextId", "taskId", "state", "timestamp", "nextPageToken", "role", "messageId", "artifactId", "inputModes", "type", "createdAt", "updatedAt", "expiresAt", "status", "auth", "kind", "next"];
+  const kept = ["id", "contextId", "taskId", "state", "timestamp", "nextPageToken", "role", "messageId", "artifactId", "inputModes", "type", "createdAt", "updatedAt", "expiresAt", "status", "auth", "kind", "next", "task", "context", "groups"];
   if (kept.includes(name) && !(name === "status" && typeof value === "object")) return value;
   if (typeof value === "string") return HOSTILE;
   if (Array.isArray(value)) return value.map((it) => poisoned(it, name));
@@ -465,20 +730,20 @@ describe("hostile texts", () => {
     const asked = await a2a(agent.base, "/message:send", saying(HOSTILE));
     await a2a(agent.base, `/tasks/${asked.task.id}/pushNotificationConfigs`, { url: "http://localhost:9/hook" });
     const failed = await a2a(agent.base, "/message:send", saying("fail"));
-    const prepare = (page) => page.route(/\/(a2a-lambda|\.well-known|tasks|a2a-local\/page\/(facts|checks|tasks|webhooks))/, async (route) => {
+    const prepare = (page) => page.route(/\/(a2a-lambda|\.well-known|tasks|a2a-local\/page\/(facts|checks|tasks|rows|webhooks))/, async (route) => {
       const response = await route.fetch();
       if (!/json/.test(response.headers()["content-type"] ?? "")) return route.fulfill({ response });
       return route.fulfill({ response, json: poisoned(await response.json()) });
     });
     const page = await visit(agent, { prepare });
-    const paths = ["skills", "chat", "tasks", "conversations", "webhooks", "agent", "process", `task/${failed.task.id}`, `task/${asked.task.id}`];
+    const paths = ["skills", `chat/${asked.task.contextId}`, "tasks", "conversations", "webhooks", "agent", "process", "more", `task/${failed.task.id}`, `task/${asked.task.id}`];
     for (const path of paths) {
-      await page.evaluate((to) => { location.hash = `#/${to}`; }, path);
-      await page.waitForTimeout(400);
+      await at(page, path);
+      await page.waitForTimeout(600);
       const text = await page.locator("body").innerText();
-      if (path !== "chat" && path !== "conversations") assert.ok(text.includes("<img src=x"), `${path} does not show the text`);
+      if (path !== "more") assert.ok(text.includes("<img src=x"), `${path} does not show the text`);
       assert.ok(!text.includes("\u202e"), `${path} has a mark that turns the text`);
-      assert.equal(await page.locator("#main img, #main script, #main iframe, [onerror]").count(), 0, path);
+      assert.equal(await page.locator("#main img, body script, #main iframe, [onerror]").count(), 0, path);
       const links = await page.locator("a").evaluateAll((all) => all.map((it) => it.protocol));
       assert.ok(links.every((it) => ["http:", "https:"].includes(it)), `${path}: ${links}`);
     }
@@ -488,22 +753,25 @@ describe("hostile texts", () => {
 
   test("hostile events and links of a stream stay texts", async () => {
     const task = { id: "task-1", contextId: "ctx-1", status: { state: "TASK_STATE_WORKING" } };
+    const markdown = `[a](javascript:window.hurt=1) [b](data:text/html,x) ![c](https://fine.example/) <b><script>window.hurt=1</script></b> \n\n> ${HOSTILE}\n\n|a|\n|-|\n|${HOSTILE}|\n\n\`\`\`${HOSTILE}\n${HOSTILE}\n\`\`\``;
     const events = [
       { task },
       { statusUpdate: { taskId: "task-1", contextId: "ctx-1", status: { state: `<b>${HOSTILE}`, message: { parts: [{ text: HOSTILE }] } } } },
-      { artifactUpdate: { taskId: "task-1", artifact: { artifactId: "a", name: HOSTILE, description: HOSTILE, parts: [{ url: "javascript:window.hurt=1" }, { url: "https://example.com/x", filename: HOSTILE }, { raw: "aGk=", filename: `../${HOSTILE}`, mediaType: "text/html" }, { data: { [HOSTILE]: HOSTILE } }, { text: HOSTILE, mediaType: "text/html" }] } } },
+      { artifactUpdate: { taskId: "task-1", artifact: { artifactId: "a", name: HOSTILE, description: HOSTILE, parts: [{ url: "javascript:window.hurt=1" }, { url: "https://example.com/x", filename: HOSTILE }, { raw: "aGk=", filename: `../${HOSTILE}`, mediaType: "text/html" }, { data: { [HOSTILE]: HOSTILE } }, { text: HOSTILE, mediaType: "text/html" }, { raw: "PHN2Zy8+", filename: "x.svg", mediaType: "image/svg+xml" }] } } },
+      { artifactUpdate: { taskId: "task-1", artifact: { artifactId: "m", name: "m", parts: [{ text: markdown }] } } },
       { statusUpdate: { taskId: "task-1", status: { state: "TASK_STATE_AUTH_REQUIRED", message: { parts: [{ text: HOSTILE }], metadata: { "a2a-lambda/auth": { authType: HOSTILE, service: HOSTILE } } } } } },
     ];
     const body = events.map((it, n) => `id: ${n + 1}.1\ndata: ${JSON.stringify(it)}\n\n`).join("");
     const prepare = (page) => page.route("**/message:stream", (route) => route.fulfill({ contentType: "text/event-stream", body }));
-    const page = await visit(agent, { path: "#/chat", prepare });
-    await page.getByLabel("Message", { exact: true }).fill(HOSTILE);
-    await page.getByRole("button", { name: "Send", exact: true }).click();
+    const page = await visit(agent, { prepare });
+    await say(page, HOSTILE);
     await inState(page, "auth-required").waitFor();
+    await page.waitForFunction(() => document.querySelector("#log section"));
     const links = await page.locator("#log a").evaluateAll((all) => all.map((it) => it.getAttribute("href")));
-    assert.deepEqual(links, ["#/task/task-1", "https://example.com/x"]);
+    assert.deepEqual([...new Set(links)].sort(), ["#/task/task-1", "https://example.com/x", "https://fine.example/"]);
+    assert.equal(await page.locator("#log b b, #log script, #log iframe").count(), 0);
     const started = page.waitForEvent("download");
-    await page.getByRole("button", { name: /^Download \.\.\// }).click();
+    await page.getByRole("button", { name: /^Download \.\.\// }).first().click();
     assert.doesNotMatch((await started).suggestedFilename(), /[\\/<>]/);
     assert.equal(await page.evaluate(() => window.hurt), undefined);
     assert.equal(await page.locator("#log img, #log script").count(), 0);
@@ -523,12 +791,13 @@ describe("hostile texts", () => {
     const prepare = (page) => page.route("**/a2a-lambda/skills", (route) => route.fulfill({ json: { skills } }));
     const page = await visit(agent, { prepare });
     for (const id of ["recursive", "many", "deep", "polluting"]) {
+      await formOf(page, id);
       await skill(page, id).getByLabel("Input as JSON").waitFor();
       assert.equal(await skill(page, id).locator("input").count(), 0, id);
       await skill(page, id).getByText(/^No form:/).waitFor();
     }
-    assert.equal(await skill(page, "fine").locator("input").count(), 1);
-    assert.equal(await skill(page, "forty").locator("input").count(), 40);
+    assert.equal(await (await formOf(page, "fine")).locator("input").count(), 1);
+    assert.equal(await (await formOf(page, "forty")).locator("input").count(), 40);
   });
 });
 
@@ -539,37 +808,36 @@ describe("10 000 tasks", () => {
     agent = await startAgent("--agent", "conformance");
     let left = count;
     const lane = async () => {
-      while (left-- > 0) await a2a(agent.base, "/message:send", saying("echo many"));
+      for (let n = left--; n > 0; n = left--) await a2a(agent.base, "/message:send", saying(`echo number ${n}.`));
     };
     await Promise.all(Array.from({ length: 16 }, lane));
   });
   after(() => agent?.stop());
 
-  test("a list shows one page of them at a time", async () => {
+  test("a list shows a hundred at a time, and a search goes through all", async () => {
     const page = await visit(agent);
+    const rows = page.locator("tbody tr");
     const began = Date.now();
     await page.getByRole("link", { name: "Tasks" }).click();
-    await page.locator("tbody tr").first().waitFor();
+    await rows.first().waitFor();
     const took = Date.now() - began;
-    assert.equal(await page.locator("tbody tr").count(), 50);
-    const first = await page.locator("tbody tr a").first().innerText();
-    for (let n = 2; n <= 4; n += 1) {
+    assert.equal(await rows.count(), 100);
+    for (let n = 2; n <= 3; n += 1) {
       await page.getByRole("button", { name: "Older" }).click();
-      await page.getByText(`Page ${n}.`).first().waitFor();
-      assert.equal(await page.locator("tbody tr").count(), 50);
-      assert.notEqual(await page.locator("tbody tr a").first().innerText(), first);
+      await page.waitForFunction((most) => document.querySelectorAll("tbody tr").length === most, n * 100);
     }
-    for (let n = 3; n >= 1; n -= 1) {
-      await page.getByRole("button", { name: "Newer" }).click();
-      await page.getByText(`Page ${n}.`).first().waitFor();
-    }
-    assert.equal(await page.locator("tbody tr a").first().innerText(), first);
     await page.screenshot({ path: picture("tasks.png") });
-    await page.locator("tbody tr a").first().click();
+    const searched = Date.now();
+    await page.getByLabel("Search in tasks").fill(`number ${count}.`);
+    await page.getByText(new RegExp(`^Searched ${grouped(count)} tasks in`)).waitFor({ timeout: 120000 });
+    assert.equal(await rows.count(), 1);
+    console.log(`${count} tasks: the first page took ${took} ms, a search ${Date.now() - searched} ms`);
+    await rows.first().click();
     await page.getByText("State: completed").waitFor({ timeout: 30000 });
     assert.ok((await page.locator("*").count()) < 2000);
     await page.getByRole("link", { name: "Webhooks" }).click();
-    await page.getByText(`Read ${Math.min(count, 1000)} tasks`).waitFor({ timeout: 30000 });
-    console.log(`${count} tasks: the first page took ${took} ms`);
+    await page.getByText(`Read ${grouped(Math.min(count, 1000))} tasks`).waitFor({ timeout: 30000 });
   });
 });
+
+const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");

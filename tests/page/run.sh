@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
 tools=$target/venv/page
 # The browser of this package needs no further program. Its driver installs none.
-packages=(@sparticuz/chromium@147 playwright-core@1.65)
+packages=(@sparticuz/chromium@147 playwright-core@1.65 axe-core@4.14)
 
 if [ "$(cat "$tools/.ready" 2>/dev/null)" != "${packages[*]}" ]; then
     rm -rf "$tools"

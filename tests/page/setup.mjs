@@ -1,7 +1,7 @@
 // Starts the browser and the agent for the cases of the page.
 
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,9 @@ if (!tools || !program || !pictures) throw new Error("start these cases with tes
 mkdirSync(pictures, { recursive: true });
 
 const installed = createRequire(join(tools, "package.json"));
+
+/** The accessibility checker, as a script. */
+export const AXE = readFileSync(installed.resolve("axe-core"), "utf8");
 
 /** A headless Chromium. */
 export async function openBrowser() {

@@ -244,7 +244,9 @@ impl AgentPage {
             (&Method::GET, ["changes"]) => {
                 let commits = self.commits.get_or_init(|| self.follow()).await;
                 let now = SystemClock.now().as_millis();
-                Ok(json!({"commits": commits.count(), "startedMs": self.facts["startedMs"], "nowMs": now}))
+                Ok(
+                    json!({"commits": commits.count(), "startedMs": self.facts["startedMs"], "nowMs": now}),
+                )
             }
             (&Method::GET, ["rows"]) => {
                 let owner = self.owner(request).await?;

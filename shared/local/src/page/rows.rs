@@ -93,7 +93,12 @@ pub(super) async fn list(
     let now = SystemClock.now();
     let is_first = filter.after.is_none();
     let (mut rows, mut searched) = (Vec::new(), 0_usize);
-    let mut groups = [("working", 0_u32), ("needs", 0), ("failed", 0), ("ended", 0)];
+    let mut groups = [
+        ("working", 0_u32),
+        ("needs", 0),
+        ("failed", 0),
+        ("ended", 0),
+    ];
     let mut after = filter.after.take();
     let mut next = None;
     for _ in 0..READS {
@@ -178,7 +183,8 @@ fn row(record: &TaskRecord, now: Timestamp) -> Value {
     let says = answers.find(|text| !text.is_empty());
     let says = says.or_else(|| artifacts.find(|text| !text.is_empty()));
     let transitions = record.transitions().iter();
-    let transitions = transitions.map(|it| json!({"state": it.state.as_str(), "at": it.at.as_millis()}));
+    let transitions =
+        transitions.map(|it| json!({"state": it.state.as_str(), "at": it.at.as_millis()}));
     json!({
         "task": record.id().as_str(),
         "context": record.context_id().as_str(),

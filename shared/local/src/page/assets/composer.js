@@ -100,6 +100,7 @@ export function composer({ skills, send }) {
       !isOpen && others.map((it) => button(`Answer ${it.skill}`, () => pick(it), { class: "small plain" })),
       state.references.map((it) => chip("refine", "Refines", it.name, () => { state.references = state.references.filter((other) => other !== it); }, `Do not refine ${plain(it.name)}`)));
     const hides = isSecret();
+    form.classList.toggle("secretly", hides);
     text.hidden = hides;
     hidden.hidden = !hides;
     hint.hidden = !hides;

@@ -152,55 +152,63 @@ export function conversationsOf(rows) {
   return [...found.values()];
 }
 
+/**
+ * A view of a list that is read in pages. `read(token)` gives `{rows, next, note}`, and `none`
+ * is what is shown without rows.
+ */
+async function paged({ title, actions, none, read, signal, ...of }) {
+  const rows = list({ label: title, ...of });
+  const [note, nothing] = [el("span", { class: "note", role: "status" }), el("div", {})];
+  let next = "";
+  async function page(token, isFirst) {
+    const found = await read(token, rows);
+    if (token) rows.add(found.rows);
+    else rows.show(found.rows, isFirst);
+    next = found.next ?? "";
+    older.hidden = !next;
+    replace(note, found.note);
+    replace(nothing, !rows.count() && empty(...none));
+  }
+  const older = action("Older", () => page(next));
+  await page("", true);
+  live.addEventListener("change", () => page("", false).catch(() => {}), { signal });
+  return view({ title, note, actions, body: [rows.element, nothing, el("div", { class: "older" }, older)], full: true });
+}
+
 /** The conversations of the caller, also those whose tasks are gone. */
-export async function contextsView(signal) {
-  const continueAt = (it) => { location.hash = `#/chat/${encodeURIComponent(it.context)}`; };
-  const rows = list({
-    label: "Conversations, the newest activity first",
+export function contextsView(signal) {
+  const open = (it) => { location.hash = `#/chat/${encodeURIComponent(it.context)}`; };
+  const read = async (token, rows) => {
+    const query = new URLSearchParams({ pageSize: PAGE, ...(token && { pageToken: token }) });
+    const [page, newest] = await Promise.all([call(`/a2a-lambda/contexts?${query}`), readRows({}).catch(() => ({ rows: [] }))]);
+    const known = new Map(conversationsOf(newest.rows).map((it) => [it.context, it]));
+    const row = ({ contextId: context, status, updatedAt, expiresAt }) => ({ state: status, ...known.get(context), context, updatedAt: Date.parse(updatedAt), expiresAt: Date.parse(expiresAt), gone: () => rows.remove(context) });
+    return { rows: page.contexts.map(row), next: page.nextPageToken };
+  };
+  const deeds = (it) => el("span", { class: "row" }, button("Continue", () => open(it), { class: "small" }), action("Delete", async () => {
+    await call(`/a2a-lambda/contexts/${encodeURIComponent(it.context)}`, { method: "DELETE" });
+    it.gone();
+    announce("The conversation is deleted");
+  }, { class: "small danger" }));
+  return paged({
+    title: "Conversations",
     columns: [
       { name: "state", title: "State", cell: (it) => badge(it.state) },
       { name: "says", title: "Began with", cell: (it) => el("a", { href: `#/chat/${encodeURIComponent(it.context)}`, dir: "auto" }, it.title || "–") },
       { name: "age", title: "Age", side: "right dim", cell: (it) => age(it.updatedAt) },
       { name: "id", title: "Id", cell: (it) => shortId(it.context) },
       { name: "expires", title: "Expires", side: "right when", cell: (it) => dated(it.expiresAt) },
-      { name: "do", title: "", side: "right", cell: deeds },
+      { name: "do", title: el("span", { class: "unseen" }, "Do"), side: "right", cell: deeds },
     ],
     key: (it) => it.context,
-    open: continueAt,
-    copy: (it, row) => copied(row.querySelector(".id"), it.context, "The id"),
     order: (it) => it.updatedAt,
+    open,
+    copy: (it, row) => copied(row.querySelector(".id"), it.context, "The id"),
+    read,
+    signal,
+    actions: button([icon("plus"), "New"], () => { location.hash = "#/chat"; }),
+    none: ["No conversation yet", "The first message begins one.", el("a", { class: "button ink", href: "#/chat" }, "Open the chat")],
   });
-  function deeds(it) {
-    return el("span", { class: "row" }, button("Continue", () => continueAt(it), { class: "small" }), action("Delete", async () => {
-      await call(`/a2a-lambda/contexts/${encodeURIComponent(it.context)}`, { method: "DELETE" });
-      rows.remove(it.context);
-      announce("The conversation is deleted");
-    }, { class: "small danger" }));
-  }
-  const none = el("div", {});
-  let next = "";
-  async function read(token, titles) {
-    const query = new URLSearchParams({ pageSize: PAGE, ...(token && { pageToken: token }) });
-    const page = await call(`/a2a-lambda/contexts?${query}`);
-    next = page.nextPageToken ?? "";
-    older.hidden = !next;
-    return page.contexts.map((it) => {
-      const known = titles.get(it.contextId);
-      return { context: it.contextId, state: known?.state ?? it.status, title: known?.title, updatedAt: Date.parse(it.updatedAt), expiresAt: Date.parse(it.expiresAt) };
-    });
-  }
-  const titles = async () => {
-    const { rows: newest } = await readRows({}).catch(() => ({ rows: [] }));
-    return new Map(conversationsOf(newest).map((it) => [it.context, it]));
-  };
-  const older = action("Older", async () => rows.add(await read(next, await titles())), {});
-  async function first(isFirst) {
-    rows.show(await read("", await titles()), isFirst);
-    replace(none, !rows.count() && empty("No conversation yet", "The first message begins one.", el("a", { class: "button ink", href: "#/chat" }, "Open the chat")));
-  }
-  await first(true);
-  live.addEventListener("change", () => first(false).catch(() => {}), { signal });
-  return view({ title: "Conversations", actions: el("a", { class: "button", href: "#/chat" }, icon("plus"), "New"), body: [rows.element, none, el("div", { class: "older" }, older)], full: true });
 }
 
 const WEBHOOKS = [
@@ -210,33 +218,20 @@ const WEBHOOKS = [
   { name: "count", title: "Failed", side: "right", cell: (it) => el("span", { class: it.failedAttempts ? "failed" : "" }, it.failedAttempts) },
   { name: "count", title: "Next try", side: "right when", cell: (it) => (it.retryAt ? dated(it.retryAt) : "–") },
   { name: "took", title: "Last call", side: "right dim", cell: (it) => (it.lastCallMs ? took(it.lastCallMs) : "–") },
-  { name: "age", title: "Form", side: "right dim", cell: (it) => `A2A ${it.generation}` },
+  { name: "age", title: "Form", side: "right dim", cell: (it) => `A2A ${it.generation}${it.signs ? ", signed" : ""}` },
 ];
+const HOOKS = { columns: WEBHOOKS, key: (it) => `${it.task} ${it.id}`, open: (it) => open(it.task), order: (it) => it.createdAt };
 
-/** The webhooks of one task or of many. */
-export function webhookList() {
-  return list({ label: "Webhooks", columns: WEBHOOKS, key: (it) => `${it.task} ${it.id}`, open: (it) => open(it.task), order: (it) => it.createdAt });
-}
+/** The webhooks of one task. */
+export const webhookList = () => list({ label: "Webhooks", ...HOOKS });
 
 /** The webhooks of all tasks. */
-export async function webhooksView(signal) {
-  const rows = webhookList();
-  const note = el("span", { class: "note", role: "status" });
-  const none = el("div", {});
-  let next = "";
-  let read = 0;
-  async function page(after, isFirst) {
-    const found = await local(`webhooks${after ? `?after=${after}` : ""}`);
-    next = found.next ?? "";
-    older.hidden = !next;
-    read = (after ? read : 0) + found.tasksRead;
-    if (after) rows.add(found.webhooks);
-    else rows.show(found.webhooks, isFirst);
-    replace(note, `Read ${grouped(read)} tasks.`);
-    replace(none, !rows.count() && empty("No webhook yet", "A client registers one with a push config of a task."));
-  }
-  const older = action("Older", () => page(next), {});
-  await page("", true);
-  live.addEventListener("change", () => (next ? null : page("", false).catch(() => {})), { signal });
-  return view({ title: "Webhooks", note, body: [rows.element, none, el("div", { class: "older" }, older)], full: true });
+export function webhooksView(signal) {
+  let count = 0;
+  const read = async (after) => {
+    const page = await local(`webhooks${after ? `?after=${after}` : ""}`);
+    count = (after ? count : 0) + page.tasksRead;
+    return { rows: page.webhooks, next: page.next, note: `Read ${grouped(count)} tasks.` };
+  };
+  return paged({ title: "Webhooks", ...HOOKS, read, signal, none: ["No webhook yet", "A client registers one with a push config of a task."] });
 }

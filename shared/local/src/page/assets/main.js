@@ -53,12 +53,14 @@ async function route() {
   shown = new AbortController();
   const { signal } = shown;
   navigation();
+  const slow = setTimeout(() => { if (!signal.aborted) replace(main, view({ title: "Loading…" })); }, 300);
   let nodes;
   try {
     nodes = await made(name, rest, signal);
   } catch (error) {
     nodes = view({ title: "This view cannot be shown", body: el("p", { class: "error", role: "alert" }, icon("warn"), error.message) });
   }
+  clearTimeout(slow);
   if (signal.aborted) return;
   replace(main, nodes);
   missingToken();

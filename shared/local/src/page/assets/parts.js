@@ -65,8 +65,12 @@ function picture(name, type, raw) {
   image.addEventListener("load", () => URL.revokeObjectURL(address));
   image.addEventListener("error", () => image.replaceWith(el("span", { class: "faint" }, "This is no picture.")));
   image.src = address;
+  const frame = el("div", { class: "frame" }, image);
+  // A PNG says its height in its first bytes.
+  const high = type === "image/png" && content.length > 24 ? new DataView(content.buffer).getUint32(20) + 48 : 220;
+  frame.style.setProperty("--high", `${Math.min(300, Math.max(112, high))}px`);
   const caption = el("figcaption", {}, el("bdi", { class: "cut" }, name), el("span", { class: "faint" }, size(content.length)), el("span", { class: "grow" }), download(name, () => content));
-  return el("figure", { class: "shot" }, el("div", { class: "frame" }, image), caption);
+  return el("figure", { class: "shot" }, frame, caption);
 }
 
 /** One part of a message or an artifact. `isOwn` is a message of the user. */

@@ -12,7 +12,7 @@ import { copyMenu } from "./snippets.js";
 
 const takes = (skill, type) => (skill.inputModes ?? []).some((it) => it === type || it === "*/*" || it === `${type.split("/")[0]}/*`);
 const WORDS = { "text/plain": "text", "application/json": "JSON", "*/*": "anything", "application/octet-stream": "file" };
-const short = (modes) => [...new Set((modes ?? []).map((it) => WORDS[it] ?? it.split("/").pop()))].join(", ");
+const short = (modes) => [...new Set((modes ?? []).map((it) => WORDS[it] ?? it.replace("/*", "").split("/").pop()))].join(", ");
 
 /** The media types of the files that a skill takes; `null` if it takes none. */
 function fileModes(skill) {
@@ -179,7 +179,7 @@ function skillBody(skill, heading) {
 /** The files of a form: those that are chosen, then the row that takes another. */
 function fileField(files, modes) {
   const hint = el("span", { class: "hint" });
-  const kinds = modes.length ? modes.map((it) => it.split("/").pop().toUpperCase()).join(", ") : "any kind";
+  const kinds = short(modes) || "any kind";
   mostOfAFile().then((most) => replace(hint, [kinds, most].filter(Boolean).join(", ")));
   return el("div", { class: "field", role: "group", "aria-label": "Files" }, el("span", {}, el("b", { class: "label" }, "Files"), " ", hint), files.element,
     el("div", { class: "drops" }, icon("clip"), el("span", {}, "Drop a file, or ", button("choose", files.choose, { class: "link", "aria-label": "Choose a file" }))));
@@ -196,12 +196,12 @@ function about(skill) {
   readRows({ skill: skill.id, brief: "1" }).then(({ rows: [row] }) => {
     replace(last, row ? [glyph(row.state), el("a", { href: `#/task/${encodeURIComponent(row.task)}` }, age(row.updatedAt)), took(row.tookMs)] : "not yet");
   }, () => {});
-  return el("div", {}, el("p", { class: "quiet said" }, skill.description), facts([
+  return facts([
     ["Id", shortId(skill.id)],
     ["Takes", (skill.inputModes ?? []).join(", ")],
     ["Gives", (skill.outputModes ?? []).join(", ")],
     ["Runs", [skill.task === false ? "replies without a task" : "as a task", skill.asks && "may ask", skill.background && "in the background"].filter(Boolean).join(", ")],
     ["Tags", (skill.tags ?? []).join(", ")],
     ["Last", last],
-  ]));
+  ]);
 }

@@ -21,8 +21,10 @@ export async function taskView(id, signal) {
     await call(taskPath(id, ":cancel"), { method: "POST", body: {} });
     await read();
   });
-  async function read() {
-    const [task, inside] = await Promise.all([call(taskPath(id, "?historyLength=100")), local(`tasks/${encodeURIComponent(id)}`).catch((error) => ({ error }))]);
+  /** What A2A shows comes first: the inside waits for the newest commits. */
+  async function read(isFirst) {
+    const path = encodeURIComponent(id);
+    const [task, inside] = await Promise.all([call(taskPath(id, "?historyLength=100")), local(isFirst ? `rows/${path}` : `tasks/${path}`).then((it) => (isFirst ? { facts: it, waits: true } : it), (error) => ({ error }))]);
     const seen = JSON.stringify([task, inside.facts?.version, inside.webhooks, inside.log?.length, inside.commits?.length]);
     if (seen === shown.seen || signal.aborted) return task;
     const state = stateOf(task.status);
@@ -33,7 +35,8 @@ export async function taskView(id, signal) {
     fill(panels, counts, shown, task, inside);
     return task;
   }
-  const task = await read();
+  const task = await read(true);
+  read().catch(() => {});
   const first = (task.history ?? []).find((it) => it.role === "ROLE_USER");
   replace(panels.wire, generations(id), first && [el("h2", {}, "Send the same with"), el("div", { class: "row" }, copyMenu(() => first))]);
   live.addEventListener("change", () => read().catch(() => {}), { signal });
@@ -138,7 +141,7 @@ function failure(status, inside) {
 }
 
 /** The commits, the events and the log of a task in the order of time. */
-function timeline({ error, commits = [], events = [], log = [] }) {
+function timeline({ error, waits, commits = [], events = [], log = [] }) {
   const entries = [];
   let before = { version: 0, epoch: 0, turn: 0, attempt: 0, handOvers: 0, steps: [], state: "", waitsForWorker: false };
   const timeOf = new Map();
@@ -155,6 +158,7 @@ function timeline({ error, commits = [], events = [], log = [] }) {
   for (const note of log) entries.push({ at: note.at, order: Infinity, ...noteText(note) });
   entries.sort((a, b) => (a.at ?? 0) - (b.at ?? 0) || a.order - b.order);
   if (error) return el("p", { class: "quiet" }, "What happened is not shown without the inside of the task.");
+  if (waits) return el("p", { class: "quiet" }, "Reading the events…");
   if (!entries.length) return el("p", { class: "quiet" }, "This task was stored in one write. It has no events.");
   return el("ol", { class: "timeline" }, entries.map((it) => el("li", { class: it.kind ?? "" }, it.at ? time(it.at) : el("span", {}), icon(it.mark ?? "dot"), el("bdi", {}, it.text))));
 }
