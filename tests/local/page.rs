@@ -180,7 +180,6 @@ async fn nothing_but_the_files_is_served_without_the_token() {
             ("GET", "/a2a-local/page/webhooks"),
             ("GET", "/a2a-local/page/tasks/t"),
             ("GET", "/a2a-local/page/rows"),
-            ("GET", "/a2a-local/page/rows/t"),
             ("GET", "/a2a-local/page/changes"),
             ("GET", "/a2a-local/page/none"),
             ("POST", "/a2a-local/page/kill"),

@@ -76,7 +76,7 @@ describe("the reference agent", () => {
     const known = ["add", "book-flight", "create-report", "echo", "format-report", "generate-report", "logo"];
     assert.deepEqual(known.filter((id) => !ids.includes(id)), []);
     const fill = {
-      echo: async (form) => form.getByLabel("Text").fill("hello there"),
+      echo: async (form) => form.getByLabel("Text", { exact: true }).fill("hello there"),
       add: async (form) => {
         await form.getByLabel("a", { exact: true }).fill("19");
         await form.getByLabel("b", { exact: true }).fill("23");
@@ -91,9 +91,9 @@ describe("the reference agent", () => {
         await form.getByLabel("label").fill("revenue");
         await form.getByLabel("value").fill("1.5");
       },
-      logo: async (form) => form.getByLabel("Text").fill("a red square"),
-      "format-report": async (form) => form.getByLabel("Text").fill("my report"),
-      "create-report": async (form) => form.getByLabel("Text").fill("my report"),
+      logo: async (form) => form.getByLabel("Text", { exact: true }).fill("a red square"),
+      "format-report": async (form) => form.getByLabel("Text", { exact: true }).fill("my report"),
+      "create-report": async (form) => form.getByLabel("Text", { exact: true }).fill("my report"),
     };
     for (const id of known) {
       const form = await formOf(page, id);

@@ -253,12 +253,6 @@ impl AgentPage {
                 let filter = RowFilter::parse(request.uri().query().unwrap_or_default())?;
                 Ok(rows::list(&self.tasks, &owner, filter).await?)
             }
-            (&Method::GET, ["rows", id]) => {
-                let id = TaskId::parse(*id).map_err(|_| PageError::Absent)?;
-                let owner = self.owner(request).await?;
-                let row = rows::one(&self.tasks, &owner, &id).await?;
-                row.ok_or(PageError::Absent)
-            }
             (&Method::GET, ["tasks", id]) => {
                 let id = TaskId::parse(*id).map_err(|_| PageError::Absent)?;
                 let owner = self.owner(request).await?;

@@ -7,9 +7,10 @@ use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::records::RecordReader;
 use a2a_lambda::store::{ListPosition, Projection, RecordQuery, StoreError};
 use a2a_lambda::task::{
-    Artifact, ContextId, Message, Owner, PartContent, TaskId, TaskRecord, TaskState, Timestamp,
+    Artifact, ContextId, Message, Owner, Part, PartContent, TaskRecord, TaskState, Timestamp,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::iter;
 
 /// Rows of one answer.
@@ -20,6 +21,8 @@ const PAGE: usize = 100;
 const READS: usize = 10;
 /// Bytes of messages and artifacts that are read of a task that has grown.
 const CONTENT: usize = 64 * 1024;
+/// The groups of states that a list counts.
+const GROUPS: [&str; 4] = ["working", "needs", "failed", "ended"];
 /// Characters of a text that a row shows.
 const SHOWN: usize = 200;
 
@@ -31,10 +34,12 @@ pub(super) struct RowFilter {
     skill: String,
     words: Vec<String>,
     after: Option<ListPosition>,
+    is_brief: bool,
 }
 
 impl RowFilter {
-    /// The filter in a query: `group`, `skill`, `context`, `after`, and `words` in hexadecimal.
+    /// The filter in a query: `group`, `skill`, `context`, `after`, `words` in hexadecimal, and
+    /// `brief` for one read.
     ///
     /// # Errors
     /// [`StoreError`] for a malformed position.
@@ -44,6 +49,7 @@ impl RowFilter {
             match name {
                 "group" => value.clone_into(&mut filter.group),
                 "skill" => value.clone_into(&mut filter.skill),
+                "brief" => filter.is_brief = true,
                 "context" => filter.context = ContextId::parse(value).ok(),
                 // `#` cannot be in a query, so the position has a `,` there.
                 "after" => filter.after = Some(ListPosition::parse(&value.replacen(',', "#", 1))?),
@@ -66,7 +72,8 @@ impl RowFilter {
         }
         let mut texts = iter::once(record.id().to_string())
             .chain(iter::once(skill))
-            .chain(messages(record).map(text))
+            .chain(record.history().iter().map(text))
+            .chain(record.status().message.iter().map(text))
             .chain(record.artifacts().iter().map(artifact_text))
             .map(|text| text.to_lowercase());
         let mut missing: Vec<&str> = self.words.iter().map(String::as_str).collect();
@@ -93,12 +100,7 @@ pub(super) async fn list(
     let now = SystemClock.now();
     let is_first = filter.after.is_none();
     let (mut rows, mut searched) = (Vec::new(), 0_usize);
-    let mut groups = [
-        ("working", 0_u32),
-        ("needs", 0),
-        ("failed", 0),
-        ("ended", 0),
-    ];
+    let mut groups = BTreeMap::from(GROUPS.map(|name| (name, 0_u32)));
     let mut after = filter.after.take();
     let mut next = None;
     for _ in 0..READS {
@@ -122,9 +124,9 @@ pub(super) async fn list(
                 continue;
             }
             let group = group(record.state());
-            for (_, count) in groups.iter_mut().filter(|(name, _)| *name == group) {
-                *count = count.saturating_add(1);
-            }
+            groups
+                .entry(group)
+                .and_modify(|count| *count = count.saturating_add(1));
             let is_shown = filter.group.is_empty() || filter.group == group;
             if is_shown && rows.len() < ROWS {
                 rows.push(row(&record, now));
@@ -132,7 +134,7 @@ pub(super) async fn list(
             }
         }
         after = page.next;
-        if after.is_none() || (rows.len() == ROWS && !is_first) {
+        if after.is_none() || filter.is_brief || (rows.len() == ROWS && !is_first) {
             break;
         }
     }
@@ -143,22 +145,8 @@ pub(super) async fn list(
         "next": next.map(|next| next.to_string().replacen('#', ",", 1)),
         "searched": searched,
         "isWhole": is_whole,
-        "groups": groups.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        "groups": groups,
     }))
-}
-
-/// The row of one task; `None` if the owner has no such task.
-///
-/// # Errors
-/// [`StoreError`] when the table does not answer.
-pub(super) async fn one(
-    store: &RecordReader,
-    owner: &Owner,
-    id: &TaskId,
-) -> Result<Option<Value>, StoreError> {
-    let now = SystemClock.now();
-    let record = store.load(owner, id, now).await?;
-    Ok(record.map(|record| row(&record, now)))
 }
 
 /// The head with its messages and artifacts, as far as they are short.
@@ -220,29 +208,25 @@ const fn group(state: TaskState) -> &'static str {
     }
 }
 
-fn messages(record: &TaskRecord) -> impl Iterator<Item = &Message> {
-    record.history().iter().chain(&record.status().message)
-}
-
-/// What a message says in one line.
+/// What a message says.
 fn text(message: &Message) -> String {
-    words(message.parts.iter().map(|part| &part.content))
+    words(&message.parts)
 }
 
 fn artifact_text(artifact: &Artifact) -> String {
-    let text = words(artifact.parts.iter().map(|part| &part.content));
-    let name = artifact.name.clone().unwrap_or_default();
-    if text.is_empty() { name } else { text }
+    Some(words(&artifact.parts))
+        .filter(|text| !text.is_empty())
+        .or_else(|| artifact.name.clone())
+        .unwrap_or_default()
 }
 
-fn words<'c>(contents: impl Iterator<Item = &'c PartContent>) -> String {
-    let texts = contents.map(|content| match content {
-        PartContent::Text(text) => text.clone(),
-        PartContent::Data(data) => data.to_string(),
-        _ => String::new(),
+fn words(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.clone()),
+        PartContent::Data(data) => Some(data.to_string()),
+        _ => None,
     });
-    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
-    texts.join(" ")
+    texts.collect::<Vec<_>>().join(" ")
 }
 
 /// The first characters of the text, in one line.

@@ -179,14 +179,20 @@ function blocksOf(task, row) {
   const last = task.status?.message?.messageId;
   const blocks = [];
   let [own, asked] = [0, 0];
-  for (const it of task.history ?? []) {
-    if (it.messageId === last) continue;
-    const isOwn = it.role === "ROLE_USER";
-    const at = isOwn ? times.own[own] ?? times.last : times.asked[asked] ?? times.last;
-    if (isOwn) own += 1;
-    else asked += 1;
-    blocks.push({ at, element: isOwn ? ownTurn(it, isHidden(it)) : turnOf(el("div", { class: "bubble" }, prose(words(it)))) });
-  }
+  const said = (task.history ?? []).filter((it) => it.messageId !== last);
+  said.forEach((it, n) => {
+    if (it.role === "ROLE_USER") {
+      blocks.push({ at: times.own[own] ?? times.last, element: ownTurn(it) });
+      own += 1;
+      return;
+    }
+    blocks.push({ at: times.asked[asked] ?? times.last, element: turnOf(el("div", { class: "bubble" }, prose(words(it)))) });
+    asked += 1;
+    // An answer that the agent does not keep had credentials.
+    if (said[n + 1]?.role === "ROLE_USER") return;
+    blocks.push({ at: times.own[own] ?? times.last, element: ownTurn({}, true) });
+    own += 1;
+  });
   panel.use(row);
   panel.show({ task, whole: true }, "");
   const isOpen = !ENDED.includes(panel.state) && !ASKS.includes(panel.state);
@@ -194,9 +200,6 @@ function blocksOf(task, row) {
   if (isOpen) run({ task: task.id });
   return blocks;
 }
-
-/** Whether a message had credentials: the agent keeps none of its text. */
-const isHidden = (it) => !(it.parts ?? []).some((part) => part.text || part.data !== undefined || part.raw || part.url);
 
 /** Somebody else went on with this conversation: it is read again. */
 async function refresh() {

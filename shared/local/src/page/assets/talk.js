@@ -90,12 +90,12 @@ export function taskPanel(id, host) {
 
   /** What only the program knows: the skill and the time. */
   async function readRow() {
-    row = await local(`rows/${encodeURIComponent(id)}`).then((it) => ({ ...it, readAt: Date.now() }), () => row);
-    panel.use(row);
+    const { rows } = await local(`rows?brief=1&context=${encodeURIComponent(task.contextId)}`).catch(() => ({ rows: [] }));
+    panel.use(rows.find((it) => it.task === id));
   }
   panel.use = (known) => {
     if (!known) return;
-    row = { readAt: Date.now(), ...known };
+    row = { ...known, readAt: Date.now() };
     panel.skill = row.skill ?? panel.skill;
     line();
     if (ASKS.includes(panel.state)) host.changed();
@@ -163,7 +163,8 @@ export function taskPanel(id, host) {
       }
       setStatus(update.task.status);
     } else if (update.statusUpdate) {
-      const { status, metadata } = update.statusUpdate;
+      const { status, metadata, contextId } = update.statusUpdate;
+      task.contextId ??= contextId;
       const text = words(status.message);
       event(stateWord(stateOf(status)), metadata?.["a2a-lambda/restarted"] ? " (the turn runs again)" : "", text ? `: ${text}` : "");
       task.metadata = { ...task.metadata, ...metadata };

@@ -23,8 +23,8 @@ export async function taskView(id, signal) {
   });
   /** What A2A shows comes first: the inside waits for the newest commits. */
   async function read(isFirst) {
-    const path = encodeURIComponent(id);
-    const [task, inside] = await Promise.all([call(taskPath(id, "?historyLength=100")), local(isFirst ? `rows/${path}` : `tasks/${path}`).then((it) => (isFirst ? { facts: it, waits: true } : it), (error) => ({ error }))]);
+    const known = isFirst ? { waits: true } : local(`tasks/${encodeURIComponent(id)}`).catch((error) => ({ error }));
+    const [task, inside] = await Promise.all([call(taskPath(id, "?historyLength=100")), known]);
     const seen = JSON.stringify([task, inside.facts?.version, inside.webhooks, inside.log?.length, inside.commits?.length]);
     if (seen === shown.seen || signal.aborted) return task;
     const state = stateOf(task.status);

@@ -1,0 +1,46 @@
+// Takes the pictures of the README, from the reference agent and that of conformance.
+
+import { a2a, openBrowser, picture, saying, startAgent } from "./setup.mjs";
+
+const browser = await openBrowser();
+const opened = async (agent, path, options = {}) => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1.5, ...options });
+  const page = await context.newPage();
+  await page.goto(agent.page);
+  await page.waitForSelector("h1");
+  await page.evaluate((to) => { location.hash = to; }, path);
+  await page.waitForTimeout(1500);
+  return page;
+};
+const send = async (agent, text, more = {}) => (await a2a(agent.base, "/message:send", { message: { ...saying(text).message, ...more } })).task;
+
+const reference = await startAgent();
+for (const text of ["echo hello", "Generate Q4 financial report", "/format-report as PDF", "What's 2+2?", "Format my report"]) await send(reference, text);
+const logo = await send(reference, "Draw a blue square logo");
+const { contextId } = logo;
+const flight = await send(reference, "Book a flight", { contextId });
+await send(reference, "Rome", { contextId, taskId: flight.id });
+const chat = await opened(reference, `#/chat/${contextId}`);
+await chat.getByLabel("Message", { exact: true }).fill("Next Monday, please");
+await chat.screenshot({ path: picture("page-chat.png") });
+const skills = await opened(reference, "#/skills/add");
+await skills.getByLabel("a", { exact: true }).fill("1.5");
+await skills.getByLabel("b", { exact: true }).fill("23");
+await skills.waitForTimeout(300);
+await skills.screenshot({ path: picture("page-skills.png") });
+const tasks = await opened(reference, "#/tasks", { colorScheme: "dark" });
+await tasks.locator("tbody tr").nth(2).hover();
+await tasks.screenshot({ path: picture("page-tasks.png") });
+await reference.stop();
+
+const agent = await startAgent("--agent", "conformance");
+const long = await a2a(agent.base, "/message:send", { ...saying("steps 5 600"), configuration: { returnImmediately: true } });
+const task = await opened(agent, "#/process", { colorScheme: "dark" });
+await task.getByRole("button", { name: "Kill the process now" }).click();
+await task.getByRole("button", { name: "Yes, kill it" }).click();
+await task.locator("#restarted").waitFor({ timeout: 60000 });
+await task.evaluate((to) => { location.hash = to; }, `#/task/${long.task.id}`);
+await task.getByText("State: completed").waitFor({ timeout: 60000 });
+await task.screenshot({ path: picture("page-task.png") });
+await agent.stop();
+await browser.close();
