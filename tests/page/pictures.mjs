@@ -16,7 +16,7 @@ const send = async (agent, text, more = {}) => (await a2a(agent.base, "/message:
 
 const reference = await startAgent();
 for (const text of ["echo hello", "Generate Q4 financial report", "/format-report as PDF", "What's 2+2?", "Format my report"]) await send(reference, text);
-const logo = await send(reference, "Draw a blue square logo");
+const logo = await send(reference, "Draw a blue square logo", { metadata: { "a2a-lambda/skillId": "logo" } });
 const { contextId } = logo;
 const flight = await send(reference, "Book a flight", { contextId });
 await send(reference, "Rome", { contextId, taskId: flight.id });
@@ -40,7 +40,8 @@ await task.getByRole("button", { name: "Kill the process now" }).click();
 await task.getByRole("button", { name: "Yes, kill it" }).click();
 await task.locator("#restarted").waitFor({ timeout: 60000 });
 await task.evaluate((to) => { location.hash = to; }, `#/task/${long.task.id}`);
-await task.getByText("State: completed").waitFor({ timeout: 60000 });
+await task.getByText("State: completed").first().waitFor({ timeout: 60000 });
+await task.waitForTimeout(1500);
 await task.screenshot({ path: picture("page-task.png") });
 await agent.stop();
 await browser.close();

@@ -107,7 +107,7 @@ function welcome() {
 
 /** The questions that are open, for the composer. */
 function changed() {
-  const open = [...talk.panels.values()].filter((it) => ASKS.includes(it.state));
+  const open = [...talk.panels.values()].filter((it) => ASKS.includes(it.state)).sort((a, b) => a.at - b.at);
   talk.box?.ask(open.map((it) => ({ task: it.id, skill: it.skill || "the task", state: it.state, text: it.question.split("\n")[0] })));
   showHead();
 }

@@ -121,8 +121,7 @@ export function composer({ skills, send }) {
     const hadFocus = element.contains(document.activeElement) || document.activeElement === document.body;
     state.questions = questions;
     const fresh = questions.filter((it) => !before.includes(it.task));
-    if (fresh.length) state.target = fresh.at(-1).task;
-    else if (!question()) state.target = questions.filter((it) => !state.closed.has(it.task)).at(-1)?.task ?? "";
+    if (fresh.length || !question()) state.target = questions.filter((it) => !state.closed.has(it.task)).at(-1)?.task ?? "";
     show();
     if (hadFocus && element.isConnected) focus();
   }

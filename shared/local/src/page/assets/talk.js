@@ -38,7 +38,7 @@ export function ownTurn(message, isSecret) {
  * to be refined (`refine`).
  */
 export function taskPanel(id, host) {
-  const panel = { id, state: "", skill: "", question: "", seen: new Set() };
+  const panel = { id, state: "", skill: "", question: "", at: 0, seen: new Set() };
   const artifacts = new Map();
   const dirty = new Set();
   let task = {};
@@ -123,6 +123,7 @@ export function taskPanel(id, host) {
     if (!status) return;
     task.status = status;
     panel.state = stateOf(status);
+    panel.at = Date.parse(status.timestamp) || Date.now();
     replace(parted.says);
     replace(parted.after);
     const isOver = ENDED.includes(panel.state);

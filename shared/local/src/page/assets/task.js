@@ -82,8 +82,8 @@ function top(task, inside, cancel) {
   const fact = (name, value) => value !== undefined && value !== null && value !== "" && el("span", {}, name, " ", el("b", {}, value));
   return [
     el("div", { class: "path" }, el("a", { href: "#/tasks" }, "Tasks"), icon("right"), shortId(task.id), el("span", { class: "grow" }),
-      cancel, button([icon("chat"), "Open in chat"], () => { location.hash = `#/chat/${encodeURIComponent(task.contextId)}`; }),
-      first && button([icon("again"), "Send again"], () => sendNew({ parts: first.parts, skill: first.metadata?.["a2a-lambda/skillId"] ?? "" })),
+      cancel, button([icon("chat"), el("span", { class: "word" }, "Open in chat")], () => { location.hash = `#/chat/${encodeURIComponent(task.contextId)}`; }, { "aria-label": "Open in chat" }),
+      first && button([icon("again"), el("span", { class: "word" }, "Send again")], () => sendNew({ parts: first.parts, skill: first.metadata?.["a2a-lambda/skillId"] ?? "" }), { "aria-label": "Send again" }),
       menu(icon("more"), () => [["Delete", () => remove(task.id), "danger"]], { class: "icon", label: "More" })),
     el("div", { class: "title" }, el("h1", { tabindex: "-1", dir: "auto" }, title), badge(state)),
     el("div", { class: "line-of-facts" }, fact("Skill", it.skill), it.tookMs !== undefined && fact("Took", took(it.tookMs)), fact("Turn", it.turn), it.attempt > 1 && fact("Attempt", it.attempt), it.handOvers > 0 && fact("Hand-overs", it.handOvers), fact("Version", it.version), fact("A2A", it.generation),
@@ -160,7 +160,15 @@ function timeline({ error, waits, commits = [], events = [], log = [] }) {
   if (error) return el("p", { class: "quiet" }, "What happened is not shown without the inside of the task.");
   if (waits) return el("p", { class: "quiet" }, "Reading the events…");
   if (!entries.length) return el("p", { class: "quiet" }, "This task was stored in one write. It has no events.");
-  return el("ol", { class: "timeline" }, entries.map((it) => el("li", { class: it.kind ?? "" }, it.at ? time(it.at) : el("span", {}), icon(it.mark ?? "dot"), el("bdi", {}, it.text))));
+  return el("ol", { class: "timeline" }, entries.map((it) => el("li", { class: it.kind ?? "" }, it.at ? time(it.at) : el("span", {}), icon(markOf(it.text)), el("bdi", {}, it.text))));
+}
+
+/** The icon of an entry. */
+function markOf(text) {
+  const [, state] = /^State: ([a-z-]+)$/.exec(text) ?? [];
+  if (state) return state;
+  const marks = [["Step", "step"], ["Attempt", "again"], ["Event", "chat"], ["Stored", "store"], ["Failed", "warn"]];
+  return marks.find(([word]) => text.startsWith(word))?.[1] ?? (/worker/.test(text) ? "worker" : "dot");
 }
 
 /** What one commit changed, in words. */
