@@ -645,7 +645,7 @@ describe("files of a message", () => {
     await send(page, "what?");
     await inState(page, "input-required").waitFor();
     await page.locator("#log .you").getByRole("button", { name: "Download first.txt" }).waitFor();
-    await drop("#log .bubble", "second.txt");
+    await drop("#log .asks", "second.txt");
     await attached(page).filter({ hasText: "second.txt" }).waitFor();
     await send(page, "back");
     await inState(page, "completed").waitFor();
