@@ -99,7 +99,7 @@ pub(super) async fn list(
 ) -> Result<Value, StoreError> {
     let now = SystemClock.now();
     let is_first = filter.after.is_none();
-    let (mut rows, mut searched) = (Vec::new(), 0_usize);
+    let (mut rows, mut count) = (Vec::new(), 0_usize);
     let mut groups = BTreeMap::from(GROUPS.map(|name| (name, 0_u32)));
     let mut after = filter.after.take();
     let mut next = None;
@@ -114,7 +114,7 @@ pub(super) async fn list(
             now,
         };
         let page = store.list(owner, &query).await?;
-        searched = searched.saturating_add(page.records.len());
+        count = count.saturating_add(page.records.len());
         for head in page.records {
             let position = ListPosition::of(&head);
             let Some(record) = whole(store, head, now).await? else {
@@ -143,7 +143,7 @@ pub(super) async fn list(
     Ok(json!({
         "rows": rows,
         "next": next.map(|next| next.to_string().replacen('#', ",", 1)),
-        "searched": searched,
+        "searched": count,
         "isWhole": is_whole,
         "groups": groups,
     }))
@@ -160,12 +160,12 @@ async fn whole(
         artifacts: true,
         bytes: CONTENT,
     };
-    let projected = store.project(head, projection, now).await?;
-    Ok(projected.map(|it| it.record))
+    let task = store.project(head, projection, now).await?;
+    Ok(task.map(|it| it.record))
 }
 
 fn row(record: &TaskRecord, now: Timestamp) -> Value {
-    let asked = record.history().first().map(text).unwrap_or_default();
+    let title = record.history().first().map(text).unwrap_or_default();
     let mut answers = record.status().message.iter().map(text);
     let mut artifacts = record.artifacts().iter().map(artifact_text);
     let says = answers.find(|text| !text.is_empty());
@@ -178,7 +178,7 @@ fn row(record: &TaskRecord, now: Timestamp) -> Value {
         "context": record.context_id().as_str(),
         "skill": record.skill().map(ToString::to_string),
         "state": record.state().as_str(),
-        "title": shown(&asked),
+        "title": shown(&title),
         "says": shown(&says.unwrap_or_default()),
         "turn": record.turn(),
         "tookMs": took(record, now),
