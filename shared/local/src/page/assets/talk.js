@@ -188,6 +188,7 @@ export function taskPanel(id, host) {
       it.classList.remove("asks");
       it.querySelector(":scope > .state")?.remove();
     }
+    panel.element.setAttribute("aria-label", "Message of the agent");
     panel.question = "";
     panel.state = "working";
     fresh();
