@@ -32,6 +32,8 @@ export async function chatView(listed, context, signal) {
   if (!context && wanted) history.replaceState(null, "", address(wanted));
   if (wanted !== talk.context) await load(wanted);
   else talk.box.use(wanted, true);
+  // The conversation of the last visit may be gone.
+  if (!context && !log.childElementCount && talk.context) newTalk();
   const end = iconButton("down", "To the end", () => scrollToEnd(), { class: "to-end", hidden: true });
   const nodes = view({
     title: el("span", { id: "talk-title", dir: "auto" }),
@@ -206,7 +208,8 @@ async function refresh() {
   if (!talk.context || talk.running) return;
   const { context } = talk;
   const { rows } = await readRows({ context }).catch(() => ({ rows: [] }));
-  const differs = rows.some((it) => talk.panels.get(it.task)?.state !== it.state);
+  // Older tasks are not on the page.
+  const differs = rows.slice(0, TASKS).some((it) => talk.panels.get(it.task)?.state !== it.state);
   if (differs && !talk.running && talk.context === context) {
     const { followsEnd } = talk;
     const top = log.closest(".scroll")?.scrollTop ?? 0;
