@@ -56,9 +56,9 @@ export function list({ label, columns, key, open, copy, order = () => 0 }) {
     const before = new Set(rows.keys());
     const fresh = values.map(key).filter((id) => !before.has(id));
     for (const value of values) if (first || before.has(key(value))) row(value);
-    if (!first && fresh.length && (isTouched() || !isAtTop())) {
+    if (!first && (isTouched() || !isAtTop())) {
       pending = values;
-      hold(fresh.length);
+      if (fresh.length) hold(fresh.length);
       return;
     }
     arrange(values, first ? [] : fresh);
