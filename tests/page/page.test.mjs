@@ -421,6 +421,20 @@ describe("lists", () => {
     await rows(page).first().getByText("echo: by itself").waitFor();
   });
 
+  test("a row that changes stays in its place while somebody uses the list", async () => {
+    const { task } = await more("what?");
+    await more("echo after the question");
+    const page = await visit(agent, { path: "#/tasks" });
+    await rows(page).nth(1).waitFor();
+    await rows(page).nth(1).focus();
+    const order = () => rows(page).evaluateAll((all) => all.map((it) => it.dataset.key));
+    const before = await order();
+    await a2a(agent.base, "/message:send", { message: { ...saying("echo answered").message, taskId: task.id } });
+    await page.locator(`[data-key="${task.id}"]`).getByText("Completed").waitFor();
+    assert.deepEqual(await order(), before);
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.key), before[1]);
+  });
+
   test("a search says how many tasks it has searched, and stays in the address", async () => {
     const page = await visit(agent, { path: "#/tasks" });
     await rows(page).nth(4).waitFor();
