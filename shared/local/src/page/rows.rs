@@ -21,6 +21,8 @@ const PAGE: usize = 100;
 const READS: usize = 10;
 /// Bytes of messages and artifacts that are read of a task that has grown.
 const CONTENT: usize = 64 * 1024;
+/// Characters that name a task by a part of its id.
+const ID_MIN: usize = 6;
 /// The groups of states that a list counts.
 const GROUPS: [&str; 4] = ["working", "needs", "failed", "ended"];
 /// Characters of a text that a row shows.
@@ -70,13 +72,15 @@ impl RowFilter {
         if !self.skill.is_empty() && self.skill != skill {
             return false;
         }
-        let mut texts = iter::once(record.id().to_string())
-            .chain(iter::once(skill))
+        let mut texts = iter::once(skill)
             .chain(record.history().iter().map(text))
             .chain(record.status().message.iter().map(text))
             .chain(record.artifacts().iter().map(artifact_text))
             .map(|text| text.to_lowercase());
         let mut missing: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        // A short word is in many ids by chance.
+        let id = record.id().as_str();
+        missing.retain(|word| word.len() < ID_MIN || !id.contains(word));
         while !missing.is_empty() {
             let Some(text) = texts.next() else {
                 return false;

@@ -53,6 +53,7 @@ export function list({ label, columns, key, open, copy, order = () => 0 }) {
 
   /** The newest rows, in their order. */
   function show(values, first = false) {
+    if (first) clear();
     const before = new Set(rows.keys());
     const fresh = values.map(key).filter((id) => !before.has(id));
     for (const value of values) if (first || before.has(key(value))) row(value);
@@ -69,7 +70,7 @@ export function list({ label, columns, key, open, copy, order = () => 0 }) {
     waiting.hidden = false;
     const text = `${count} new`;
     if (waiting.textContent === text) return;
-    replace(waiting, button(text, () => release(true), { tabindex: "-1" }));
+    replace(waiting, button(text, () => release(true)));
     announce(`${text} in the list`);
   }
 
@@ -144,6 +145,13 @@ export function list({ label, columns, key, open, copy, order = () => 0 }) {
     } else if (event.key === "c" && copy) {
       copy(value, at);
     }
+  }
+
+  /** Another filter: no row stays. */
+  function clear() {
+    rows.clear();
+    older = [];
+    body.replaceChildren();
   }
 
   function remove(id) {
