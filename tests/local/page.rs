@@ -243,7 +243,7 @@ async fn a_task_is_shown_with_its_steps_and_the_cause_of_its_failure() {
 }
 
 #[tokio::test]
-async fn tasks_are_listed_with_their_skill_and_first_words_and_found_by_them() {
+async fn tasks_are_listed_with_skill_and_words_and_are_found() {
     let folder = Folder::new();
     let page = WithPage::start(&folder, &["--memory", "--agent", "conformance"]).await;
     let changes = page.call("/a2a-local/page/changes").json().await;
