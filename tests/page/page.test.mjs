@@ -245,6 +245,33 @@ describe("the reference agent", () => {
     await page.screenshot({ path: picture("logo.png") });
   });
 
+  test("a conversation follows what another page says in it, and shows its earlier tasks on request", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("Book a flight"));
+    const { contextId } = task;
+    const [one, other] = [await visit(agent, { path: `#/chat/${contextId}` }), await visit(agent, { path: `#/chat/${contextId}` })];
+    await inState(one, "input-required").waitFor();
+    await inState(other, "input-required").waitFor();
+    await say(one, "Rome");
+    await other.locator("#log .you").getByText("Rome").waitFor();
+    await other.locator(".composer .chip").getByText(/^Answers (?!Where)/).waitFor();
+    for (let n = 0; n < 21; n += 1) await a2a(agent.base, "/message:send", { message: { ...saying(`add ${n} and 1`).message, contextId } });
+    await other.reload();
+    await tasks(other).nth(19).waitFor();
+    assert.equal(await tasks(other).count(), 20);
+    await other.getByRole("button", { name: "Show earlier tasks" }).click();
+    await other.locator("#log .you").getByText("Book a flight").waitFor();
+    assert.equal((await bubbles(other))[0], "Book a flight");
+  });
+
+  test("an artifact can be refined from the page of its task", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("Draw a red square logo"));
+    const page = await visit(agent, { path: `#/task/${task.id}` });
+    await page.getByRole("tab", { name: "Artifacts" }).click();
+    await page.getByRole("button", { name: "Refine logo.png" }).click();
+    await page.locator(".composer .chip").getByText("Refines logo.png").waitFor();
+    assert.ok(page.url().includes(task.contextId));
+  });
+
   test("the keyboard alone is enough", async () => {
     const page = await visit(agent);
     const focused = () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.id);

@@ -209,7 +209,7 @@ async function refresh() {
   const { context } = talk;
   const { rows } = await readRows({ context }).catch(() => ({ rows: [] }));
   // Older tasks are not on the page.
-  const differs = rows.slice(0, TASKS).some((it) => talk.panels.get(it.task)?.state !== it.state);
+  const differs = rows.slice(0, TASKS).some((it) => talk.panels.get(it.task)?.at !== it.updatedAt);
   if (differs && !talk.running && talk.context === context) {
     const { followsEnd } = talk;
     const top = log.closest(".scroll")?.scrollTop ?? 0;
