@@ -148,11 +148,6 @@ export function composer({ skills, send }) {
     focus();
   }
 
-  function take(words) {
-    text.value = words;
-    typed();
-  }
-
   show();
-  return { element, drop: files.drop, ask, use, refine, focus, take, forget: () => { secret.value = ""; } };
+  return { element, drop: files.drop, ask, use, refine, focus, forget: () => { secret.value = ""; } };
 }

@@ -23,11 +23,11 @@ export async function mostOfAFile() {
  * `drop` has the listeners of the place on which files can be dropped. `parts` returns the
  * parts of a message, or `null` after it has shown why a file cannot be sent.
  */
-export function fileBox({ takes = [], multiple = true, changed = () => {} } = {}) {
+export function fileBox(takes = []) {
   const chosen = [];
   const list = el("ul", { class: "files", "aria-label": "Attached files", hidden: true });
   const error = el("p", { class: "error", role: "alert" });
-  const input = el("input", { type: "file", multiple, accept: takes.join(","), hidden: true, "aria-label": "Files", on: { change: take } });
+  const input = el("input", { type: "file", multiple: true, accept: takes.join(","), hidden: true, "aria-label": "Files", on: { change: take } });
   const pick = iconButton("clip", "Attach files", () => input.click());
   const waiting = el("p", { class: "hint", role: "status" });
   let busy = false;
@@ -55,18 +55,15 @@ export function fileBox({ takes = [], multiple = true, changed = () => {} } = {}
       refused.push(`No file is attached: ${failed.message}.`);
     }
     error.textContent = plain(refused.join(" "));
-    changed();
   }
 
   function show(file) {
-    if (!multiple) clear();
     chosen.push(file);
     const remove = iconButton("close", `Remove ${plain(file.name)}`, () => {
       chosen.splice(chosen.indexOf(file), 1);
       line.remove();
       list.hidden = !chosen.length;
       pick.focus();
-      changed();
     }, { class: "icon plain small" });
     const about = `${shownSize(file.size)}, ${file.type || "no type"}`;
     const line = el("li", { class: "file" }, el("span", { class: "thumb" }, icon("file")), el("span", { class: "grow" }, el("bdi", { class: "name cut" }, file.name), el("span", { class: "about cut" }, about)), remove);
@@ -107,7 +104,7 @@ export function fileBox({ takes = [], multiple = true, changed = () => {} } = {}
     event.stopPropagation();
     add([...event.dataTransfer.files]);
   };
-  return { element: el("div", { class: "attached" }, input, list, waiting, error), button: pick, choose: () => input.click(), drop: { dragover, drop }, count: () => chosen.length, parts, clear };
+  return { element: el("div", { class: "attached" }, input, list, waiting, error), button: pick, choose: () => input.click(), drop: { dragover, drop }, parts, clear };
 }
 
 function tooLarge(file, most, used) {

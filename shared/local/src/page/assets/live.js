@@ -10,11 +10,8 @@ const PATIENCE = 2000;
 
 /** Sends `change`, `restart`, `away` and `back`. */
 export const live = new EventTarget();
-const known = { commits: -1, startedMs: 0, lostAt: 0, tries: 0 };
+const known = { commits: -1, startedMs: 0, lostAt: 0 };
 let wake = () => {};
-
-/** Whether the program answers. */
-export const isAway = () => known.lostAt > 0;
 
 export async function watch() {
   for (;;) {
@@ -27,7 +24,7 @@ export async function watch() {
 }
 
 /** Asks at once. */
-export const askNow = () => wake();
+const askNow = () => wake();
 
 async function ask() {
   try {
@@ -35,7 +32,7 @@ async function ask() {
     const restarted = known.startedMs && now.startedMs !== known.startedMs;
     const changed = known.commits >= 0 && now.commits !== known.commits;
     const back = known.lostAt;
-    Object.assign(known, { commits: now.commits, startedMs: now.startedMs, lostAt: 0, tries: 0 });
+    Object.assign(known, { commits: now.commits, startedMs: now.startedMs, lostAt: 0 });
     if (back) {
       bar();
       live.dispatchEvent(new Event("back"));
@@ -45,7 +42,6 @@ async function ask() {
   } catch (error) {
     if (error.status) return;
     known.lostAt ||= Date.now();
-    known.tries += 1;
     live.dispatchEvent(new Event("away"));
     const away = Date.now() - known.lostAt;
     if (away >= PATIENCE) shown(`No connection for ${Math.round(away / 1000)} s.`);

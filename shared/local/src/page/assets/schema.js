@@ -165,7 +165,7 @@ function leafForm(of, title, required) {
   const made = control(of, required);
   const error = el("p", { class: "error", id: `${made.id}-error`, role: "alert" });
   const element = field(plain(title), made, [of.schema.description, required ? "" : "optional"].filter(Boolean).join(", "), error);
-  const read = () => {
+  const read = (isLeft) => {
     replace(error);
     made.removeAttribute("aria-invalid");
     try {
@@ -173,26 +173,14 @@ function leafForm(of, title, required) {
     } catch (why) {
       replace(error, icon("warn"), why.message);
       made.setAttribute("aria-invalid", "true");
-      throw why;
-    }
-  };
-  // An error appears when the field is left, not while somebody types.
-  made.addEventListener("change", () => {
-    try {
-      read();
-    } catch (why) {
-      if (!(why instanceof SchemaError)) throw why;
-    }
-  });
-  const readAndFocus = () => {
-    try {
-      return read();
-    } catch (why) {
+      if (isLeft === true) return undefined;
       made.focus();
       throw why;
     }
   };
-  return { element, read: readAndFocus };
+  // An error appears when the field is left, not while somebody types.
+  made.addEventListener("change", () => read(true));
+  return { element, read };
 }
 
 function value(of, text, required) {

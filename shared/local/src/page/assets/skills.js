@@ -148,7 +148,7 @@ function skillBody(skill, heading) {
   }
   use(0);
   const modes = fileModes(skill);
-  const files = modes && fileBox({ takes: modes });
+  const files = modes && fileBox(modes);
   const parts = async () => {
     try {
       const own = current.parts();
