@@ -341,6 +341,7 @@ describe("the reference agent", () => {
   });
 
   test("a call under another name sees other tasks", async () => {
+    await a2a(agent.base, "/message:send", saying("What's 2+2?"));
     const page = await visit(agent, { path: "#/tasks" });
     await page.locator("tbody tr").first().waitFor();
     await page.getByRole("button", { name: "Calls as local" }).click();
@@ -863,6 +864,8 @@ describe("10 000 tasks", () => {
     await rows.first().waitFor();
     const took = Date.now() - began;
     assert.equal(await rows.count(), 100);
+    // The counts come after the rows.
+    await page.getByRole("button", { name: new RegExp(`^All ${grouped(Math.min(count, 1000))}`) }).waitFor();
     for (let n = 2; n <= 3; n += 1) {
       await page.getByRole("button", { name: "Older" }).click();
       await page.waitForFunction((most) => document.querySelectorAll("tbody tr").length === most, n * 100);

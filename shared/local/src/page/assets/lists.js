@@ -76,14 +76,16 @@ export async function tasksView(rest, skills, signal) {
     skill.value = filter.skill;
     reads += 1;
     try {
-      // The first rows are read at each change, the counts of all less often.
+      // The first rows are read at once and at each change, the counts of all less often.
       const isPlain = !Object.values(filter).some(Boolean);
-      const brief = !isNew && isPlain && Date.now() - countedAt < 10000 ? "1" : "";
+      if (isNew) countedAt = 0;
+      const brief = isPlain && (isNew || Date.now() - countedAt < 10000) ? "1" : "";
       let page = await readRows({ ...filter, brief });
       let searched = page.searched;
       if (mine !== turn || signal.aborted) return;
       if (!brief) countedAt = Date.now();
-      if (!brief || page.isWhole) counts(page);
+      if (!brief || isNew || page.isWhole) counts(page);
+      if (brief && isNew && !page.isWhole) again = true;
       if (page.isWhole || isNew || page.rows.length) rows.show(page.rows, isNew);
       while (rows.count() < PAGE && page.next && isNew) {
         replace(note, `Searched ${grouped(searched)} tasks…`);
@@ -116,7 +118,7 @@ export async function tasksView(rest, skills, signal) {
   /** Reads once more after the read that runs now, so that slow reads do not pile up. */
   function follow() {
     again = reads > 0;
-    if (!again) read(false);
+    if (!again && !signal.aborted) read(false);
   }
 
   function counts(page) {
