@@ -33,7 +33,7 @@ pub enum Hybrid {
 impl Hybrid {
     /// Parses a reply. It asks only if the **whole** trimmed text is one JSON object with
     /// `state` = `input-required` or `auth-required` and a non-empty `prompt` (`auth_type`
-    /// and `service` are optional). Text around the object, another state or a missing
+    /// and `service` are optional), which may be in one Markdown fence. Text around it, another state or a missing
     /// prompt make it an ordinary reply.
     ///
     /// ```
@@ -49,7 +49,7 @@ impl Hybrid {
     }
 
     fn asks(reply: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(reply.trim()).ok()?;
+        let value: Value = serde_json::from_str(without_fence(reply)).ok()?;
         let member = |name| value.get(name).and_then(Value::as_str).map(str::to_owned);
         let prompt = member("prompt").filter(|prompt| !prompt.trim().is_empty())?;
         match member("state")?.as_str() {
@@ -64,6 +64,23 @@ impl Hybrid {
             _ => None,
         }
     }
+}
+
+/// A model's text without the Markdown fence that wraps the whole of it, such as
+/// ```` ```json ````. Models fence JSON when nobody asks them to.
+///
+/// The text comes back trimmed. A text with words around its fence, or with more than one fence,
+/// is not changed otherwise.
+#[must_use]
+pub fn without_fence(text: &str) -> &str {
+    let text = text.trim();
+    let inner = || {
+        let (info, rest) = text.strip_prefix("```")?.split_once('\n')?;
+        let body = rest.strip_suffix("```")?;
+        let is_whole = !info.contains('`') && !body.contains("```");
+        (is_whole && body.trim_end_matches([' ', '\t']).ends_with('\n')).then(|| body.trim())
+    };
+    inner().unwrap_or(text)
 }
 
 /// A function that answers with the thread of the context: an `async fn(cx, thread)`.

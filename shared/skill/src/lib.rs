@@ -73,7 +73,7 @@ pub use error::{AgentError, AgentResult, ErrorCode};
 pub use export::{SetExport, TenantDocuments};
 pub use file::{FileContent, FileReader, OpenFile};
 pub use handler::{Settled, Skill, SkillHandler};
-pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill};
+pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill, without_fence};
 pub use input::{SkillInput, TextOr};
 pub use media::is_media_type;
 pub use metadata::SkillMetadata;
