@@ -38,7 +38,7 @@ pub(super) struct Conversation {
 }
 
 /// A tool call of the model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct ToolCall {
     id: String,
     pub(super) name: String,

@@ -277,8 +277,14 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
         input_modes,
         output_modes,
         background,
+        reads_only,
         ..
     } = attributes;
+    let effect = if *reads_only {
+        quote!(::a2a_lambda::skill::SkillEffect::Read)
+    } else {
+        quote!(::a2a_lambda::skill::SkillEffect::Write)
+    };
     Ok(quote! {
         ::a2a_lambda::skill::SkillMetadata {
             id: #id,
@@ -290,6 +296,7 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
             input_modes: &[#(#input_modes),*],
             output_modes: &[#(#output_modes),*],
             background: #background,
+            effect: #effect,
         }
     })
 }

@@ -85,6 +85,7 @@ pub(crate) struct Validated {
     tags = ["governance", "validate"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn governance_validate(
     cx: &mut TaskContext<'_>,
@@ -152,6 +153,7 @@ pub(crate) struct DriftCheck {
     tags = ["governance", "drift"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn governance_drift_check(
     cx: &mut TaskContext<'_>,
@@ -208,6 +210,7 @@ pub(crate) struct CheckedKnowledge {
     tags = ["knowledge", "check"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn knowledge_check(
     cx: &mut TaskContext<'_>,

@@ -276,6 +276,7 @@ impl ItemVersion {
     tags = ["knowledge", "show"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn knowledge_show(
     cx: &mut TaskContext<'_>,
@@ -361,6 +362,7 @@ pub(crate) struct FoundItems {
         "what does our knowledge base say about {query}",
     ],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn knowledge_query(
     cx: &mut TaskContext<'_>,

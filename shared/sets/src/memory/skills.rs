@@ -239,6 +239,7 @@ pub(crate) struct ShownMemory {
     examples = ["What do you remember about tea"],
     text = "what do you remember about {query}",
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn memory_search(
     cx: &mut TaskContext<'_>,
@@ -337,6 +338,7 @@ pub(crate) struct ListedMemories {
     tags = ["memory", "list"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn memory_list(
     cx: &mut TaskContext<'_>,

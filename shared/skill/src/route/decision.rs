@@ -73,7 +73,7 @@ impl Route {
     pub(super) fn to(id: &SkillId, message: &Message, how: &'static str) -> Self {
         Self {
             id: id.clone(),
-            content: Content::from_parts(message.parts.clone()),
+            content: Content::of_message(message),
             wrapper: None,
             how,
             input: None,

@@ -76,6 +76,7 @@ fn an_agent_is_serialized_without_its_handlers() {
                 "inputModes": ["*/*"],
                 "outputModes": ["text/plain"],
                 "background": false,
+                "effect": "write",
                 "inputSchema": {},
                 "asks": false,
                 "task": false,
@@ -90,6 +91,7 @@ fn an_agent_is_serialized_without_its_handlers() {
                 "inputModes": ["text/plain", "application/json"],
                 "outputModes": ["text/plain"],
                 "background": true,
+                "effect": "write",
                 "set": "bookings",
                 "inputSchema": {
                     "type": "object",

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use crate::testing::{delivered, request};
-use crate::{AnySkill, SkillOutcome};
+use crate::{AnySkill, SkillEffect, SkillOutcome};
 use a2a_lambda_model::task::SkillId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,7 @@ struct Sum {
     input_modes = ["application/json", "text/*"],
     output_modes = ["application/*"],
     background = true,
+    effect = "read",
 )]
 async fn add(cx: &mut TaskContext<'_>, terms: Terms) -> AgentResult<Sum> {
     cx.send_intermediate_update("adding").await?;
@@ -136,6 +137,7 @@ fn everything_in_the_attribute_is_in_the_metadata() {
             input_modes: &["application/json", "text/*"],
             output_modes: &["application/*"],
             background: true,
+            effect: SkillEffect::Read,
         }
     );
 }
