@@ -278,8 +278,10 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
         output_modes,
         background,
         reads_only,
+        forgets_input,
         ..
     } = attributes;
+    let keeps_input = !*forgets_input;
     let effect = if *reads_only {
         quote!(::a2a_lambda::skill::SkillEffect::Read)
     } else {
@@ -297,6 +299,7 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
             output_modes: &[#(#output_modes),*],
             background: #background,
             effect: #effect,
+            keeps_input: #keeps_input,
         }
     })
 }

@@ -211,9 +211,12 @@ where
     async fn on_request(
         &self,
         cx: &mut TaskContext<'_>,
-        _: Content,
+        content: Content,
     ) -> AgentResult<OnRequestResult<String, Asked>> {
-        let thread = cx.thread().await?;
+        let mut thread = cx.thread().await?;
+        if !M::METADATA.keeps_input {
+            thread = with_content(&thread, content);
+        }
         self.answer(cx, &thread).await.map(Into::into)
     }
 
@@ -224,13 +227,17 @@ where
         content: Content,
     ) -> AgentResult<OnInputResult<String, Asked>> {
         let mut thread = cx.thread().await?;
-        if slot.auth {
-            // Credentials are never stored with the thread. The function gets them in a
-            // copy that exists only during this turn.
-            thread = thread.add_event(Message::from_user("credentials", content.into_parts()));
+        if slot.auth || !M::METADATA.keeps_input {
+            thread = with_content(&thread, content);
         }
         self.answer(cx, &thread).await
     }
+}
+
+/// The thread with a content that is never stored with it, such as credentials. The function gets
+/// it in a copy that exists only during this turn.
+fn with_content(thread: &Thread, content: Content) -> Thread {
+    thread.add_event(Message::from_user("not-kept", content.into_parts()))
 }
 
 #[cfg(test)]

@@ -41,6 +41,9 @@ pub struct SkillMetadata {
     /// What the skill does to the world. A model may call a skill that writes only if its user
     /// confirms the call: see [`Tool::trusted`](super::Tool::trusted).
     pub effect: SkillEffect,
+    /// Whether the task keeps the messages to the skill. Otherwise each is sealed until its turn
+    /// ends, and the history and the thread have a message that says so.
+    pub keeps_input: bool,
 }
 
 impl SkillMetadata {
@@ -62,6 +65,7 @@ impl SkillMetadata {
             output_modes: &[],
             background: false,
             effect: SkillEffect::Write,
+            keeps_input: true,
         }
     }
 }

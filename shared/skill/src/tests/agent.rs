@@ -77,6 +77,7 @@ fn an_agent_is_serialized_without_its_handlers() {
                 "outputModes": ["text/plain"],
                 "background": false,
                 "effect": "write",
+                "keepsInput": true,
                 "inputSchema": {},
                 "asks": false,
                 "task": false,
@@ -92,6 +93,7 @@ fn an_agent_is_serialized_without_its_handlers() {
                 "outputModes": ["text/plain"],
                 "background": true,
                 "effect": "write",
+                "keepsInput": true,
                 "set": "bookings",
                 "inputSchema": {
                     "type": "object",

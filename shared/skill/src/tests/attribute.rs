@@ -39,6 +39,7 @@ struct Sum {
     output_modes = ["application/*"],
     background = true,
     effect = "read",
+    keeps_input = false,
 )]
 async fn add(cx: &mut TaskContext<'_>, terms: Terms) -> AgentResult<Sum> {
     cx.send_intermediate_update("adding").await?;
@@ -138,6 +139,7 @@ fn everything_in_the_attribute_is_in_the_metadata() {
             output_modes: &["application/*"],
             background: true,
             effect: SkillEffect::Read,
+            keeps_input: false,
         }
     );
 }
