@@ -227,6 +227,8 @@ where
         content: Content,
     ) -> AgentResult<OnInputResult<String, Asked>> {
         let mut thread = cx.thread().await?;
+        // A plain answer is in the thread already. Credentials and an input that is not kept are
+        // never stored with it: the model function gets them in a copy of this turn.
         if slot.auth || !M::METADATA.keeps_input {
             thread = with_content(&thread, content);
         }
