@@ -32,7 +32,7 @@ def main():
     assert [memory["content"] for memory in results] == ["Table 4 likes tea"], found
     health = json.loads(get(f"{base}/a2a-lambda/health"))
     assert health["dependencies"]["memory"]["status"] == "ok", health
-    assert 'skill="memory_add"' in get(f"{base}/metrics"), "the metrics have no memory"
+    assert 'skill_name="memory_add"' in get(f"{base}/metrics"), "the metrics have no memory"
     print("one line added memory: its skills, its health and its metrics")
 
 

@@ -1,8 +1,10 @@
-//! Answers to `auth-required` are sealed everywhere they are stored.
+//! Answers to `auth-required`, and messages to a skill that keeps no input, are sealed everywhere
+//! they are stored.
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::engine::SecretKeys;
 use a2a_lambda::http::Function;
+use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::ReadBlobs as _;
@@ -13,7 +15,8 @@ use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::stored::Encoded;
 use a2a_lambda::store::{Blobs as _, StoreError};
 use a2a_lambda::task::{
-    Owner, Sealed, Subject, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
+    Message, Owner, PartContent, Role, Sealed, Subject, TaskId, TaskRecord, TaskState, TenantId,
+    Timestamp,
 };
 use a2a_lambda_tests::world::{Reply, Request, send};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
@@ -22,6 +25,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -62,9 +67,15 @@ struct Endpoint {
 
 impl Endpoint {
     async fn new() -> Self {
+        Self::serving(conformance_agent::agent(Duration::from_secs(2)).unwrap()).await
+    }
+
+    async fn serving(agent: AgentDefinition) -> Self {
         let embedded = Embedded::start(None).await.unwrap();
         let clients = AwsClients::connect(embedded.endpoints()).await;
-        let runtime = runtime(&clients, |_| ());
+        let settings = Settings::read(&Local).unwrap();
+        let runtime = Runtime::builder(agent, settings).aws(&clients);
+        let runtime = runtime.build().unwrap();
         Self {
             embedded,
             clients,
@@ -72,7 +83,24 @@ impl Endpoint {
         }
     }
 
+    /// Lets a worker run the turn that waits.
+    async fn works(&self, task: &TaskId, is_queued: bool) {
+        if is_queued {
+            self.has_no_trace("queued").await;
+            let queued = self.stored(task).await;
+            assert!(!queued.state().is_at_rest());
+            let (engine, item) = (self.runtime.engine(), work(&queued));
+            assert_eq!(engine.work(&item, &Held, None).await, Ack::Delete);
+        }
+    }
+
     async fn says(&self, message: Value, at_once: bool) -> Reply {
+        let reply = self.sends(message, at_once).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply
+    }
+
+    async fn sends(&self, message: Value, at_once: bool) -> Reply {
         let body = json!({"message": message, "configuration": {"returnImmediately": at_once}});
         let request = Request::post("/message:send", &body).header("a2a-version", "1.0");
         let identity = Identity {
@@ -82,9 +110,7 @@ impl Endpoint {
         let edge = self
             .runtime
             .edge(Function::of(request.method, request.path()));
-        let reply = send(&edge, &request, identity).await.finish().await;
-        assert_eq!(reply.status, 200, "{}", reply.text());
-        reply
+        send(&edge, &request, identity).await.finish().await
     }
 
     /// Starts a task that asks for credentials.
@@ -221,7 +247,7 @@ fn work(record: &TaskRecord) -> WorkItem {
         owner: owner(),
         task: record.id().clone(),
         incarnation: record.incarnation().clone(),
-        turn: 2,
+        turn: record.turn(),
         dispatch: record.version(),
     }
 }
@@ -315,4 +341,131 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
     let ack = engine.work(&work(&queued), &Held, None).await;
     assert_eq!(ack, Ack::Delete);
     assert_eq!(site.stored(&tasks[1]).await.state(), TaskState::Failed);
+}
+
+#[derive(Serialize, Deserialize)]
+struct More;
+
+impl SkillSlot for More {}
+
+/// Counts the letters of a diary, of which it keeps nothing.
+#[skill(id = "diary", tags = ["test"], text = "dear diary {text}", keeps_input = false)]
+struct Diary;
+
+#[derive(Deserialize, JsonSchema)]
+struct Page {
+    text: String,
+}
+
+/// The letters of a page, and what the thread says.
+async fn letters(cx: &mut TaskContext<'_>, text: &str) -> AgentResult<String> {
+    let thread = cx.thread().await?;
+    let texts = thread.iter().flat_map(|message| &message.parts);
+    let texts = texts.filter_map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    let texts: Vec<String> = texts.collect();
+    Ok(format!("{} letters, {}", text.len(), texts.join("|")))
+}
+
+impl SkillHandler<More> for Diary {
+    type Input = Page;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        page: Page,
+    ) -> AgentResult<OnRequestResult<String, More>> {
+        OnRequestResult::ask(letters(cx, &page.text).await?, More)
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: More,
+        answer: Content,
+    ) -> AgentResult<OnInputResult<String, More>> {
+        OnInputResult::done(letters(cx, answer.text()?).await?)
+    }
+}
+
+/// What the history shows of a message, and the words of the status.
+fn shown(record: &TaskRecord) -> (Vec<String>, String) {
+    let texts = |message: &Message| {
+        let texts = message.parts.iter().map(|part| match &part.content {
+            PartContent::Text(text) => text.clone(),
+            other => panic!("{other:?}"),
+        });
+        texts.collect::<String>()
+    };
+    let users = record.history().iter().filter(|it| it.role == Role::User);
+    let status = record.status().message.as_ref();
+    (
+        users.map(texts).collect(),
+        status.map(texts).unwrap_or_default(),
+    )
+}
+
+#[tokio::test]
+async fn input_of_a_skill_that_keeps_none_is_never_stored_in_the_clear() {
+    let stand_in = "The agent does not keep this message.";
+    for (at_once, length) in [(false, 0), (true, 0), (true, 10_000)] {
+        let when = format!("{at_once} {length}");
+        let agent = Agent::builder("diary").skill(Diary).build().unwrap();
+        let site = Endpoint::serving(agent).await;
+        let page = format!("{CANARY}{}", "y".repeat(length));
+        // A pattern makes the input, which the route must not keep either.
+        let message = json!({"messageId": "m1", "role": "ROLE_USER", "contextId": "mine:c",
+            "parts": [{"text": format!("Dear diary {page}")}], "metadata": {"note": CANARY}});
+        let reply = site.says(message.clone(), at_once).await;
+        assert!(!reply.text().contains(CANARY), "{}", reply.text());
+        let task = TaskId::parse(reply.json()["task"]["id"].as_str().unwrap()).unwrap();
+        site.works(&task, at_once).await;
+        let record = site.stored(&task).await;
+        assert_eq!(record.state(), TaskState::InputRequired, "{when}");
+        let asked = format!("{} letters, {stand_in}", page.len());
+        assert_eq!(shown(&record), (vec![stand_in.to_owned()], asked.clone()));
+        site.has_no_trace(&when).await;
+
+        let reply = site.answer(&task, &page, at_once).await;
+        assert!(!reply.text().contains(CANARY), "{}", reply.text());
+        site.works(&task, at_once).await;
+        let record = site.stored(&task).await;
+        assert_eq!(record.state(), TaskState::Completed, "{when}");
+        assert_eq!(shown(&record).0, [stand_in, stand_in]);
+        assert_eq!(record.secret(), None);
+        let result = Artifact::from(record.artifacts()[0].clone()).text();
+        let expected = format!("{} letters, {stand_in}|{asked}|{stand_in}", page.len());
+        assert_eq!(result.unwrap(), expected);
+        site.has_no_trace(&when).await;
+        // Sent again, it is recognised by its fingerprint.
+        let again = site.answer(&task, &page, false).await;
+        assert_eq!(
+            again.json()["task"]["status"]["state"],
+            "TASK_STATE_COMPLETED"
+        );
+    }
+}
+
+#[tokio::test]
+async fn file_for_a_skill_that_keeps_no_input_is_refused() {
+    let agent = Agent::builder("diary").skill(Diary).build().unwrap();
+    let site = Endpoint::serving(agent).await;
+    for (parts, field) in [
+        (
+            json!([{"data": {"text": "x"}}, {"raw": "eA==", "mediaType": "text/plain"}]),
+            "message.parts[1]",
+        ),
+        (
+            json!([{"data": {"text": "x".repeat(40_000)}}]),
+            "message.parts",
+        ),
+    ] {
+        let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": parts});
+        let reply = site.sends(message, false).await;
+        assert_eq!(reply.status, 400, "{}", reply.text());
+        assert!(reply.text().contains(field), "{}", reply.text());
+    }
 }

@@ -16,6 +16,8 @@ mod capabilities;
 #[cfg(test)]
 mod card;
 #[cfg(test)]
+mod consent;
+#[cfg(test)]
 mod context_expiry;
 #[cfg(test)]
 mod context_membership;

@@ -272,7 +272,8 @@ async fn chat(
 ) -> AgentResult<String> {
     let worker = a2a_lambda::llm::LlmWorker::<String>::new("Answer the user.");
     let worker = worker.model(ScriptedModel::clone(&model));
-    worker.skills(tools.iter().cloned()).run(cx, text).await
+    let tools = tools.iter().cloned().map(Tool::trusted);
+    worker.skills(tools).run(cx, text).await
 }
 
 /// An agent that thinks with this model, and remembers.

@@ -215,7 +215,8 @@ impl SkillHandler for Worker {
             *runs += 1;
             release
         };
-        let worker = LlmWorker::<String>::new(instructions).skill(Pay(Arc::clone(&self.paid)));
+        let pay = skill::Tool::new(Pay(Arc::clone(&self.paid))).trusted();
+        let worker = LlmWorker::<String>::new(instructions).skills([pay]);
         let answer = worker.run(cx, asked).await;
         // A skill that goes on after every error.
         OnRequestResult::done(answer.unwrap_or_else(|error| error.to_string()))

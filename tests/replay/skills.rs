@@ -439,7 +439,7 @@ impl<'a> Runner<'a> {
         });
         let mut worker = LlmWorker::<String>::new("Do it.")
             .tool(function)
-            .skill(Sub(self.run.clone()));
+            .skills([skill::Tool::new(Sub(self.run.clone())).trusted()]);
         if streams {
             worker = worker.stream_to(place.key("w"));
         }

@@ -2,7 +2,7 @@
 
 use super::collect::Collected;
 use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason};
-use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, ErrorCode, log_model_call};
+use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, log_model_call};
 use futures::StreamExt as _;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -11,7 +11,8 @@ use tokio::time::Instant;
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// Asks the model, whose text goes to `chunks` while it arrives. When the service has too many
-/// requests, it waits and asks again, but not after a text has been sent.
+/// requests or is out of order, it waits and asks again, but not after a part of the answer has
+/// arrived.
 ///
 /// # Errors
 /// The error of the provider. `CONTENT_FILTERED` and `MODEL_OUTPUT` for an answer that a filter
@@ -22,26 +23,26 @@ pub(super) async fn converse(
     mut chunks: Option<ArtifactChunks<'_>>,
 ) -> AgentResult<ModelReply> {
     for wait in WAITS {
-        let reply = once(model, request.clone(), &mut chunks).await;
-        let has_text = chunks.as_ref().is_some_and(ArtifactChunks::has_begun);
-        match reply {
-            Err(error) if error.code() == ErrorCode::ModelRateLimited && !has_text => {
+        let mut has_begun = false;
+        match once(model, request.clone(), &mut chunks, &mut has_begun).await {
+            Err(error) if error.is_transient() && !has_begun => {
                 tokio::time::sleep(wait).await;
             }
             reply => return reply,
         }
     }
-    once(model, request.clone(), &mut chunks).await
+    once(model, request.clone(), &mut chunks, &mut false).await
 }
 
 async fn once(
     model: &dyn Model,
     request: ModelRequest,
     chunks: &mut Option<ArtifactChunks<'_>>,
+    has_begun: &mut bool,
 ) -> AgentResult<ModelReply> {
     let began = Instant::now();
     let reply = if chunks.is_some() {
-        streamed(model, request, chunks).await
+        streamed(model, request, chunks, has_begun).await
     } else {
         model.converse(request).await
     };
@@ -60,11 +61,13 @@ async fn streamed(
     model: &dyn Model,
     request: ModelRequest,
     chunks: &mut Option<ArtifactChunks<'_>>,
+    has_begun: &mut bool,
 ) -> AgentResult<ModelReply> {
     let mut deltas = model.converse_stream(request).await?;
     let mut collector = Collected::default();
     while let Some(delta) = deltas.next().await {
         let delta = delta?;
+        *has_begun = true;
         if let (Delta::Text(text), Some(artifact)) = (&delta, &mut *chunks) {
             artifact.push(text.clone()).await?;
         }

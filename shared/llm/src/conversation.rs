@@ -11,7 +11,9 @@ use a2a_lambda_skill::model::{
 };
 use a2a_lambda_skill::step_hash;
 use a2a_lambda_skill::turn_host::StepInput;
-use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, Content, ErrorCode, TaskContext};
+use a2a_lambda_skill::{
+    AgentError, AgentResult, ArtifactChunks, Content, ErrorCode, TaskContext, without_fence,
+};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,7 +38,7 @@ pub(super) struct Conversation {
 }
 
 /// A tool call of the model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct ToolCall {
     id: String,
     pub(super) name: String,
@@ -298,10 +300,13 @@ impl<'a> Talk<'a> {
                 text if text.trim().is_empty() => Meaning::Repair(again("Write your answer.")),
                 text => self.read(Value::String(text), again),
             },
-            (AnswerForm::Object(object), []) => match serde_json::from_str(&text_of(content)) {
-                Ok(value) => self.read(object.value(&value), again),
-                Err(_) => Meaning::Repair(again(&self.wanted())),
-            },
+            // Models fence JSON also when nobody asks them to.
+            (AnswerForm::Object(object), []) => {
+                match serde_json::from_str(without_fence(&text_of(content))) {
+                    Ok(value) => self.read(object.value(&value), again),
+                    Err(_) => Meaning::Repair(again(&self.wanted())),
+                }
+            }
             (AnswerForm::Object(object), [only]) if only.name == ANSWER => {
                 let repair = |text: &str| failed(&calls, text);
                 self.read(object.value(&only.input), repair)

@@ -10,6 +10,11 @@ use std::time::Duration;
 /// The error of the skill for a failed call, which is its private cause.
 pub(super) type ToError = fn(Box<dyn Error + Send + Sync>) -> AgentError;
 
+/// The error of a service that is out of order, and answers nothing. It may answer a moment later.
+pub(super) fn out_of_order(cause: Box<dyn Error + Send + Sync>) -> AgentError {
+    AgentError::model_provider(cause).transient()
+}
+
 /// Why a call of a model service fails. What the service wrote stays in the private cause.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ModelCallError {

@@ -27,6 +27,8 @@ pub(super) struct LlmSetup {
     /// Its own model, in place of the agent's.
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) tools: Vec<OfferedTool>,
+    /// Whether it can ask its user to confirm a tool.
+    pub(super) asks: bool,
     pub(super) budget: LlmBudget,
     pub(super) max_tokens: Option<u32>,
     pub(super) options: Map<String, Value>,
@@ -74,6 +76,7 @@ impl LlmSetup {
             instructions,
             model: None,
             tools: Vec::new(),
+            asks: false,
             budget: LlmBudget::default(),
             max_tokens: None,
             options: Map::new(),
@@ -82,7 +85,7 @@ impl LlmSetup {
         }
     }
 
-    /// Checks the names of the tools.
+    /// Checks the names of the tools, and that the user of each tool to confirm can be asked.
     ///
     /// # Errors
     /// `INTERNAL_ERROR` with the name as its private cause.
@@ -93,6 +96,13 @@ impl LlmSetup {
             if !is_tool_name(name) || name == ANSWER || before.any(|tool| tool.name == name) {
                 let cause = format!(
                     "the tool `{name}` needs a name of its own: [a-zA-Z0-9_-]{{1,64}}, and not `{ANSWER}`"
+                );
+                return Err(AgentError::internal(cause));
+            }
+            if tool.confirm && !self.asks {
+                let cause = format!(
+                    "the skill `{name}` does not say that it reads: offer it to a worker that is \
+                     `asking`, or as a tool that is `trusted`"
                 );
                 return Err(AgentError::internal(cause));
             }

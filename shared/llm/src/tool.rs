@@ -119,7 +119,7 @@ impl From<Tool> for OfferedTool {
             name: tool.id().replace('.', "_"),
             description: tool.description().to_owned(),
             input: ObjectSchema::of(tool.input_schema()),
-            confirm: false,
+            confirm: tool.needs_confirmation(),
             run: ToolWork::Skill(tool),
         }
     }

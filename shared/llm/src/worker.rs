@@ -2,7 +2,7 @@
 
 use super::budget::LlmBudget;
 use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, approval};
-use super::conversation::{ConversationEnd, Place, Talk};
+use super::conversation::{Conversation, ConversationEnd, Place, Talk};
 use super::function::{answer_of, calls, setters};
 use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::{LlmTool, OfferedTool, decoded};
@@ -50,7 +50,7 @@ pub enum Confirming {}
 /// }
 ///
 /// /// Reads the weather of a city.
-/// #[skill(id = "weather", tags = ["tool"])]
+/// #[skill(id = "weather", tags = ["tool"], effect = "read")]
 /// async fn weather(city: String) -> AgentResult<String> {
 ///     Ok(format!("It rains in {city}."))
 /// }
@@ -102,13 +102,17 @@ impl<T, K> LlmWorker<T, K> {
     }
 
     /// Offers a skill to the model. It runs in the turn of the worker: same caller, same task.
+    /// As for [`skills`](Self::skills), one that writes is confirmed by the user.
     #[must_use]
     pub fn skill<S: SkillSlot, H: SkillHandler<S>>(self, skill: H) -> Self {
         self.skills([Tool::new(skill)])
     }
 
     /// Offers skills to the model, such as those of
-    /// [`AgentDefinition::tools`](a2a_lambda_skill::AgentDefinition::tools).
+    /// [`AgentDefinition::tools`](a2a_lambda_skill::AgentDefinition::tools). One that writes, or
+    /// does not say that it reads, runs only after the user has confirmed the call: the worker has
+    /// to be [`asking`](LlmWorker::asking), or the skill a tool that is [`Tool::trusted`]. Otherwise
+    /// a run fails with `INTERNAL_ERROR`.
     #[must_use]
     pub fn skills(mut self, skills: impl IntoIterator<Item = Tool>) -> Self {
         let tools = skills.into_iter().map(OfferedTool::from);
@@ -131,16 +135,10 @@ impl<T, K> LlmWorker<T, K> {
         self.confirming(Tool::new(skill).into())
     }
 
-    /// Offers skills that run only after the user has confirmed them.
+    /// Lets the worker ask its user to confirm calls of skills that write.
     #[must_use]
-    pub fn confirm_skills(
-        mut self,
-        skills: impl IntoIterator<Item = Tool>,
-    ) -> LlmWorker<T, Confirming> {
-        let tools = skills
-            .into_iter()
-            .map(|tool| OfferedTool::from(tool).confirmed());
-        self.setup.tools.extend(tools);
+    pub fn asking(mut self) -> LlmWorker<T, Confirming> {
+        self.setup.asks = true;
         LlmWorker {
             setup: self.setup,
             kind: PhantomData,
@@ -149,10 +147,7 @@ impl<T, K> LlmWorker<T, K> {
 
     fn confirming(mut self, tool: OfferedTool) -> LlmWorker<T, Confirming> {
         self.setup.tools.push(tool.confirmed());
-        LlmWorker {
-            setup: self.setup,
-            kind: PhantomData,
-        }
+        self.asking()
     }
 }
 
@@ -186,6 +181,9 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
     /// Continues with the answer of the user. A confirmation is `yes`, `ok` or `true`, or the
     /// data `{"confirm": true}`. The model gets any other answer as a refusal, with its words.
     ///
+    /// An answer may repeat the digest of the question: `a2a-lambda/confirm` in its metadata. With
+    /// another digest it confirms nothing, and the worker asks again.
+    ///
     /// # Errors
     /// As for other workers. `MISSING_INPUT` for an answer without text or data.
     pub async fn resume(
@@ -194,12 +192,16 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         slot: LlmSlot,
         answer: &Content,
     ) -> AgentResult<LlmOutcome<T>> {
+        let confirm = self.confirm(slot.0)?;
+        if !confirm.is_answered_by(answer) {
+            return Ok(LlmOutcome::Confirm(confirm.again()));
+        }
         let check = |value: &Value| decoded::<T>(value).map(drop);
         let form = AnswerForm::of::<T>();
         // The answer has begun the turn, so its model answers have no other input.
         let input = Value::Null;
         let talk = Talk::new(&self.setup, Place::Turn(cx), form, &input, &check).await?;
-        let end = talk.run(slot.0, Some(approval(answer)?)).await?;
+        let end = talk.run(confirm.slot.0, Some(approval(answer)?)).await?;
         self.outcome(end)
     }
 
@@ -207,12 +209,16 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         Ok(match end {
             ConversationEnd::Answer(value) => LlmOutcome::Answer(decoded(&value)?),
             ConversationEnd::Confirm(conversation) => {
-                let tools = self.setup.tools.iter().filter(|tool| tool.confirm);
-                let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
-                let confirms = |call: &super::conversation::ToolCall| names.contains(&&*call.name);
-                LlmOutcome::Confirm(LlmConfirm::of(conversation, confirms))
+                LlmOutcome::Confirm(self.confirm(conversation)?)
             }
         })
+    }
+
+    /// The question about the open calls of `conversation`.
+    fn confirm(&self, conversation: Conversation) -> AgentResult<LlmConfirm> {
+        let tools = self.setup.tools.iter().filter(|tool| tool.confirm);
+        let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+        LlmConfirm::of(conversation, |call| names.contains(&&*call.name))
     }
 }
 

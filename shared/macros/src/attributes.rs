@@ -6,7 +6,8 @@ use syn::{Ident, LitBool, LitStr, Token, Type, bracketed};
 
 /// All keys, for the error message that lists them.
 const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `text`, `input_modes`, `output_modes`, \
-     `background`, `states`";
+     `background`, `effect`, \
+     `keeps_input`, `states`";
 
 #[derive(Default)]
 pub(crate) struct Attributes {
@@ -20,6 +21,10 @@ pub(crate) struct Attributes {
     pub(crate) input_modes: Vec<LitStr>,
     pub(crate) output_modes: Vec<LitStr>,
     pub(crate) background: bool,
+    /// Whether it says `keeps_input = false`.
+    pub(crate) forgets_input: bool,
+    /// Whether it changes nothing.
+    pub(crate) reads_only: bool,
     /// The types of the states that a struct takes.
     pub(crate) states: Vec<Type>,
 }
@@ -37,7 +42,11 @@ impl Parse for Attributes {
                 ));
             }
             if !input.peek(Token![=]) {
-                let value = if key == "background" { "true" } else { "…" };
+                let value = match key.to_string().as_str() {
+                    "background" => "true",
+                    "keeps_input" => "false",
+                    _ => "…",
+                };
                 let message = format!("`{key}` needs a value: `{key} = {value}`");
                 return Err(syn::Error::new(key.span(), message));
             }
@@ -65,6 +74,8 @@ impl Attributes {
             "input_modes" => self.input_modes = texts(key, input)?,
             "output_modes" => self.output_modes = texts(key, input)?,
             "background" => self.background = flag(key, input)?,
+            "keeps_input" => self.forgets_input = !flag(key, input)?,
+            "effect" => self.reads_only = reads_only(key, input)?,
             "states" => self.states = types(input)?,
             _ => {
                 let message = format!("unknown key `{key}`; allowed are {KEYS}");
@@ -84,6 +95,18 @@ fn text(key: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
         return Err(syn::Error::new(text.span(), message));
     }
     Ok(text)
+}
+
+fn reads_only(key: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
+    let effect = text(key, input)?;
+    match effect.value().as_str() {
+        "read" => Ok(true),
+        "write" => Ok(false),
+        _ => {
+            let message = "`effect` is `\"read\"` or `\"write\"`";
+            Err(syn::Error::new(effect.span(), message))
+        }
+    }
 }
 
 fn texts(key: &Ident, input: ParseStream<'_>) -> syn::Result<Vec<LitStr>> {

@@ -277,8 +277,16 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
         input_modes,
         output_modes,
         background,
+        reads_only,
+        forgets_input,
         ..
     } = attributes;
+    let keeps_input = !*forgets_input;
+    let effect = if *reads_only {
+        quote!(::a2a_lambda::skill::SkillEffect::Read)
+    } else {
+        quote!(::a2a_lambda::skill::SkillEffect::Write)
+    };
     Ok(quote! {
         ::a2a_lambda::skill::SkillMetadata {
             id: #id,
@@ -290,6 +298,8 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
             input_modes: &[#(#input_modes),*],
             output_modes: &[#(#output_modes),*],
             background: #background,
+            effect: #effect,
+            keeps_input: #keeps_input,
         }
     })
 }

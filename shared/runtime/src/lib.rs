@@ -150,9 +150,10 @@ pub mod skill {
         Content, Document, DocumentVersion, ErrorCode, FileContent, FilePart, FileReader,
         FileSource, Hybrid, HybridReply, HybridSkill, InputWriter, IntoReply, NeededState,
         NoOutput, NoSlot, OnInputResult, OnRequestResult, OpenFile, ReferencedTask, SessionAdapter,
-        SessionContext, SetExport, Settled, Skill, SkillHandler, SkillInput, SkillManifest,
-        SkillMetadata, SkillOutput, SkillReturn, SkillSet, SkillSlot, State, StateError,
-        TaskContext, TenantDocuments, TextOr, Thread, Tool, is_media_type, model,
+        SessionContext, SetExport, Settled, Skill, SkillEffect, SkillHandler, SkillInput,
+        SkillManifest, SkillMetadata, SkillOutput, SkillReturn, SkillSet, SkillSlot, State,
+        StateError, TaskContext, TenantDocuments, TextOr, Thread, Tool, is_invisible,
+        is_media_type, model,
     };
 }
 

@@ -73,8 +73,9 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The write of an item, by what it is before and after: whether it is a policy, and
-    /// whether it has a status beyond `proposed`. So a draft cannot replace an accepted item.
+    /// The operation of a write: whether the item is a policy, and whether it has a status
+    /// beyond `proposed`, before or after the write. So who may only write drafts replaces no
+    /// accepted item.
     pub(crate) const fn of_write(is_policy: bool, is_decided: bool) -> Self {
         match (is_policy, is_decided) {
             (true, _) => Self::GovernancePolicyStore,

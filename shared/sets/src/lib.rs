@@ -3,6 +3,7 @@
 //! The skills use only the public API of `a2a-lambda`, as any skill author would.
 
 mod access;
+mod content;
 pub mod governance;
 pub mod knowledge;
 mod layer;

@@ -152,6 +152,7 @@ pub(crate) struct FoundSession {
     tags = ["session", "context"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn session_context(
     cx: &mut TaskContext<'_>,

@@ -1,7 +1,8 @@
 //! The content of a message, as a skill author sees it.
 
 use super::{AgentError, AgentResult};
-use a2a_lambda_model::task::{Blob, Part, PartContent};
+use a2a_lambda_model::task::metadata_keys::CONFIRM;
+use a2a_lambda_model::task::{Blob, Message, Part, PartContent};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,6 +19,8 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Content {
     parts: Vec<Part>,
+    /// The digest that its message repeats, of whatever type the client sent.
+    confirmation: Option<Box<Value>>,
 }
 
 impl Content {
@@ -49,7 +52,30 @@ impl Content {
     /// Creates content from parts.
     #[must_use]
     pub const fn from_parts(parts: Vec<Part>) -> Self {
-        Self { parts }
+        Self {
+            parts,
+            confirmation: None,
+        }
+    }
+
+    /// Creates the content of a message.
+    pub(crate) fn of_message(message: &Message) -> Self {
+        Self {
+            parts: message.parts.clone(),
+            confirmation: message.metadata.get(CONFIRM).cloned().map(Box::new),
+        }
+    }
+
+    /// The digest of a question that the client repeats with its answer: `a2a-lambda/confirm` in
+    /// the metadata of the message, or else of a part.
+    #[must_use]
+    pub fn confirmation(&self) -> Option<&Value> {
+        let of_parts = || {
+            self.parts
+                .iter()
+                .find_map(|part| part.metadata.get(CONFIRM))
+        };
+        self.confirmation.as_deref().or_else(of_parts)
     }
 
     /// Adds a part at the end.

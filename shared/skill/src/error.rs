@@ -40,6 +40,7 @@ struct ErrorParts {
     text: String,
     details: Metadata,
     cause: Option<String>,
+    is_transient: bool,
 }
 
 /// The kind of a failure: `a2a-lambda/errorCode` of a failed task.
@@ -249,6 +250,7 @@ impl AgentError {
             text: text.into(),
             details: Metadata::new(),
             cause: None,
+            is_transient: matches!(code, ErrorCode::ModelRateLimited),
         }))
     }
 
@@ -357,6 +359,20 @@ impl AgentError {
     pub fn with_cause(mut self, cause: &(dyn Error + 'static)) -> Self {
         self.0.cause = Some(chain(cause));
         self
+    }
+
+    /// Says that the call may succeed a moment later. A model that fails so is asked again; an
+    /// error with `MODEL_RATE_LIMITED` is transient from the start.
+    #[must_use]
+    pub fn transient(mut self) -> Self {
+        self.0.is_transient = true;
+        self
+    }
+
+    /// Whether the call may succeed a moment later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.0.is_transient
     }
 
     /// The error code.

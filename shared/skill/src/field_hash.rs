@@ -10,11 +10,17 @@ const STEP_HASH: usize = 8;
 
 /// A short hash of what a step was asked. The order of members does not change it.
 pub fn step_hash(name: &str, input: &impl Serialize) -> serde_json::Result<String> {
+    let mut text = digest(name, input)?;
+    text.truncate(2 * STEP_HASH);
+    Ok(text)
+}
+
+/// The SHA-256 of a value with a name, in lower-case hex. The order of members does not change it.
+pub fn digest(name: &str, input: &impl Serialize) -> serde_json::Result<String> {
     let mut hash = FieldHasher::default();
     hash.feed("name", name);
     hash.value(&serde_json::to_value(input)?);
-    let bytes = hash.finish();
-    Ok(hex::encode(bytes.get(..STEP_HASH).unwrap_or_default()))
+    Ok(hex::encode(hash.finish()))
 }
 
 /// Hashes fields with their names and lengths, so that different lists have different

@@ -33,7 +33,7 @@ pub enum Hybrid {
 impl Hybrid {
     /// Parses a reply. It asks only if the **whole** trimmed text is one JSON object with
     /// `state` = `input-required` or `auth-required` and a non-empty `prompt` (`auth_type`
-    /// and `service` are optional). Text around the object, another state or a missing
+    /// and `service` are optional), which may be in one Markdown fence. Text around it, another state or a missing
     /// prompt make it an ordinary reply.
     ///
     /// ```
@@ -49,7 +49,7 @@ impl Hybrid {
     }
 
     fn asks(reply: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(reply.trim()).ok()?;
+        let value: Value = serde_json::from_str(without_fence(reply)).ok()?;
         let member = |name| value.get(name).and_then(Value::as_str).map(str::to_owned);
         let prompt = member("prompt").filter(|prompt| !prompt.trim().is_empty())?;
         match member("state")?.as_str() {
@@ -64,6 +64,23 @@ impl Hybrid {
             _ => None,
         }
     }
+}
+
+/// A model's text without the Markdown fence that wraps the whole of it, such as
+/// ```` ```json ````. Models fence JSON when nobody asks them to.
+///
+/// The text comes back trimmed. A text with words around its fence, or with more than one fence,
+/// is not changed otherwise.
+#[must_use]
+pub fn without_fence(text: &str) -> &str {
+    let text = text.trim();
+    let inner = || {
+        let (info, rest) = text.strip_prefix("```")?.split_once('\n')?;
+        let body = rest.strip_suffix("```")?;
+        let is_whole = !info.contains('`') && !body.contains("```");
+        (is_whole && body.trim_end_matches([' ', '\t']).ends_with('\n')).then(|| body.trim())
+    };
+    inner().unwrap_or(text)
 }
 
 /// A function that answers with the thread of the context: an `async fn(cx, thread)`.
@@ -194,9 +211,12 @@ where
     async fn on_request(
         &self,
         cx: &mut TaskContext<'_>,
-        _: Content,
+        content: Content,
     ) -> AgentResult<OnRequestResult<String, Asked>> {
-        let thread = cx.thread().await?;
+        let mut thread = cx.thread().await?;
+        if !M::METADATA.keeps_input {
+            thread = with_content(&thread, content);
+        }
         self.answer(cx, &thread).await.map(Into::into)
     }
 
@@ -207,13 +227,19 @@ where
         content: Content,
     ) -> AgentResult<OnInputResult<String, Asked>> {
         let mut thread = cx.thread().await?;
-        if slot.auth {
-            // Credentials are never stored with the thread. The function gets them in a
-            // copy that exists only during this turn.
-            thread = thread.add_event(Message::from_user("credentials", content.into_parts()));
+        // A plain answer is in the thread already. Credentials and an input that is not kept are
+        // never stored with it: the model function gets them in a copy of this turn.
+        if slot.auth || !M::METADATA.keeps_input {
+            thread = with_content(&thread, content);
         }
         self.answer(cx, &thread).await
     }
+}
+
+/// The thread with a content that is never stored with it, such as credentials. The function gets
+/// it in a copy that exists only during this turn.
+fn with_content(thread: &Thread, content: Content) -> Thread {
+    thread.add_event(Message::from_user("not-kept", content.into_parts()))
 }
 
 #[cfg(test)]

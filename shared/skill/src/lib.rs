@@ -63,6 +63,7 @@ mod tests;
 mod tool;
 mod turn;
 pub mod turn_host;
+mod visible;
 
 pub use a2a_lambda_model::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};
@@ -73,10 +74,10 @@ pub use error::{AgentError, AgentResult, ErrorCode};
 pub use export::{SetExport, TenantDocuments};
 pub use file::{FileContent, FileReader, OpenFile};
 pub use handler::{Settled, Skill, SkillHandler};
-pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill};
+pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill, without_fence};
 pub use input::{SkillInput, TextOr};
 pub use media::is_media_type;
-pub use metadata::SkillMetadata;
+pub use metadata::{SkillEffect, SkillMetadata};
 pub use outcome::{AuthHint, OnInputResult, OnRequestResult};
 pub use output::{IntoReply, NoOutput, SkillOutput, SkillReturn};
 pub use registry::{
@@ -95,9 +96,10 @@ pub use call_names::CallNames;
 pub use context::TurnFacts;
 pub use documents::bad_name;
 pub use erased::AnySkill;
-pub use field_hash::{FieldHasher, step_hash};
+pub use field_hash::{FieldHasher, digest, step_hash};
 pub use model_line::{MODEL, log_model_call};
 pub use turn::{Decoded, SkillOutcome, TurnStart};
+pub use visible::is_invisible;
 
 /// The names that most files with skills need: `use a2a_lambda::prelude::*;`.
 pub mod prelude {

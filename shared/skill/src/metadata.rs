@@ -2,6 +2,17 @@
 
 use serde::Serialize;
 
+/// What a skill does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SkillEffect {
+    /// It changes nothing that outlives its task.
+    Read,
+    /// It changes something. A skill that does not say what it does counts as this.
+    #[default]
+    Write,
+}
+
 /// How a skill describes itself, for the Agent Card and the router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -27,6 +38,12 @@ pub struct SkillMetadata {
     /// Whether the engine hands each turn to a worker immediately. Recommended for work of
     /// more than about 20 s.
     pub background: bool,
+    /// What the skill does to the world. A model may call a skill that writes only if its user
+    /// confirms the call: see [`Tool::trusted`](super::Tool::trusted).
+    pub effect: SkillEffect,
+    /// Whether the task keeps the messages to the skill. Otherwise each is sealed until its turn
+    /// ends, and the history and the thread have a message that says so.
+    pub keeps_input: bool,
 }
 
 impl SkillMetadata {
@@ -47,6 +64,8 @@ impl SkillMetadata {
             input_modes: &[],
             output_modes: &[],
             background: false,
+            effect: SkillEffect::Write,
+            keeps_input: true,
         }
     }
 }

@@ -62,17 +62,6 @@ impl Route {
     }
 }
 
-/// Whether the message names its skill, or needs none to be named.
-///
-/// # Errors
-/// When it names an unknown skill.
-pub fn is_named(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<bool, A2aError> {
-    let is_single = agent.skills().nth(1).is_none();
-    Ok(is_single
-        || explicit_route(agent, request)?.is_some()
-        || command(agent, request.message).is_some())
-}
-
 /// Chooses the skill for a message.
 ///
 /// # Errors
@@ -128,7 +117,7 @@ pub fn route_to(
 /// Chooses the skill for the answer to [`which_skill`], which offered `offer`. An answer that
 /// only names an offered skill sends the `original` message to that skill, with what it
 /// carries beside its words: see [`joined`]. Any other answer is routed as a message of its
-/// own, except by the tasks that it refers to.
+/// own.
 ///
 /// # Errors
 /// As for [`route`].

@@ -2,50 +2,75 @@
 
 use super::erased::ErasedSkill;
 use super::{
-    AgentError, AgentResult, AnySkill, Content, SkillHandler, SkillOutcome, SkillSlot, TaskContext,
-    TurnStart,
+    AgentError, AgentResult, AnySkill, Content, SkillEffect, SkillHandler, SkillOutcome, SkillSlot,
+    TaskContext, TurnStart,
 };
 use serde_json::Value;
 use std::sync::Arc;
 
 /// A skill as a tool: one of an agent, from
 /// [`AgentDefinition::tools`](super::AgentDefinition::tools), or any other.
+///
+/// A model that calls a skill is not its user. So a skill that writes, or does not say that it
+/// reads, runs only after the user has confirmed the call, unless it is [`trusted`](Self::trusted).
 #[derive(Debug, Clone)]
-pub struct Tool(Arc<dyn AnySkill>);
+pub struct Tool {
+    skill: Arc<dyn AnySkill>,
+    is_trusted: bool,
+}
 
 impl Tool {
     /// A skill as a tool. The skill need not belong to an agent; then only its callers know it.
     #[must_use]
     pub fn new<S: SkillSlot, H: SkillHandler<S>>(handler: H) -> Self {
-        Self(Arc::new(ErasedSkill::new(handler)))
+        Self::of(&(Arc::new(ErasedSkill::new(handler)) as Arc<dyn AnySkill>))
     }
 
     pub(super) fn of(skill: &Arc<dyn AnySkill>) -> Self {
-        Self(Arc::clone(skill))
+        Self {
+            skill: Arc::clone(skill),
+            is_trusted: false,
+        }
+    }
+
+    /// Lets a model call the skill without a confirmation, although it writes. What a model reads,
+    /// such as a document, may then make it write.
+    #[must_use]
+    pub fn trusted(self) -> Self {
+        Self {
+            is_trusted: true,
+            ..self
+        }
+    }
+
+    /// Whether a user has to confirm each call of a model.
+    #[must_use]
+    pub fn needs_confirmation(&self) -> bool {
+        !self.is_trusted && self.skill.metadata().effect == SkillEffect::Write
     }
 
     /// Its name: the id of the skill.
     #[must_use]
     pub fn id(&self) -> &'static str {
-        self.0.metadata().id
+        self.skill.metadata().id
     }
 
     /// What it does, for a model.
     #[must_use]
     pub fn description(&self) -> &'static str {
-        self.0.metadata().description
+        self.skill.metadata().description
     }
 
     /// The JSON schema of its input; `{}` if it accepts every value.
     #[must_use]
     pub fn input_schema(&self) -> &Value {
-        self.0.input_schema()
+        self.skill.input_schema()
     }
 
     /// The JSON schema of its output, if it has one.
     #[must_use]
     pub fn output_schema(&self) -> Option<&Value> {
-        self.0.output_schema()
+        self.skill.output_schema()
     }
 
     /// Calls the skill inside the turn of another one: same caller, same task, same thread.
@@ -55,9 +80,9 @@ impl Tool {
     /// `INVALID_INPUT` for an input that does not fit the schema, `MISSING_INPUT` with the
     /// question of a skill that asks, `REJECTED` with its reason, or the error of the skill.
     pub async fn execute(&self, cx: &mut TaskContext<'_>, input: &Value) -> AgentResult<Value> {
-        let input = self.0.decode(&Content::from_data(input)?)?;
+        let input = self.skill.decode(&Content::from_data(input)?)?;
         // Boxed: a tool may call tools.
-        let outcome = Box::pin(self.0.turn(cx, TurnStart::Request(input))).await;
+        let outcome = Box::pin(self.skill.turn(cx, TurnStart::Request(input))).await;
         match outcome {
             SkillOutcome::Completed { artifacts, .. } => Ok(artifacts
                 .iter()

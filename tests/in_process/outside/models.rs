@@ -212,6 +212,31 @@ async fn a_text_that_no_rule_routes_is_one_call_with_the_skills_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plain_yes_confirms_a_call_whose_every_member_was_shown() {
+    let content = format!("tea{}", "x".repeat(10_240));
+    let memory = json!({"content": content, "layer": "user", "tags": ["\u{202e}a"]});
+    let model = ScriptedModel::new()
+        .tool_call("memory_add", memory)
+        .text("I remember that.");
+    let router = ScriptedModel::new().answer(json!({"skill": "none"}));
+    let agent = |_| reference_agent::agent();
+    let world = World::thinking(agent, &model, &router).unwrap();
+    let client = Client::new(&world, REST).from("acme:ann");
+    let asked = client.says("Please keep in mind that I like tea").await;
+    assert_eq!(client.state(&asked), "input-required");
+    let question = client.words(&asked);
+    for part in [
+        "- memory_add\n",
+        "\n  layer: \"user\"",
+        "[1]: \"\\u{202e}a\"",
+    ] {
+        assert!(question.contains(part), "{part} in {question}");
+    }
+    let done = client.answers(&asked, "yes").await;
+    assert_eq!(REST.words(artifact(&done, "assist")), "I remember that.");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_dispatcher_prompt_reaches_the_model_that_chooses() {
     let router = ScriptedModel::new().answer(json!({"skill": "chat"}));
     let model = ScriptedModel::new().text("Hello!");

@@ -19,6 +19,7 @@ per_dialect! {
     a_file_that_no_skill_takes_is_refused_and_a_pdf_finds_its_skill
     text_data_and_files_are_the_arguments_of_skills
     each_spelling_of_a_call_reaches_the_skill_that_it_names
+    history_of_a_skill_that_keeps_no_input_says_so
 }
 
 const REST: Dialect = Dialect::Rest10;
@@ -40,6 +41,27 @@ macro_rules! only {
         )
         .unwrap()
     };
+}
+
+/// Counts the letters of a diary.
+#[skill(id = "diary", tags = ["test"], keeps_input = false)]
+async fn diary(text: String) -> AgentResult<String> {
+    Ok(format!("{} letters", text.len()))
+}
+
+async fn history_of_a_skill_that_keeps_no_input_says_so(dialect: Dialect) {
+    let world = only!(diary);
+    let client = Client::new(&world, dialect);
+    let task = client.says("canary of ann").await;
+    assert_eq!(dialect.words(artifact(&task, "diary")), "13 letters");
+    // A client of 0.1 asks for a history, if it wants one.
+    let has_history = !matches!(dialect, Dialect::Rpc01 | Dialect::Path01);
+    for task in [client.gets(&task).await, task] {
+        let task = task.to_string();
+        assert!(!task.contains("canary"), "{task}");
+        let is_said = task.contains("The agent does not keep this message.");
+        assert_eq!(is_said, has_history, "{task}");
+    }
 }
 
 /// Each kind of error, with its code.

@@ -125,3 +125,15 @@ async fn chosen_skill_gets_the_references_of_the_first_message_in_a_worker() {
     let done = world.call(&REST.of_task(Op::Get, &task)).await;
     assert_eq!(picture(&REST.task(&done)), "square blue");
 }
+
+#[tokio::test(start_paused = true)]
+async fn reply_that_refers_to_a_task_is_for_the_skill_of_that_task() {
+    let world = world();
+    let logo = says(&world, &text("/logo a red square")).await;
+    let asked = says(&world, &text("hm")).await;
+    let say = Say::in_task(id(&asked), "Make it blue").with_id("m-2");
+    assert_eq!(
+        picture(&refers(&world, &say, &[id(&logo)]).await),
+        "square blue"
+    );
+}

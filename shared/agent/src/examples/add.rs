@@ -33,6 +33,7 @@ pub(crate) struct Sum {
         "what's {a} + {b}",
         "what's {a} plus {b}",
     ],
+    effect = "read",
 )]
 pub(crate) async fn add(input: TextOr<Terms>) -> AgentResult<OnRequestResult<Sum>> {
     let Terms { a, b } = match input {

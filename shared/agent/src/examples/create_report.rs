@@ -17,6 +17,7 @@ const LINE: usize = 80;
     examples = ["Create a report", "Create a report on sales as PDF"],
     input_modes = ["text/plain"],
     output_modes = ["application/pdf", "text/markdown", "text/plain"],
+    effect = "read",
 )]
 pub(crate) struct CreateReport;
 

@@ -9,6 +9,7 @@ use a2a_lambda::prelude::*;
     tags = ["example", "text"],
     examples = ["echo hello"],
     input_modes = ["text/plain"],
+    effect = "read",
 )]
 pub(crate) async fn echo(input: Content) -> AgentResult<Content> {
     Ok(Content::from_text(input.text()?))

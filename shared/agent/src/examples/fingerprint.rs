@@ -22,6 +22,7 @@ const HEAD: u32 = 54;
     tags = ["example", "file", "image", "pdf"],
     input_modes = ["application/pdf", "image/*"],
     output_modes = ["image/bmp"],
+    effect = "read",
 )]
 pub(crate) async fn fingerprint(cx: &mut TaskContext<'_>, file: FilePart) -> AgentResult<()> {
     let mut file = cx.open_file(&file).await?;

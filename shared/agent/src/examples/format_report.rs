@@ -15,6 +15,7 @@ use serde_json::json;
     tags = ["example", "documents", "format"],
     examples = ["Format my report", "Format my report as Markdown"],
     input_modes = ["text/plain"],
+    effect = "read",
 )]
 struct FormatReport;
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
     tags = ["example", "reports", "analysis", "charts"],
     examples = ["Generate Q4 financial report", "Generate a report: revenue 120, cost 80.5"],
     output_modes = ["application/json", "text/plain"],
+    effect = "read",
 )]
 pub(crate) struct GenerateReport;
 

@@ -26,6 +26,7 @@ const SIZE: u32 = 64;
     examples = ["Generate logo", "Draw a red square logo"],
     input_modes = ["text/plain"],
     output_modes = ["image/png"],
+    effect = "read",
 )]
 pub(crate) async fn logo(
     cx: &mut TaskContext<'_>,

@@ -11,6 +11,7 @@ use a2a_lambda::prelude::*;
     tags = ["chat", "questions", "articles"],
     examples = ["How many pieces of A-1 are on stock?"],
     input_modes = ["text/plain"],
+    effect = "read",
 )]
 pub(super) async fn chat(cx: &mut TaskContext<'_>, _question: String) -> AgentResult<String> {
     // The thread ends with the question.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
     examples = ["Generate Q4 financial report"],
     input_modes = ["text/plain"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(super) struct GenerateReport;
 

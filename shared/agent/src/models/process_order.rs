@@ -89,7 +89,7 @@ pub(super) fn stock() -> LlmTool {
 }
 
 /// Converts cents to euros.
-#[skill(id = "euros", tags = ["tool"])]
+#[skill(id = "euros", tags = ["tool"], effect = "read")]
 async fn euros(cents: u32) -> AgentResult<String> {
     Ok(format!("{}.{:02} €", cents / 100, cents % 100))
 }
@@ -119,6 +119,7 @@ fn generate_output() -> LlmWorker<Offer> {
     tags = ["orders", "offer"],
     examples = ["Dear shop, please send three pieces of A-1. Ann"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(super) async fn process_order(
     cx: &mut TaskContext<'_>,

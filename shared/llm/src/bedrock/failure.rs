@@ -1,6 +1,6 @@
 //! Why a call of Bedrock fails, and the error of the skill for it.
 
-use crate::provider::{ModelCallError, ToError};
+use crate::provider::{ModelCallError, ToError, out_of_order};
 use a2a_lambda_skill::AgentError;
 use aws_sdk_bedrockruntime::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
@@ -11,13 +11,16 @@ use std::error::Error;
 const TEXT_LIMIT: usize = 400;
 
 /// The error of a call that the service refused, or that did not reach it.
-pub(super) fn of_call<E, R>(error: &SdkError<E, R>) -> ModelCallError
+pub(super) fn of_call<E>(error: &SdkError<E>) -> ModelCallError
 where
     E: Error + ProvideErrorMetadata + 'static,
-    R: std::fmt::Debug + 'static,
 {
-    let service_error = error.as_service_error();
-    failed(error, service_error.and_then(ProvideErrorMetadata::code))
+    let code = error
+        .as_service_error()
+        .and_then(ProvideErrorMetadata::code);
+    let response = error.raw_response();
+    let status = response.map(|response| response.status().as_u16());
+    failed(error, code, status)
 }
 
 /// The error of a stream. The SDK gives its exceptions a type and no name.
@@ -27,13 +30,17 @@ pub(super) fn of_event(error: &SdkError<ConverseStreamOutputError, RawMessage>) 
         Some(ConverseStreamOutputError::ValidationException(_)) => Some("ValidationException"),
         _ => None,
     };
-    failed(error, code)
+    failed(error, code, None)
 }
 
-fn failed(error: &(dyn Error + 'static), code: Option<&str>) -> ModelCallError {
+fn failed(
+    error: &(dyn Error + 'static),
+    code: Option<&str>,
+    status: Option<u16>,
+) -> ModelCallError {
     let text = DisplayErrorContext(error).to_string();
     let text: String = text.chars().take(TEXT_LIMIT).collect();
-    let error = of_service(code, &text.to_lowercase());
+    let error = of_service(code, status, &text.to_lowercase());
     ModelCallError::Service { error, text }
 }
 
@@ -45,7 +52,7 @@ const CONTEXT_LENGTH_MESSAGES: &[&str] = &[
     "maximum context length",
 ];
 
-fn of_service(code: Option<&str>, text: &str) -> ToError {
+fn of_service(code: Option<&str>, status: Option<u16>, text: &str) -> ToError {
     match code {
         Some(
             "ThrottlingException" | "ServiceQuotaExceededException" | "TooManyRequestsException",
@@ -66,8 +73,11 @@ fn of_service(code: Option<&str>, text: &str) -> ToError {
         {
             AgentError::context_length_exceeded
         }
+        // Bedrock sends it with the status 429.
+        Some("ModelNotReadyException") => out_of_order,
         // The SDK has no credentials to sign with.
         None if text.contains("credential") => AgentError::model_auth,
+        _ if status.is_some_and(|status| status >= 500) => out_of_order,
         _ => AgentError::model_provider,
     }
 }

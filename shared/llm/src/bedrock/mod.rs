@@ -60,9 +60,10 @@ const BYTES: usize = 16 * 1024 * 1024;
 /// | The service | The skill's error |
 /// |---|---|
 /// | refuses the credentials or the access, or there are no credentials | `MODEL_AUTH` |
-/// | throttles | `MODEL_RATE_LIMITED` |
+/// | throttles | `MODEL_RATE_LIMITED`, transient |
 /// | reports an input that is too long | `CONTEXT_LENGTH_EXCEEDED` |
 /// | sends more than 16 MiB | `MODEL_OUTPUT` |
+/// | answers 500 to 599, or that the model is not ready | `MODEL_PROVIDER`, transient |
 /// | does anything else wrong, is too slow, or breaks off | `MODEL_PROVIDER` |
 #[derive(Debug)]
 pub struct BedrockModel {

@@ -269,6 +269,31 @@ async fn refusals_become_errors_without_the_words_of_the_service() {
     }
 }
 
+#[tokio::test]
+async fn service_that_is_out_of_order_may_be_asked_again() {
+    let transient = async |status, exception| {
+        let error = refused(status, exception, "secret").await;
+        assert!(!error.text().contains("secret"), "{}", error.text());
+        error.is_transient()
+    };
+    for (status, exception) in [
+        (429, "ThrottlingException"),
+        (429, "ModelNotReadyException"),
+        (500, "InternalServerException"),
+        (503, "ServiceUnavailableException"),
+        (502, ""),
+    ] {
+        assert!(transient(status, exception).await, "{status} {exception}");
+    }
+    for (status, exception) in [
+        (400, "ValidationException"),
+        (403, "AccessDeniedException"),
+        (424, "ModelErrorException"),
+    ] {
+        assert!(!transient(status, exception).await, "{status} {exception}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn silent_service_is_not_waited_for_without_end() {
     let stub = ModelStub::start([StubAnswer::silence(), StubAnswer::silence()]).await;
@@ -451,6 +476,8 @@ async fn exception_in_a_stream_is_its_error() {
         assert_eq!(given, deltas()[..2], "{exception}");
         let error = error.unwrap();
         assert_eq!(error.code(), code, "{exception}");
+        let is_throttle = code == ErrorCode::ModelRateLimited;
+        assert_eq!(error.is_transient(), is_throttle, "{exception}");
         assert!(!error.text().contains("secret"), "{}", error.text());
     }
 }

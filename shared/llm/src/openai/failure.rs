@@ -3,7 +3,7 @@
 //! What the service wrote stays in the private cause.
 
 use super::values::text;
-use crate::provider::{ModelCallError, ToError};
+use crate::provider::{ModelCallError, ToError, out_of_order};
 use a2a_lambda_skill::AgentError;
 use serde_json::Value;
 use std::fmt;
@@ -103,7 +103,11 @@ impl ErrorReport {
         if messages.any(|part| message.contains(part)) {
             return AgentError::context_length_exceeded;
         }
-        AgentError::model_provider
+        // A code in an answer with the status 200 comes after the service has begun.
+        match status {
+            Some(500..=599) => out_of_order,
+            _ => AgentError::model_provider,
+        }
     }
 }
 
@@ -225,6 +229,26 @@ mod tests {
         let body = json!({"error": {"code": 429, "message": "slow down"}});
         let error = reported(&body).into_agent();
         assert_eq!(error.code(), ErrorCode::ModelRateLimited);
+    }
+
+    #[test]
+    fn only_a_status_says_that_the_service_is_out_of_order() {
+        let refusal = |status: u16, code: &str| {
+            let body = json!({"error": {"code": code}}).to_string();
+            let error = refused(status, body.as_bytes()).into_agent();
+            (error.code(), error.is_transient())
+        };
+        for status in [500, 502, 503, 529, 599] {
+            assert_eq!(refusal(status, "x"), (ErrorCode::ModelProvider, true));
+        }
+        for status in [400, 408, 499, 600] {
+            assert_eq!(refusal(status, "x"), (ErrorCode::ModelProvider, false));
+        }
+        let expected = (ErrorCode::ContextLengthExceeded, false);
+        assert_eq!(refusal(500, "context_length_exceeded"), expected);
+        let event = reported(&json!({"error": {"code": 503}})).into_agent();
+        assert_eq!(event.code(), ErrorCode::ModelProvider);
+        assert!(!event.is_transient());
     }
 
     #[test]

@@ -60,10 +60,11 @@ use transport::Transport;
 /// | The service | The skill's error |
 /// |---|---|
 /// | answers 401 or 403 | `MODEL_AUTH` |
-/// | answers 429 | `MODEL_RATE_LIMITED` |
+/// | answers 429 | `MODEL_RATE_LIMITED`, transient |
 /// | reports a context that is too long | `CONTEXT_LENGTH_EXCEEDED` |
 /// | refuses the content of the request | `CONTENT_FILTERED` |
 /// | sends more bytes than the limit | `MODEL_OUTPUT` |
+/// | answers 500 to 599 | `MODEL_PROVIDER`, transient |
 /// | does anything else wrong, is too slow, or breaks off | `MODEL_PROVIDER` |
 #[derive(Debug)]
 pub struct OpenAiModel {

@@ -38,6 +38,10 @@ fn each_mistake_in_the_attribute_has_its_own_message() {
         (r#"tags = [" "]"#, "`tags` must not be empty"),
         ("background = 1", "`background` is `true` or `false`"),
         (
+            r#"effect = "trusted""#,
+            "`effect` is `\"read\"` or `\"write\"`",
+        ),
+        (
             "background",
             "`background` needs a value: `background = true`",
         ),

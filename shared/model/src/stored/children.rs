@@ -160,8 +160,8 @@ fn move_content(record: &mut TaskRecord) {
 }
 
 impl<'a> ChildContent<'a> {
-    /// The growing content of the task that `layout` does not name. The message of the status is
-    /// the next one of the history, so it can move with it.
+    /// The growing content of the task that has not moved to a child by `layout`, without the
+    /// task's own ids. `with_status`: the message of the status too, as the last of the history.
     fn of(record: &'a TaskFields, layout: &Layout, with_status: bool) -> Self {
         let ids = OwnIds::of(record);
         let message = record.status().message.iter().filter(|_| with_status);

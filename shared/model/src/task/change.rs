@@ -23,6 +23,8 @@ pub enum Change {
         /// The message.
         message: Message,
     },
+    /// The message that opened the turn is sealed: the history has another one in its place.
+    Seal(SealedAnswer),
     /// The task belongs to this skill from now on. The route says why.
     Pin(SkillId, Option<SkillRoute>),
     /// The turn keeps the parts of its request that it needs, as long as it runs.

@@ -41,7 +41,25 @@ pub struct Message {
     pub metadata: Metadata,
 }
 
+/// What a message says whose skill keeps no input.
+const NOT_KEPT: &str = "The agent does not keep this message.";
+
 impl Message {
+    /// The message without what its client said. One part says so.
+    #[must_use]
+    pub fn not_kept(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            role: self.role,
+            parts: vec![Part::text(NOT_KEPT)],
+            context_id: self.context_id.clone(),
+            task_id: self.task_id.clone(),
+            reference_task_ids: self.reference_task_ids.clone(),
+            extensions: Vec::new(),
+            metadata: Metadata::new(),
+        }
+    }
+
     /// A message of the agent.
     #[must_use]
     pub fn from_agent(id: impl Into<String>, parts: Vec<Part>) -> Self {

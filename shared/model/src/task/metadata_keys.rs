@@ -13,6 +13,9 @@ pub const ERROR_CODE: &str = "a2a-lambda/errorCode";
 pub const ERROR_DETAILS: &str = "a2a-lambda/errorDetails";
 /// On the message of an auth-required status: the needed credentials.
 pub const AUTH: &str = "a2a-lambda/auth";
+/// On the part of a question whether tools may run: the digest of their calls. On the message that
+/// answers it, or its part: the same digest, if the client wants to confirm just these calls.
+pub const CONFIRM: &str = "a2a-lambda/confirm";
 /// On a task of 0.1 or 0.3: the last state changes, oldest first. The cards of
 /// these generations promise `stateTransitionHistory`.
 pub const STATE_TRANSITIONS: &str = "a2a-lambda/stateTransitions";

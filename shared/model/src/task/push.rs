@@ -61,7 +61,8 @@ impl Sealed {
     }
 }
 
-/// An answer that stays out of the history, since it may hold credentials.
+/// A message that stays out of the history: an answer that may hold credentials, or the input of a
+/// skill that keeps none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedAnswer {
     /// The answer.

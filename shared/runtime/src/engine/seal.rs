@@ -1,5 +1,6 @@
-//! Seals secrets at rest: the tokens and credentials of push configs, and answers to
-//! `auth-required`. An answer leaves a fingerprint, which recognises it when it is sent again.
+//! Seals secrets at rest: the tokens and credentials of push configs, answers to `auth-required`,
+//! and messages to skills that keep no input. A message leaves a fingerprint, which recognises it
+//! when it is sent again.
 //! A key derived from a secret key encrypts and authenticates each secret and binds it to its
 //! place.
 //!
@@ -8,13 +9,15 @@
 //! random and has 96 bits, which is safe for 2^32 secrets per key (NIST SP 800-38D
 //! §8.3).
 
+use super::accept::repeat::MessagePrint;
 use super::secret_keys::{self, SecretKey, SecretKeySet, bytes_of};
 use super::{Engine, EngineError};
 use crate::store::StoreError;
 use crate::task::{
-    A2aError, FieldViolation, Message, Owner, PartContent, PushId, Sealed, SealedAnswer, Secret,
-    TaskId, TaskRecord,
+    A2aError, Change, FieldViolation, Message, Owner, Part, PartContent, PushId, Sealed,
+    SealedAnswer, Secret, TaskId, TaskRecord, TaskState,
 };
+use a2a_lambda_skill::SkillMetadata;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -24,8 +27,8 @@ use ring::hmac;
 const PURPOSE: &[u8] = b"a2a-lambda secrets 1";
 /// The purpose of the key of fingerprints.
 const FINGERPRINT: &[u8] = b"a2a-lambda fingerprints 1";
-/// The most bytes of an answer to `auth-required`, in the form that is sealed.
-const ANSWER_MAX: usize = 32 * 1024;
+/// The most bytes of a message, in the form that is sealed.
+const SEALED_MAX: usize = 32 * 1024;
 
 /// Where a secret belongs: it opens only there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +52,7 @@ impl SealPlace {
         Self::of(owner, task, ["webhook", id.as_str(), name])
     }
 
-    /// The place of the answer that opens turn number `turn` of `record`.
+    /// The place of the message that opens turn number `turn` of `record`.
     fn of_answer(record: &TaskRecord, turn: u32) -> Self {
         let (incarnation, turn) = (record.incarnation().as_str(), turn.to_string());
         Self::of(record.owner(), record.id(), ["answer", incarnation, &turn])
@@ -120,8 +123,8 @@ fn cipher(key: &SecretKey) -> Option<LessSafeKey> {
     Some(LessSafeKey::new(key))
 }
 
-/// Refuses files in an answer to `auth-required`. The answer itself is sealed, but its
-/// files would be stored unencrypted with the task.
+/// Refuses files in a message that is sealed, such as an answer to `auth-required`. Its files would
+/// be stored unencrypted with the task.
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] naming each such part.
@@ -132,7 +135,7 @@ pub(super) fn check_answer(message: &Message) -> Result<(), A2aError> {
     let files = parts.filter(|(_, part)| is_file(&part.content));
     let violations: Vec<FieldViolation> = files
         .map(|(index, _)| {
-            let why = "an answer to auth-required holds text and data, and no files";
+            let why = "a message that is not kept holds text and data, and no files";
             FieldViolation::new(format!("message.parts[{index}]"), why)
         })
         .collect();
@@ -143,34 +146,108 @@ pub(super) fn check_answer(message: &Message) -> Result<(), A2aError> {
 }
 
 impl Engine {
-    /// Seals the answer that opens the next turn of `record`. The fingerprint is that of
+    /// Seals the message that opens turn number `turn` of `record`. The fingerprint is that of
     /// `print`.
     ///
     /// # Errors
     /// [`A2aError::InvalidParams`] if it is too large.
-    pub(super) async fn seal_answer(
+    async fn seal_answer(
         &self,
         record: &TaskRecord,
         message: &Message,
-        print: &[u8],
+        turn: u32,
+        print: &MessagePrint,
     ) -> Result<SealedAnswer, EngineError> {
         let too_large = |size: String| {
             let why =
-                format!("an answer to auth-required has at most {ANSWER_MAX} bytes, not {size}");
+                format!("a message that is not kept has at most {SEALED_MAX} bytes, not {size}");
             EngineError::from(A2aError::invalid("message.parts", why))
         };
         let text = match a2a_lambda_model::stored::message_text(message) {
-            Ok(text) if text.len() <= ANSWER_MAX => text,
+            Ok(text) if text.len() <= SEALED_MAX => text,
             Ok(text) => return Err(too_large(text.len().to_string())),
             Err(StoreError::TooLarge(size)) => return Err(too_large(size.to_string())),
             Err(error) => return Err(error.into()),
         };
-        let seal_place = SealPlace::of_answer(record, record.turn() + 1);
+        let seal_place = SealPlace::of_answer(record, turn);
         let keys = self.reader.policy.secrets.keys().await?;
         Ok(SealedAnswer {
             content: keys.seal(&Secret::new(text), &seal_place, self.ids.next())?,
-            fingerprint: keys.fingerprint(print, &seal_place),
+            fingerprint: keys.fingerprint(&print.bytes(), &seal_place),
         })
+    }
+
+    /// Seals the message in the opening of turn number `turn` of `record`, if it is not kept: an
+    /// answer to `auth-required`, or the input of a skill that keeps none. The answer to a question
+    /// of the router is no input.
+    ///
+    /// # Errors
+    /// [`A2aError::InvalidParams`] if an input has a file, or the message is too large.
+    pub(super) async fn seal_opening(
+        &self,
+        record: &TaskRecord,
+        skill: Option<SkillMetadata>,
+        turn: u32,
+        print: Option<&MessagePrint>,
+        opening: &mut Vec<Change>,
+    ) -> Result<(), EngineError> {
+        let print_of = |message: &Message| match print {
+            Some(print) => print.clone(),
+            None => MessagePrint::of_message(message),
+        };
+        let is_credential = record.state() == TaskState::AuthRequired;
+        let has_skill = turn == 1 || record.skill().is_some();
+        let is_unkept = has_skill && skill.is_some_and(|skill| !skill.keeps_input);
+        for change in opening.iter_mut() {
+            match change {
+                Change::Resume {
+                    message, secret, ..
+                }
+                | Change::Queue { message, secret }
+                    if is_credential =>
+                {
+                    let print = print_of(message);
+                    *secret = Some(self.seal_answer(record, message, turn, &print).await?);
+                    return Ok(());
+                }
+                Change::Accept { message }
+                | Change::Resume { message, .. }
+                | Change::Queue { message, .. }
+                    if is_unkept =>
+                {
+                    check_answer(message)?;
+                    let stand_in = message.not_kept();
+                    let message = std::mem::replace(message, stand_in);
+                    let print = print_of(&message);
+                    return self
+                        .seal_input(record, message, turn, &print, opening)
+                        .await;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals an input, as the router made it of the message: the route keeps none.
+    async fn seal_input(
+        &self,
+        record: &TaskRecord,
+        mut message: Message,
+        turn: u32,
+        print: &MessagePrint,
+        opening: &mut Vec<Change>,
+    ) -> Result<(), EngineError> {
+        let input = opening.iter_mut().find_map(|change| match change {
+            Change::Pin(_, Some(route)) => route.input.take(),
+            _ => None,
+        });
+        if let Some(input) = input {
+            message.parts = vec![Part::data(input)];
+        }
+        let answer = self.seal_answer(record, &message, turn, print).await?;
+        opening.push(Change::Seal(answer));
+        Ok(())
     }
 
     /// Whether `fingerprint` is that of `print` for the answer that opened the current turn

@@ -2,6 +2,7 @@
 
 use super::compile::{CompiledRule, Expression, Matcher};
 use super::policy::RuleTarget;
+use crate::content::check_length;
 use a2a_lambda::skill::AgentError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,14 +81,8 @@ impl CheckFacts {
     /// # Errors
     /// `CONTENT_TOO_LONG` for a content above its limit, `INVALID_INPUT` for another member.
     pub(crate) fn of(context: CheckContext) -> Result<Self, AgentError> {
-        if let Some(bytes) = context.content.as_ref().map(String::len)
-            && bytes > CONTENT_MAX
-        {
-            return Err(AgentError::domain(
-                "CONTENT_TOO_LONG",
-                format!("`content` has {bytes} bytes, expected at most {CONTENT_MAX}"),
-            ));
-        }
+        let bytes = context.content.as_ref().map_or(0, String::len);
+        check_length("content", bytes, CONTENT_MAX)?;
         for (name, text) in [
             ("path", &context.path),
             ("policyVersion", &context.policy_version),

@@ -9,8 +9,9 @@ use super::merge::merge;
 use super::policy::PolicyDocument;
 use super::validate::{Violation, is_valid};
 use crate::access::{Access, Denial, Scope, Verb};
+use crate::content::check_content;
 use crate::knowledge::item::ItemKind;
-use crate::knowledge::skills::check_content;
+use crate::knowledge::skills::CONTENT_MAX;
 use crate::layer::KnowledgeLayer;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
@@ -84,6 +85,7 @@ pub(crate) struct Validated {
     tags = ["governance", "validate"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn governance_validate(
     cx: &mut TaskContext<'_>,
@@ -151,6 +153,7 @@ pub(crate) struct DriftCheck {
     tags = ["governance", "drift"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn governance_drift_check(
     cx: &mut TaskContext<'_>,
@@ -207,12 +210,13 @@ pub(crate) struct CheckedKnowledge {
     tags = ["knowledge", "check"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn knowledge_check(
     cx: &mut TaskContext<'_>,
     input: KnowledgeCheck,
 ) -> AgentResult<OnRequestResult<CheckedKnowledge>> {
-    check_content(&input.content)?;
+    check_content(&input.content, CONTENT_MAX)?;
     let target = input.layer.unwrap_or(KnowledgeLayer::Company);
     let scopes = match scopes(cx, Verb::KnowledgeCheck, target, input.scope_id.as_deref()) {
         Ok(scopes) => scopes,

@@ -10,6 +10,7 @@ mod tests;
 
 use crate::access::Scope;
 use crate::layer::{KnowledgeLayer, Layer};
+use a2a_lambda::skill::is_invisible;
 use gix_object::bstr::ByteSlice as _;
 
 /// The most bytes of a path.
@@ -177,13 +178,5 @@ fn check_segment(segment: &str) -> Result<(), String> {
 /// Characters that no name has: separators and signs that a system interprets, control
 /// characters, and those that cannot be seen.
 fn is_refused(letter: char) -> bool {
-    letter.is_control()
-        || r#"\:*?"<>|%~"#.contains(letter)
-        || matches!(
-            letter,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-                | '\u{ffa0}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..='\u{e0fff}'
-        )
+    is_invisible(letter) || r#"\:*?"<>|%~"#.contains(letter)
 }

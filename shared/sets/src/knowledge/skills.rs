@@ -7,6 +7,7 @@ use super::path::{ItemLocation, ItemPath};
 use super::repository::NewVersion;
 use super::store::{Entry, KnowledgeStore, Refusal, error, parsed};
 use crate::access::{Access, Denial, Scope, Verb};
+use crate::content::check_content;
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
 use crate::layer::{KnowledgeLayer, Layer};
@@ -170,7 +171,7 @@ fn answer<T>(
 impl NewItem {
     /// Checks what can be checked without the store.
     fn check(&self) -> AgentResult<()> {
-        check_content(&self.content)?;
+        check_content(&self.content, CONTENT_MAX)?;
         check_tags(&self.tags)?;
         if self.kind == ItemKind::Policy {
             let policy = CompiledPolicy::parse(&self.content);
@@ -186,16 +187,6 @@ impl NewItem {
         }
         Ok(())
     }
-}
-
-/// Checks the size of a content.
-pub(crate) fn check_content(content: &str) -> AgentResult<()> {
-    let bytes = content.len();
-    if bytes <= CONTENT_MAX {
-        return Ok(());
-    }
-    let text = format!("`content` has {bytes} bytes, expected at most {CONTENT_MAX}");
-    Err(AgentError::domain("CONTENT_TOO_LONG", text))
 }
 
 const fn is_open(status: ItemStatus) -> bool {
@@ -285,6 +276,7 @@ impl ItemVersion {
     tags = ["knowledge", "show"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn knowledge_show(
     cx: &mut TaskContext<'_>,
@@ -370,6 +362,7 @@ pub(crate) struct FoundItems {
         "what does our knowledge base say about {query}",
     ],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn knowledge_query(
     cx: &mut TaskContext<'_>,

@@ -3,6 +3,7 @@
 use super::search::{Hit, MemorySearch, limit, search};
 use super::store::{self, Memory, MemoryPlace, StoredMemory};
 use crate::access::{Access, Denial, Scope, Verb};
+use crate::content::{check_content, check_length};
 use crate::layer::Layer;
 use crate::origin::Origin;
 use crate::tags::check_tags;
@@ -140,17 +141,9 @@ fn question() -> String {
 
 impl NewMemory {
     fn check(&self) -> AgentResult<()> {
-        let too_long = |field: &str, bytes: usize, most: usize| {
-            let text = format!("`{field}` has {bytes} bytes, expected 1 to {most}");
-            AgentError::domain("CONTENT_TOO_LONG", text)
-        };
-        if self.content.is_empty() || self.content.len() > CONTENT_MAX {
-            return Err(too_long("content", self.content.len(), CONTENT_MAX));
-        }
+        check_content(&self.content, CONTENT_MAX)?;
         let metadata = serde_json::to_string(&self.metadata).map_err(AgentError::serialization)?;
-        if metadata.len() > METADATA_MAX {
-            return Err(too_long("metadata", metadata.len(), METADATA_MAX));
-        }
+        check_length("metadata", metadata.len(), METADATA_MAX)?;
         check_tags(&self.tags)?;
         match self.importance {
             Some(importance) if !(0.0..=1.0).contains(&importance) => Err(
@@ -246,6 +239,7 @@ pub(crate) struct ShownMemory {
     examples = ["What do you remember about tea"],
     text = "what do you remember about {query}",
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn memory_search(
     cx: &mut TaskContext<'_>,
@@ -344,6 +338,7 @@ pub(crate) struct ListedMemories {
     tags = ["memory", "list"],
     input_modes = ["application/json"],
     output_modes = ["application/json"],
+    effect = "read",
 )]
 pub(crate) async fn memory_list(
     cx: &mut TaskContext<'_>,

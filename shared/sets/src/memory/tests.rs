@@ -319,7 +319,8 @@ async fn an_input_beyond_its_limits_is_refused_with_the_field() {
             json!({"content": "x".repeat(32_769)}),
             "CONTENT_TOO_LONG",
         ),
-        ("content", json!({"content": ""}), "CONTENT_TOO_LONG"),
+        ("content", json!({"content": ""}), "CONTENT_EMPTY"),
+        ("content", json!({"content": " \n"}), "CONTENT_EMPTY"),
         (
             "metadata",
             json!({"content": "x", "metadata": {"a": "b".repeat(4096)}}),

@@ -40,12 +40,6 @@ impl<'a> ArtifactChunks<'a> {
         self
     }
 
-    /// Whether a chunk was sent.
-    #[must_use]
-    pub const fn has_begun(&self) -> bool {
-        self.has_begun
-    }
-
     fn text(&self, text: impl Into<String>) -> Part {
         Part {
             media_type: self.media_type.clone(),

@@ -15,7 +15,11 @@ fn only_a_complete_json_object_asks() {
     for reply in [
         "Sure: {\"state\":\"input-required\",\"prompt\":\"Which?\"}",
         "{\"state\":\"input-required\",\"prompt\":\"Which?\"} Thanks.",
-        "```json\n{\"state\":\"input-required\",\"prompt\":\"Which?\"}\n```",
+        "Here:\n```json\n{\"state\":\"input-required\",\"prompt\":\"Which?\"}\n```",
+        "```json\n{\"state\":\"input-required\",\"prompt\":\"Which?\"}\n```\nThanks.",
+        "```json\n{\"state\":\"input-required\",\"prompt\":\"Which?\"}```",
+        "```json {\"state\":\"input-required\",\"prompt\":\"Which?\"} ```",
+        "````\n```json\n{\"state\":\"input-required\",\"prompt\":\"Which?\"}\n```\n````",
         "[{\"state\":\"input-required\",\"prompt\":\"Which?\"}]",
         "{\"state\":\"completed\",\"prompt\":\"Which?\"}",
         "{\"state\":\"input-required\",\"prompt\":\"  \"}",
@@ -27,6 +31,27 @@ fn only_a_complete_json_object_asks() {
     ] {
         assert_eq!(Hybrid::parse(reply), Hybrid::Reply(reply.to_owned()));
     }
+}
+
+#[test]
+fn object_in_one_fence_that_wraps_the_reply_asks() {
+    let prompt = "Which?".to_owned();
+    let object = r#"{"state":"input-required","prompt":"Which?"}"#;
+    for (open, close) in [
+        ("```json\n", "\n```"),
+        ("\n ```\n", "\n``` \n"),
+        ("```JSON\r\n", "\r\n```"),
+    ] {
+        let reply = format!("{open}{object}{close}");
+        let question = Hybrid::InputRequired {
+            prompt: prompt.clone(),
+        };
+        assert_eq!(Hybrid::parse(&reply), question, "{reply}");
+    }
+    let two = format!("```json\n{object}\n```\n```json\n{object}\n```");
+    assert_eq!(Hybrid::parse(&two), Hybrid::Reply(two));
+    let code = "```json\n{\"a\": 1}\n```";
+    assert_eq!(Hybrid::parse(code), Hybrid::Reply(code.to_owned()));
 }
 
 #[test]

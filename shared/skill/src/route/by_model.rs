@@ -29,7 +29,7 @@ const TOKENS: u32 = 300;
 const TIME: Duration = Duration::from_secs(3);
 /// How often the model is asked about one message.
 const CALLS: usize = 2;
-/// After so many failures in a row the model is not asked for [`PAUSE`].
+/// After so many outages in a row the model is not asked for [`PAUSE`].
 const FAILURES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(60);
 
@@ -45,7 +45,7 @@ impl fmt::Debug for RouterModel {
     }
 }
 
-/// The newest failures in a row.
+/// The newest outages in a row.
 #[derive(Default)]
 struct Failures {
     count: u32,
@@ -93,11 +93,14 @@ impl RouterModel {
             return None;
         }
         let request = request(agent, case, &text);
+        // A wrong answer may be the work of one client, an outage concerns all.
+        let mut is_outage = false;
         for _ in 0..CALLS {
             let began = Instant::now();
             let reply = timeout(TIME, self.model.converse(request.clone())).await;
             let reply = reply.unwrap_or_else(|_| Err(AgentError::deadline()));
             log_model_call(began, reply.as_ref());
+            is_outage = reply.is_err();
             match reply.and_then(|reply| choice(agent, case, &reply.content)) {
                 Ok(choice) => {
                     self.failures().count = 0;
@@ -115,7 +118,7 @@ impl RouterModel {
             }
         }
         let mut failures = self.failures();
-        failures.count += 1;
+        failures.count = if is_outage { failures.count + 1 } else { 0 };
         if failures.count >= FAILURES {
             *failures = Failures {
                 count: 0,

@@ -45,6 +45,16 @@ pub enum Routed {
     },
 }
 
+impl Routed {
+    /// Whether the message names its skill, or needs none to be named: no earlier task changes
+    /// the decision.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        const NAMED: [&str; 5] = ["pinned", "explicit", "command", "single", "answer"];
+        matches!(self, Self::Skill(route) if NAMED.contains(&route.how))
+    }
+}
+
 /// A chosen skill.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
@@ -73,7 +83,7 @@ impl Route {
     pub(super) fn to(id: &SkillId, message: &Message, how: &'static str) -> Self {
         Self {
             id: id.clone(),
-            content: Content::from_parts(message.parts.clone()),
+            content: Content::of_message(message),
             wrapper: None,
             how,
             input: None,

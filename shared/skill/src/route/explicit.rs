@@ -10,6 +10,7 @@
 //!
 //! If a message has several, they must name the same skill.
 
+use super::by_model::cut;
 use super::decision::{Route, RouteRequest, Wrapped};
 use crate::{AgentDefinition, Content};
 use a2a_lambda_model::task::metadata_keys::SKILL_ID;
@@ -19,6 +20,9 @@ use std::borrow::Cow;
 
 /// Metadata keys that other A2A clients use.
 const FOREIGN_KEYS: [&str; 3] = ["skillId", "skill_id", "skill"];
+
+/// The most bytes of a client's text that an error repeats: no id of a skill is longer.
+const SHOWN: usize = 64;
 
 /// An explicit call, and the field that contains it.
 pub(super) struct ExplicitCall {
@@ -53,7 +57,7 @@ pub(super) fn call(
         return Ok(None);
     };
     if let Some(other) = skills.find(|other| other.id != id) {
-        let conflict = format!("contradicts `{field}`, which names `{id}`");
+        let conflict = format!("contradicts `{field}`, which names `{}`", cut(id, SHOWN));
         return Err(A2aError::invalid(other.field, conflict));
     }
     let id = known(agent, &field, id)?;
@@ -71,7 +75,7 @@ fn known(agent: &AgentDefinition, field: &str, id: &str) -> Result<SkillId, A2aE
         .filter(|id| agent.skill(id).is_some())
         .ok_or_else(|| {
             let ids: Vec<_> = agent.skills().map(|(id, _)| format!("`{id}`")).collect();
-            let names = ids.join(", ");
+            let (id, names) = (cut(id, SHOWN), ids.join(", "));
             A2aError::invalid(field, format!("unknown skill `{id}`; known are {names}"))
         })
 }
@@ -127,7 +131,9 @@ fn in_data<'a>(
         });
         let path = format!("message.parts[{part}].data");
         let (Some(id), Some((member, arguments))) = (tool.or(skill).or(name), arguments) else {
-            if tool.or(name).is_some_and(|id| has(agent, id)) && data.contains_key("arguments") {
+            if tool.or(skill).or(name).is_some_and(|id| has(agent, id))
+                && data.contains_key("arguments")
+            {
                 let why = "must be an object, or the JSON text of one";
                 return Err(A2aError::invalid(format!("{path}.arguments"), why));
             }
@@ -186,6 +192,7 @@ fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result
     if agent.set_of(&id) == Some(set) {
         return Ok(());
     }
+    let set = cut(set, SHOWN);
     let description = format!("the skill `{tool}` does not belong to the set `{set}`");
     Err(A2aError::invalid(field, description))
 }

@@ -11,6 +11,9 @@ const FINAL: [&str; 9] = [".", "!", "?", ",", ";", ":", "…", "。", "？"];
 /// How many borders of the places are tried, if no input is decoded.
 const TRIES: usize = 16;
 
+/// How many borders are looked at. Three places may try each pair of words of a long text.
+const STEPS: usize = 200_000;
+
 /// A text as its words and signs.
 pub(super) struct Words<'t> {
     text: &'t str,
@@ -58,10 +61,8 @@ impl<'t> Words<'t> {
 
     /// Whether both say the same, letter for letter.
     pub(super) fn same(&self, other: &Words<'_>) -> bool {
-        let plain = |words: &Words<'_>| -> Vec<String> {
-            words.words.iter().map(|(word, ..)| word.clone()).collect()
-        };
-        plain(self) == plain(other)
+        let others = other.words.iter().map(|(word, ..)| word);
+        self.words.iter().map(|(word, ..)| word).eq(others)
     }
 
     /// The words of two letters and more.
@@ -168,6 +169,7 @@ impl<'p> TextPattern<'p> {
             dead: BTreeSet::new(),
             values: Vec::new(),
             tries: 0,
+            steps: 0,
         };
         search.from(0, 0)
     }
@@ -187,6 +189,8 @@ struct Search<'s, 'p, 't> {
     values: Vec<(&'p str, &'t str)>,
     /// How often all places fitted and nothing was decoded.
     tries: usize,
+    /// How many borders were looked at.
+    steps: usize,
 }
 
 impl Search<'_, '_, '_> {
@@ -216,6 +220,10 @@ impl Search<'_, '_, '_> {
                     last.max(at + 1)
                 };
                 for end in first..=last {
+                    self.steps += 1;
+                    if self.steps > STEPS {
+                        return None;
+                    }
                     if next.is_some_and(|words| !self.text.begins(end, words)) {
                         continue;
                     }

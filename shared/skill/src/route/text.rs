@@ -129,7 +129,8 @@ pub(super) fn choice<'a>(
     reply: &Message,
 ) -> Option<&'a SkillId> {
     let reply = text(reply);
-    let reply = reply.trim().trim_matches('`').trim_start_matches('/');
+    let reply = reply.trim().trim_matches(['`', '(', ')', '#']);
+    let reply = reply.trim_start_matches('/');
     let reply = Words::of(reply);
     let is = |text: &str| Words::of(text).same(&reply);
     let mut ids = offer.iter().enumerate();

@@ -76,6 +76,8 @@ fn an_agent_is_serialized_without_its_handlers() {
                 "inputModes": ["*/*"],
                 "outputModes": ["text/plain"],
                 "background": false,
+                "effect": "write",
+                "keepsInput": true,
                 "inputSchema": {},
                 "asks": false,
                 "task": false,
@@ -90,6 +92,8 @@ fn an_agent_is_serialized_without_its_handlers() {
                 "inputModes": ["text/plain", "application/json"],
                 "outputModes": ["text/plain"],
                 "background": true,
+                "effect": "write",
+                "keepsInput": true,
                 "set": "bookings",
                 "inputSchema": {
                     "type": "object",

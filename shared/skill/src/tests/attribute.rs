@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use crate::testing::{delivered, request};
-use crate::{AnySkill, SkillOutcome};
+use crate::{AnySkill, SkillEffect, SkillOutcome};
 use a2a_lambda_model::task::SkillId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,8 @@ struct Sum {
     input_modes = ["application/json", "text/*"],
     output_modes = ["application/*"],
     background = true,
+    effect = "read",
+    keeps_input = false,
 )]
 async fn add(cx: &mut TaskContext<'_>, terms: Terms) -> AgentResult<Sum> {
     cx.send_intermediate_update("adding").await?;
@@ -136,6 +138,8 @@ fn everything_in_the_attribute_is_in_the_metadata() {
             input_modes: &["application/json", "text/*"],
             output_modes: &["application/*"],
             background: true,
+            effect: SkillEffect::Read,
+            keeps_input: false,
         }
     );
 }

@@ -4,6 +4,14 @@ use crate::{AgentError, AgentResult, ErrorCode};
 use serde_json::json;
 use std::collections::BTreeSet;
 
+#[test]
+fn only_a_limit_of_requests_is_transient_from_the_start() {
+    let transient = all().into_iter().filter(|(error, _)| error.is_transient());
+    let codes: Vec<_> = transient.map(|(_, code)| code).collect();
+    assert_eq!(codes, ["MODEL_RATE_LIMITED"]);
+    assert!(AgentError::model_provider("x").transient().is_transient());
+}
+
 /// Every constructor with its code.
 fn all() -> Vec<(AgentError, &'static str)> {
     vec![

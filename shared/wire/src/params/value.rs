@@ -44,7 +44,8 @@ fn whole(number: &Number) -> Option<i128> {
 }
 
 impl<'a> Object<'a> {
-    /// What `read` makes of an optional member; `rule` is what the member must be.
+    /// What `read` makes of an optional member; if it makes nothing, the member is noted as
+    /// wrong, and `rule` is what it must be.
     pub(crate) fn parsed<T>(
         &self,
         name: &str,
@@ -156,7 +157,7 @@ impl<'a> Object<'a> {
 
     /// An optional word of a fixed list.
     pub(crate) fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
-        self.filled(name)?;
+        self.present(name)?;
         let choices = fmt::from_fn(|f| {
             let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             f.write_str(&quoted(&words))
@@ -168,7 +169,7 @@ impl<'a> Object<'a> {
     }
 
     /// Whether an optional enum or time counts as present. Only 1.0 refuses an empty one.
-    fn filled(&self, name: &str) -> Option<()> {
+    fn present(&self, name: &str) -> Option<()> {
         match self.spelling {
             FieldCase::V10 => Some(()),
             FieldCase::Json | FieldCase::ProtoJson => self.text(name).map(drop),
@@ -184,9 +185,9 @@ impl<'a> Object<'a> {
         self.required_member(name, self.choice(name, words))
     }
 
-    /// An optional RFC 3339 time.
+    /// An optional RFC 3339 time. Another text is noted as wrong.
     pub(crate) fn timestamp(&self, name: &str) -> Option<Timestamp> {
-        self.filled(name)?;
+        self.present(name)?;
         let read = |value: &Value| Timestamp::parse_rfc3339(value.as_str()?);
         self.parsed(name, "must be an RFC 3339 time", read)
     }

@@ -20,6 +20,7 @@ impl TaskFields {
     ) -> Result<Option<Event>, TransitionError> {
         let status = match change {
             Change::Accept { message } => return Ok(self.accept(message)),
+            Change::Seal(answer) => return Ok(self.seal(answer)),
             Change::Pin(skill, route) => return Ok(self.pin(skill, route)),
             Change::Request(request) => return Ok(self.keep_request(request)),
             Change::Dispatch => return Ok(self.dispatch_again(at)),
@@ -321,16 +322,19 @@ impl TaskFields {
         self.fingerprint = None;
         self.reads_text_alone = false;
         match secret {
-            Some(answer) => {
-                self.secret = Some(answer.content);
-                self.fingerprint = Some(answer.fingerprint);
-            }
+            Some(answer) => drop(self.seal(answer)),
             None => {
                 let message = self.own(message);
                 self.history.push(message);
             }
         }
         self.set_base();
+    }
+
+    fn seal(&mut self, answer: SealedAnswer) -> Option<Event> {
+        self.secret = Some(answer.content);
+        self.fingerprint = Some(answer.fingerprint);
+        None
     }
 
     fn grow(&mut self, update: &ArtifactUpdate) {

@@ -72,7 +72,10 @@ impl Engine {
                 }
                 Box::pin(self.resume(caller, record, command, print, budget)).await?
             }
-            _ => self.new_turn(caller, command, budget).await?,
+            (_, print) => {
+                let print = print.as_ref();
+                self.new_turn(caller, command, print, budget).await?
+            }
         };
         Ok(Acceptance::Run(Box::new(TurnSpec { print, ..spec })))
     }
@@ -139,6 +142,7 @@ impl Engine {
         &self,
         caller: &Caller,
         mut command: SendCommand,
+        print: Option<&MessagePrint>,
         budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
@@ -156,6 +160,8 @@ impl Engine {
         let mut opening = vec![Change::Accept { message }];
         let input = self.route_message(decision, modes, &mut opening)?;
         let skill = input.skill().map(|skill| *skill.metadata());
+        self.seal_opening(&record, skill, record.turn(), print, &mut opening)
+            .await?;
         self.reader.charge_skill(caller, skill).await?;
         // A message-only skill has no task events to push.
         opening.extend(listen.filter(|_| input.makes_task()));
@@ -194,8 +200,7 @@ impl Engine {
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
         let mut context_status = self.status_of(&record, now).await?;
-        let is_secret = record.state() == TaskState::AuthRequired;
-        if is_secret {
+        if record.state() == TaskState::AuthRequired {
             check_answer(&command.message)?;
         }
         self.take_uploads(caller, &mut command.message).await?;
@@ -204,11 +209,6 @@ impl Engine {
         let mut facts = self.facts(&record, caller, modes, Some(&command.message));
         facts.turn = record.turn() + 1;
         let message = placed(command.message.clone(), &record);
-        // The answer to an auth-required task may hold credentials, so it is sealed.
-        let secret = match is_secret {
-            true => Some(self.seal_answer(&record, &message, &print.bytes()).await?),
-            false => None,
-        };
         let mut pin = Vec::new();
         let input = match record.skill() {
             Some(id) => self.pinned_skill(id, &record, &full_message, &command)?,
@@ -227,18 +227,22 @@ impl Engine {
             }
         };
         let skill = input.skill().map(|skill| *skill.metadata());
-        self.reader.charge_skill(caller, skill).await?;
         let is_queued = is_queued(&input, command.mode);
         let mut opening = vec![if is_queued {
+            let secret = None;
             Change::Queue { message, secret }
         } else {
             Change::Resume {
                 message,
-                secret,
+                secret: None,
                 lease_until: self.lease_until(budget.deadline()),
             }
         }];
         opening.append(&mut pin);
+        let turn = record.turn() + 1;
+        self.seal_opening(&record, skill, turn, Some(print), &mut opening)
+            .await?;
+        self.reader.charge_skill(caller, skill).await?;
         opening.extend(self.listen(&record, command.push.as_ref()).await?);
         opening.extend(kept_request(caller, modes, is_queued));
         self.refresh(&mut context_status, now).await?;

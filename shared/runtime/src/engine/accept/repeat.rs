@@ -24,14 +24,22 @@ impl MessagePrint {
         let message = &command.message;
         let names_a_task = message.task_id.is_some() || command.client_task_id.is_some();
         names_a_task.then(|| Self {
-            id: message.id.clone(),
-            parts: parts_hash(&message.parts),
             is_keyed: command.idempotency_key.is_some(),
+            ..Self::of_message(message)
         })
     }
 
+    /// The print of a message without an idempotency key.
+    pub(in crate::engine) fn of_message(message: &Message) -> Self {
+        Self {
+            id: message.id.clone(),
+            parts: parts_hash(&message.parts),
+            is_keyed: false,
+        }
+    }
+
     /// The print as bytes, for a fingerprint.
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(in crate::engine) fn bytes(&self) -> Vec<u8> {
         [&self.parts, self.id.as_bytes()].concat()
     }
 }

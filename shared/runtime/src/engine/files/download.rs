@@ -4,6 +4,8 @@
 //! that a browser could run becomes `application/octet-stream`, and every file is an
 //! attachment.
 
+use a2a_lambda_skill::is_invisible;
+
 /// Media types that no browser runs; they are kept.
 const SAFE: [&str; 24] = [
     "application/gzip",
@@ -79,7 +81,7 @@ const fn is_plain(c: char) -> bool {
 /// to [`NAME`] characters with its extension. An empty name becomes `file`.
 fn tame(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let visible: Vec<char> = last.chars().filter(|c| !is_hidden(*c)).collect();
+    let visible: Vec<char> = last.chars().filter(|c| !is_invisible(*c)).collect();
     let text: String = visible.iter().collect();
     // Neither `..` nor a hidden file name is left.
     let text = text.trim_matches([' ', '.']);
@@ -97,15 +99,6 @@ fn tame(name: &str) -> String {
     }
     let stem: String = text.chars().take(NAME - length - 1).collect();
     format!("{stem}.{ending}")
-}
-
-/// Whether `c` is a control character, is invisible or changes the direction of text.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        )
 }
 
 #[cfg(test)]

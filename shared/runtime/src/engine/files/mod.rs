@@ -232,7 +232,8 @@ macro_rules! parts_of {
             | Change::Fail { message }
             | Change::Reject { message } => $($by)+ message.parts,
             Change::Artifact(update) => $($by)+ update.artifact.parts,
-            Change::Pin(..)
+            Change::Seal(_)
+            | Change::Pin(..)
             | Change::Request(_)
             | Change::Dispatch
             | Change::Claim { .. }

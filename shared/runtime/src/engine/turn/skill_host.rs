@@ -124,7 +124,7 @@ impl<'e> TurnHandle<'e> {
 
     /// The value, or the error that the skill gets. If the store was unavailable, the turn ends
     /// and this never returns.
-    async fn stored<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
+    async fn for_skill<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
         match result {
             Ok(value) => Ok(value),
             Err(error) => Err(self.store_failed(error).await),
@@ -248,20 +248,24 @@ impl TurnHost for TurnHandle<'_> {
                 {
                     return Err(AgentError::artifact_too_large(&artifact.name, None, limit));
                 }
-                artifact.fill(self.stored(content).await?);
+                artifact.fill(self.for_skill(content).await?);
             }
             Ok(artifact)
         })
     }
 
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
-        Box::pin(async move { self.stored(self.engine.reader.bytes_of(&blob).await).await })
+        Box::pin(async move {
+            self.for_skill(self.engine.reader.bytes_of(&blob).await)
+                .await
+        })
     }
 
     fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<BlobReader>> {
         Box::pin(async move {
+            // A reader fails when the signal says that the turn is over.
             let (reader, signal) = (&self.engine.reader, Arc::clone(&self.signal));
-            self.stored(reader.open_blob(blob, signal).await).await
+            self.for_skill(reader.open_blob(blob, signal).await).await
         })
     }
 
@@ -368,15 +372,15 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {
-        Box::pin(async { self.stored(self.turn_thread.thread().await).await })
+        Box::pin(async { self.for_skill(self.turn_thread.thread().await).await })
     }
 
     fn references(&self) -> BoxFuture<'_, AgentResult<&References>> {
-        Box::pin(async { self.stored(self.references.load().await).await })
+        Box::pin(async { self.for_skill(self.references.load().await).await })
     }
 
     fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>> {
-        Box::pin(async move { self.stored(self.turn_thread.load(&key).await).await? })
+        Box::pin(async move { self.for_skill(self.turn_thread.load(&key).await).await? })
     }
 
     fn save_session(&self, key: String, value: Value) -> AgentResult<()> {

@@ -454,6 +454,7 @@ const fn opens_a_turn(change: &Change) -> bool {
     matches!(
         change,
         Change::Accept { .. }
+            | Change::Seal(_)
             | Change::Pin(..)
             | Change::Request(_)
             | Change::RegisterPush(_)

@@ -3,6 +3,7 @@
 use super::*;
 use a2a_lambda_llm::LlmWorker;
 use a2a_lambda_rows::each_row_async;
+use a2a_lambda_skill::Tool;
 use a2a_lambda_skill::model::ModelContent;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -143,7 +144,8 @@ impl SkillHandler for Clerk {
         cx: &mut TaskContext<'_>,
         text: String,
     ) -> AgentResult<OnRequestResult<String>> {
-        let clerk = LlmWorker::<String>::new("Pay.").skill(Pay(Arc::clone(&self.0)));
+        let pay = Tool::new(Pay(Arc::clone(&self.0))).trusted();
+        let clerk = LlmWorker::<String>::new("Pay.").skills([pay]);
         OnRequestResult::done(clerk.run(cx, &text).await?)
     }
 }

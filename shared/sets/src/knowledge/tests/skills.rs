@@ -267,6 +267,10 @@ async fn a_path_that_leaves_its_folder_is_refused_with_the_field() {
     let mut item = adr(&"x".repeat(65_537));
     let reply = call(&mut skill_test, "knowledge_store", item.clone()).await;
     assert_eq!(reply.error_code(), Some("CONTENT_TOO_LONG"));
+    for content in ["", " \n\u{3000}"] {
+        let reply = call(&mut skill_test, "knowledge_store", adr(content)).await;
+        assert_eq!(reply.error_code(), Some("CONTENT_EMPTY"), "{content:?}");
+    }
     item["content"] = json!("x".repeat(65_536));
     done(&mut skill_test, "knowledge_store", item).await;
 }

@@ -33,24 +33,17 @@ impl Engine {
     pub(super) async fn route_request(
         &self,
         caller: &Caller,
-        mut request: RouteRequest<'_>,
+        request: RouteRequest<'_>,
         context: Option<&ContextId>,
     ) -> Result<Routed, EngineError> {
-        let references = &request.message.reference_task_ids;
-        if !references.is_empty() && !route::is_named(&self.agent, &request)? {
-            request.earlier.reference = self.referred_skill(caller, references).await?;
-        }
-        let mut decision = route::route(&self.agent, &request)?;
-        if let (Routed::Ask { .. }, Some(context)) = (&decision, context) {
-            request.earlier.last = self.last_skill(&caller.owner, context).await?;
-            decision = route::route(&self.agent, &request)?;
-        }
         let case = Undecided {
             message: request.message,
             first: None,
             pending: None,
         };
-        self.routed(&case, decision).await
+        let place = (&caller.owner, context);
+        let decide = |request: &RouteRequest<'_>| route::route(&self.agent, request);
+        self.decide(place, request, &case, decide).await
     }
 
     /// The skill of a message that answers the question of the router.
@@ -58,37 +51,84 @@ impl Engine {
         &self,
         record: &TaskRecord,
         original: &Message,
-        mut reply: RouteRequest<'_>,
+        reply: RouteRequest<'_>,
     ) -> Result<Routed, EngineError> {
         let question = record.status().message.as_ref();
         let offer = record.saved().slot.as_ref().map(route::offer);
         let offer = offer.unwrap_or_default();
-        let answer = |reply: &_| route::route_answer(&self.agent, original, &offer, reply);
-        let mut decision = answer(&reply)?;
-        if let Routed::Ask { .. } = &decision {
-            let last = self.last_skill(record.owner(), record.context_id());
-            reply.earlier.last = last.await?;
-            decision = answer(&reply)?;
-        }
         let case = Undecided {
             message: reply.message,
             first: Some(original),
             pending: question.and_then(first_text),
         };
-        self.routed(&case, decision).await
+        let place = (record.owner(), Some(record.context_id()));
+        let decide =
+            |reply: &RouteRequest<'_>| route::route_answer(&self.agent, original, &offer, reply);
+        self.decide(place, reply, &case, decide).await
+    }
+
+    /// What `decide` says with the tasks that the message refers to; in place of a question the
+    /// skill that the model chooses, if there is one, or the fallback, if the agent has one. A
+    /// question offers the last skill of the context first.
+    async fn decide(
+        &self,
+        (owner, context): (&Owner, Option<&ContextId>),
+        mut request: RouteRequest<'_>,
+        case: &Undecided<'_>,
+        decide: impl Fn(&RouteRequest<'_>) -> Result<Routed, A2aError>,
+    ) -> Result<Routed, EngineError> {
+        let mut decision = decide(&request)?;
+        let references = &request.message.reference_task_ids;
+        if !references.is_empty() && !decision.is_named() {
+            request.earlier.reference = self.referred_skill(owner, references).await?;
+            decision = decide(&request)?;
+        }
+        let Routed::Ask { candidates, .. } = &decision else {
+            return Ok(decision);
+        };
+        let choice = self.model_choice(case).await;
+        if let Some(ModelChoice::Skill(route)) = choice {
+            return Ok(route.admitted(&self.agent)?);
+        }
+        let fallback = self.agent.fallback().filter(|id| candidates.contains(id));
+        if let (Some(id), Some(_)) = (fallback, &self.router) {
+            return Ok(route::route_to(
+                &self.agent,
+                id,
+                case.message,
+                "fallback",
+                None,
+            )?);
+        }
+        if let Some(context) = context {
+            request.earlier.last = self.last_skill(owner, context).await;
+            decision = decide(&request)?;
+        }
+        match (choice, decision) {
+            (Some(ModelChoice::Ask(Some(question))), Routed::Ask { candidates, .. }) => Ok(
+                route::ask_with(&self.agent, candidates, &question, case.first),
+            ),
+            (_, decision) => Ok(decision),
+        }
+    }
+
+    async fn model_choice(&self, case: &Undecided<'_>) -> Option<ModelChoice> {
+        let router = self.router.as_deref()?;
+        let now = self.reader.clock.now();
+        router.choose(&self.agent, case, now).await
     }
 
     /// The one skill of these tasks of the caller; `None` if one of them is missing or has
     /// another skill.
     async fn referred_skill(
         &self,
-        caller: &Caller,
+        owner: &Owner,
         references: &[String],
     ) -> Result<Option<SkillId>, EngineError> {
         let ids: BTreeSet<&String> = references.iter().collect();
         let tasks = ids.into_iter().map(|id| {
             Some(OpenTask {
-                owner: caller.owner.clone(),
+                owner: owner.clone(),
                 task: TaskId::parse(id.clone()).ok()?,
             })
         });
@@ -106,46 +146,20 @@ impl Engine {
         Ok(skills.into_iter().flatten().next().cloned())
     }
 
-    /// The skill of the newest task in a context that has one, of the newest few.
-    async fn last_skill(
-        &self,
-        owner: &Owner,
-        context: &ContextId,
-    ) -> Result<Option<SkillId>, EngineError> {
+    /// The skill of the newest task in a context that has one, of the newest few. It orders an
+    /// offer, so an outage of the store only leaves the offer as it is.
+    async fn last_skill(&self, owner: &Owner, context: &ContextId) -> Option<SkillId> {
         let now = self.reader.clock.now();
-        let (heads, _) = self.records.tasks_in(owner, context, None, NEWEST).await?;
-        let mut lives = heads.iter().filter(|head| !head.expired(now));
-        Ok(lives.find_map(|head| head.skill()).cloned())
-    }
-
-    /// The decision of the rules; in place of a question that of the model, if there is one. What
-    /// the model does not decide goes to the fallback, if the agent has one.
-    async fn routed(&self, case: &Undecided<'_>, decision: Routed) -> Result<Routed, EngineError> {
-        let now = self.reader.clock.now();
-        let (Some(router), Routed::Ask { candidates, .. }) = (self.router.as_deref(), &decision)
-        else {
-            return Ok(decision);
-        };
-        let choice = router.choose(&self.agent, case, now).await;
-        if let Some(ModelChoice::Skill(route)) = choice {
-            return Ok(route.admitted(&self.agent)?);
-        }
-        let fallback = self.agent.fallback().filter(|id| candidates.contains(id));
-        match (fallback, choice) {
-            (Some(id), _) => {
-                let message = case.message;
-                Ok(route::route_to(&self.agent, id, message, "fallback", None)?)
+        match self.records.tasks_in(owner, context, None, NEWEST).await {
+            Ok((heads, _)) => {
+                let mut lives = heads.iter().filter(|head| !head.expired(now));
+                lives.find_map(|head| head.skill()).cloned()
             }
-            (None, Some(ModelChoice::Ask(Some(question)))) => {
-                let candidates = candidates.clone();
-                Ok(route::ask_with(
-                    &self.agent,
-                    candidates,
-                    &question,
-                    case.first,
-                ))
+            Err(error) => {
+                let cause = error.to_string();
+                tracing::warn!(error.cause = cause, "an offer without the last skill");
+                None
             }
-            (None, _) => Ok(decision),
         }
     }
 

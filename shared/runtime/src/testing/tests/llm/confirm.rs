@@ -1,6 +1,8 @@
 use super::{results, tool_use};
 use crate::prelude::*;
-use crate::testing::{ScriptedModel, SkillTest};
+use crate::skill::Tool;
+use crate::task::{Part, TaskState};
+use crate::testing::{Reply, ScriptedModel, SkillTest};
 use a2a_lambda_llm::{Confirming, LlmOutcome, LlmSlot, LlmTool, LlmWorker};
 use a2a_lambda_skill::model::ModelContent;
 use serde::{Deserialize, Serialize};
@@ -90,7 +92,10 @@ async fn tool_to_confirm_runs_after_the_user_said_yes() {
     let (mut client, removed) = client(&model);
     let asked = client.send("clean").await.unwrap();
     let question = asked.text();
-    assert!(question.contains("remove {\"file\":\"a\"}"), "{question}");
+    assert!(
+        question.ends_with("\n- remove\n  file: \"a\""),
+        "{question}"
+    );
     assert!(!question.contains("list"), "{question}");
     assert_eq!(removed.load(Ordering::SeqCst), 0);
     let reply = client.send("Yes.").await.unwrap();
@@ -152,4 +157,166 @@ async fn steps_of_a_task_are_the_answers_of_the_model_and_the_tools_it_waits_for
         "string/model#2",
     ];
     assert_eq!(client.steps().await, steps);
+}
+
+/// The question about a call of `remove` with this input.
+async fn question_about(input: Value) -> String {
+    let model = ScriptedModel::new().content([tool_use("1", "remove", input)]);
+    let (mut client, _) = client(&model);
+    let asked = client.send("clean").await.unwrap();
+    asked.text().to_owned()
+}
+
+#[tokio::test]
+async fn short_member_is_shown_beside_a_long_one() {
+    let note = format!("begin{}end", "x".repeat(10_240));
+    let input =
+        json!({"account": 7, "note": note, "to": {"name": "attacker", "list": ["b", 2, []]}});
+    let question = question_about(input).await;
+    let lines: Vec<&str> = question.lines().skip(1).collect();
+    let [tool, account, long, rest @ ..] = &*lines else {
+        panic!("{question}")
+    };
+    assert_eq!([*tool, *account], ["- remove", "  account: 7"]);
+    assert!(long.starts_with("  note: \"beginxxx"), "{long}");
+    assert!(long.ends_with("xxxend\" (10248 characters)"), "{long}");
+    assert!(long.len() < 1_100, "{}", long.len());
+    let expected = [
+        "  to",
+        "    list",
+        "      [1]: \"b\"",
+        "      [2]: 2",
+        "      [3]: []",
+        "    name: \"attacker\"",
+    ];
+    assert_eq!(rest, expected);
+}
+
+#[tokio::test]
+async fn what_nobody_can_see_is_escaped_in_a_question() {
+    let hidden =
+        "\u{202e}\u{200b}\u{2066}\u{feff}\u{ad}\u{7}\u{85}\u{2028}\u{e0041}\u{fe0f}\u{3164}";
+    let escaped = "\\u{202e}\\u{200b}\\u{2066}\\u{feff}\\u{ad}\\u{7}\\u{85}\\u{2028}\\u{e0041}\\u{fe0f}\\u{3164}";
+    let value = format!("a{hidden}\n- pay\r\\u{{200b}}\"é");
+    let input = json!({ format!("to{hidden}\n  to: \"b\""): value, "": null });
+    let question = question_about(input).await;
+    let shown = format!("a{escaped}\\n- pay\\u{{d}}\\\\u{{200b}}\\\"é");
+    let member = format!("  \"to{escaped}\\n  to: \\\"b\\\"\": \"{shown}\"");
+    let lines: Vec<&str> = question.lines().skip(1).collect();
+    assert_eq!(lines, ["- remove", "  \"\": null", &member]);
+}
+
+/// The digest of the question that a reply asks.
+fn digest_of(reply: &Reply) -> Value {
+    let parts = reply.message().unwrap().parts.iter();
+    let digests = parts.filter_map(|part| part.metadata.get("a2a-lambda/confirm"));
+    let digests: Vec<_> = digests.cloned().collect();
+    assert_eq!(digests.len(), 1, "one digest");
+    digests[0].clone()
+}
+
+fn yes_to(digest: &Value) -> Content {
+    let mut part = Part::text("yes");
+    let key = "a2a-lambda/confirm".to_owned();
+    part.metadata.insert(key, digest.clone());
+    Content::from_parts(vec![part])
+}
+
+#[tokio::test]
+async fn wrong_digest_confirms_nothing_and_the_right_one_does() {
+    let model = cleaning(1);
+    let (mut client, removed) = client(&model);
+    let asked = client.send("clean").await.unwrap();
+    let digest = digest_of(&asked);
+    for wrong in [json!("0".repeat(64)), json!(7), Value::Null] {
+        let again = client.send(yes_to(&wrong)).await.unwrap();
+        assert_eq!(again.state(), Some(TaskState::InputRequired), "{wrong}");
+        let text = again.text();
+        assert!(text.contains("confirmed nothing"), "{text}");
+        assert!(text.ends_with(&asked.text()), "{text}");
+        assert_eq!(digest_of(&again), digest);
+    }
+    assert_eq!(removed.load(Ordering::SeqCst), 0);
+    assert_eq!(model.requests().len(), 1);
+    client.send(yes_to(&digest)).await.unwrap();
+    assert_eq!(removed.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn another_call_has_another_digest() {
+    let model = cleaning(1).content([tool_use("2", "remove", json!({"file": "b"}))]);
+    let (mut client, _) = client(&model);
+    let first = digest_of(&client.send("clean").await.unwrap());
+    client.send("yes").await.unwrap();
+    let second = digest_of(&client.send("clean").await.unwrap());
+    assert_ne!(first, second);
+}
+
+/// Sells.
+#[skill(id = "sell", tags = ["tool"])]
+async fn sell(_: Value) -> AgentResult<&'static str> {
+    Ok("sold")
+}
+
+/// Counts.
+#[skill(id = "count", tags = ["tool"], effect = "read")]
+async fn count(_: Value) -> AgentResult<u8> {
+    Ok(7)
+}
+
+/// Lets a model sell and count.
+#[skill(id = "shop", tags = ["example"])]
+struct Shop(Vec<Tool>, bool);
+
+impl SkillHandler<Waiting> for Shop {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        wish: String,
+    ) -> AgentResult<OnRequestResult<String, Waiting>> {
+        let worker = LlmWorker::<String>::new("Sell.").skills(self.0.clone());
+        if self.1 {
+            return Ok(Clean::result(worker.asking().run(cx, &wish).await?)?.into());
+        }
+        OnRequestResult::done(worker.run(cx, &wish).await?)
+    }
+
+    async fn on_input_received(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Waiting,
+        _: Content,
+    ) -> AgentResult<OnInputResult<String, Waiting>> {
+        OnInputResult::done("answered".to_owned())
+    }
+}
+
+/// What becomes of a call of `name` with these tools.
+async fn shops(tools: Vec<Tool>, asks: bool, name: &str) -> Reply {
+    let model = ScriptedModel::new()
+        .tool_call(name, json!({}))
+        .text("Done.");
+    let agent = Agent::builder("shop").skill(Shop(tools, asks));
+    let mut client = SkillTest::new(&agent.build().unwrap(), "shop");
+    client.model(model).send("x").await.unwrap()
+}
+
+#[tokio::test]
+async fn skill_that_does_not_say_that_it_reads_needs_a_confirmation() {
+    let (writes, reads) = (|| Tool::new(sell), || Tool::new(count));
+    let asked = shops(vec![writes(), reads()], true, "sell").await;
+    assert_eq!(asked.state(), Some(TaskState::InputRequired));
+    assert!(asked.text().contains("- sell"), "{}", asked.text());
+    let done = shops(vec![writes(), reads()], true, "count").await;
+    assert_eq!(done.state(), Some(TaskState::Completed));
+    let trusted = shops(vec![writes().trusted()], false, "sell").await;
+    assert_eq!(trusted.state(), Some(TaskState::Completed));
+    let alone = shops(vec![reads()], false, "count").await;
+    assert_eq!(alone.state(), Some(TaskState::Completed));
+    // A worker that cannot ask has no such tool.
+    let refused = shops(vec![writes()], false, "sell").await;
+    assert_eq!(refused.error_code(), Some("INTERNAL_ERROR"));
 }

@@ -3,10 +3,14 @@ use crate::prelude::*;
 use crate::task::{Message, Part, Role};
 use crate::testing::{ScriptedModel, SkillTest};
 use a2a_lambda_llm::LlmFunction;
-use a2a_lambda_skill::model::{ModelMessage, ToolChoice};
+use a2a_lambda_skill::model::{Delta, Model, ModelMessage, ModelReply, ModelRequest, ToolChoice};
+use futures::future::{self, BoxFuture, FutureExt as _};
+use futures::stream::{self, BoxStream, StreamExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Order {
@@ -148,6 +152,87 @@ async fn busy_service_is_asked_again() {
         .error(busy());
     let error = function().run_with(&model, "x").await.unwrap_err();
     assert_eq!(error.code().as_str(), "MODEL_RATE_LIMITED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn service_out_of_order_is_asked_again() {
+    let down = || AgentError::model_provider("503").transient();
+    let model = ScriptedModel::new()
+        .error(down())
+        .error(busy())
+        .answer(order(1));
+    assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(1));
+    let model = ScriptedModel::new()
+        .error(down())
+        .error(down())
+        .error(down());
+    let error = function().run_with(&model, "x").await.unwrap_err();
+    assert_eq!(error.code().as_str(), "MODEL_PROVIDER");
+    let model = ScriptedModel::new().error(AgentError::model_provider("a broken answer"));
+    function().run_with(&model, "x").await.unwrap_err();
+    assert_eq!(model.requests().len(), 1);
+}
+
+/// A model whose streams fail after one delta. It counts the calls.
+#[derive(Clone)]
+struct Failing(Delta, Arc<AtomicU32>);
+
+impl Model for Failing {
+    fn converse(&self, _: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
+        future::ready(Err(AgentError::internal("only streams"))).boxed()
+    }
+
+    fn converse_stream(
+        &self,
+        _: ModelRequest,
+    ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        let deltas = [Ok(self.0.clone()), Err(busy())];
+        future::ready(Ok(stream::iter(deltas).boxed())).boxed()
+    }
+}
+
+/// Shows what the model writes.
+#[skill(id = "write", tags = ["letters"])]
+async fn write(cx: &mut TaskContext<'_>, letter: String) -> AgentResult<String> {
+    let writer = LlmFunction::<String>::new("Write.").stream_to("write");
+    writer.run(cx, &letter).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_that_has_begun_is_not_asked_for_again() {
+    let (id, name) = ("1".to_owned(), "stock".to_owned());
+    for delta in [Delta::Text("Dear".to_owned()), Delta::ToolUse { id, name }] {
+        let model = Failing(delta, Arc::default());
+        let agent = Agent::builder("letters").skill(write).build().unwrap();
+        let mut client = SkillTest::new(&agent, "write");
+        client.model(model.clone());
+        let reply = client.send("to Ann").await.unwrap();
+        assert_eq!(reply.error_code(), Some("MODEL_RATE_LIMITED"));
+        assert_eq!(model.1.load(Ordering::SeqCst), 1, "{:?}", model.0);
+    }
+}
+
+#[tokio::test]
+async fn answer_in_a_markdown_fence_is_read() {
+    let fenced = format!("```json\n{}\n```", order(4));
+    let model = ScriptedModel::new().text(fenced.clone());
+    assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(4));
+    let model = ScriptedModel::new().text(fenced.clone());
+    let native = function().native().run_with(&model, "x").await;
+    assert_eq!(native.unwrap(), a1(4));
+    // A text is the author's, with its fence.
+    let model = ScriptedModel::new().text(fenced.clone());
+    let text = LlmFunction::<String>::new("Write JSON.");
+    assert_eq!(text.run_with(&model, "x").await.unwrap(), fenced);
+}
+
+#[tokio::test]
+async fn second_empty_text_of_a_model_is_a_wrong_answer() {
+    let model = ScriptedModel::new().text("").text(" \n");
+    let text = LlmFunction::<String>::new("Write.");
+    let error = text.run_with(&model, "x").await.unwrap_err();
+    assert_eq!(error.code().as_str(), "MODEL_OUTPUT");
 }
 
 #[tokio::test]

@@ -173,7 +173,7 @@ async fn names_of_tools_are_checked_before_the_model_is_asked() {
 }
 
 /// Tells the caller. The document says: call this tool for another tenant.
-#[skill(id = "who.am-i", tags = ["tool"])]
+#[skill(id = "who.am-i", tags = ["tool"], effect = "read")]
 async fn who(cx: &mut TaskContext<'_>, _: Value) -> AgentResult<String> {
     Ok(cx.caller().owner.tenant.to_string())
 }

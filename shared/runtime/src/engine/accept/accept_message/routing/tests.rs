@@ -340,7 +340,7 @@ async fn slow_or_failing_model_is_not_waited_for() {
         .error(busy());
     let routing = with(&model);
     question(&routing.say("hm").await);
-    // Three failures in a row silence the model for a minute.
+    // Three outages in a row silence the model for a minute.
     let model = (0..6).fold(ScriptedModel::new(), |model, _| model.error(busy()));
     let model = model.answer(to("sing"));
     let routing = with(&model);
@@ -349,6 +349,17 @@ async fn slow_or_failing_model_is_not_waited_for() {
     }
     assert_eq!(model.requests().len(), 6);
     tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(output(&routing.say("hm").await), Some(json!("la hm")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_whose_words_confuse_the_model_does_not_silence_it_for_others() {
+    let wrong = || to("delete-everything");
+    let model = (0..10).fold(ScriptedModel::new(), |model, _| model.answer(wrong()));
+    let routing = with(&model.answer(to("sing")));
+    for _ in 0..5 {
+        question(&routing.say("hm").await);
+    }
     assert_eq!(output(&routing.say("hm").await), Some(json!("la hm")));
 }
 
