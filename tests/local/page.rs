@@ -257,8 +257,15 @@ async fn tasks_are_listed_with_skill_and_words_and_are_found() {
     let all = rows("").await;
     assert_eq!(all["searched"], 3, "{all}");
     assert_eq!(all["isWhole"], true);
-    assert_eq!(all["groups"], json!({"working": 0, "needs": 1, "failed": 1, "ended": 1}));
-    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert_eq!(
+        all["groups"],
+        json!({"working": 0, "needs": 1, "failed": 1, "ended": 1})
+    );
+    let hex = |text: &str| {
+        text.bytes()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
     let found = rows(&format!("words={}", hex("CONTRACT freight"))).await;
     assert_eq!(found["rows"].as_array().unwrap().len(), 1, "{found}");
     assert_eq!(found["searched"], 3);
@@ -267,12 +274,20 @@ async fn tasks_are_listed_with_skill_and_words_and_are_found() {
     assert_eq!(row["says"], "echo: freight contract");
     assert_eq!(row["skill"], "conformance");
     assert!(row["tookMs"].is_u64() && row["expiresAt"].is_u64(), "{row}");
-    assert_eq!(rows("group=needs").await["rows"][0]["state"], "input-required");
+    assert_eq!(
+        rows("group=needs").await["rows"][0]["state"],
+        "input-required"
+    );
     assert_eq!(rows("skill=other").await["rows"], json!([]));
     let after = page.call("/a2a-local/page/changes").json().await;
-    assert_ne!(after["commits"], changes["commits"], "nothing says that tasks were stored");
+    assert_ne!(
+        after["commits"], changes["commits"],
+        "nothing says that tasks were stored"
+    );
     // The tasks of another caller look absent.
-    let other = page.call("/a2a-local/page/rows").header("Authorization", "Bearer dev:acme:ann");
+    let other = page
+        .call("/a2a-local/page/rows")
+        .header("Authorization", "Bearer dev:acme:ann");
     assert_eq!(other.json().await["searched"], 0);
 }
 

@@ -243,10 +243,8 @@ impl AgentPage {
             }
             (&Method::GET, ["changes"]) => {
                 let commits = self.commits.get_or_init(|| self.follow()).await;
-                let now = SystemClock.now().as_millis();
-                Ok(
-                    json!({"commits": commits.count(), "startedMs": self.facts["startedMs"], "nowMs": now}),
-                )
+                let (began, now) = (self.facts.get("startedMs"), SystemClock.now().as_millis());
+                Ok(json!({"commits": commits.count(), "startedMs": began, "nowMs": now}))
             }
             (&Method::GET, ["rows"]) => {
                 let owner = self.owner(request).await?;
