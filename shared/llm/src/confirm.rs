@@ -53,7 +53,7 @@ impl LlmConfirm {
         let mut text = QUESTION.to_owned();
         for call in &calls {
             text.push_str("\n- ");
-            show(&mut text, &shown_name(&call.name), &call.input, 1);
+            show(&mut text, &readable_name(&call.name), &call.input, 1);
         }
         let mut part = Part::text(text);
         let digest = digest(CONFIRM, &calls).map_err(AgentError::serialization)?;
@@ -91,13 +91,13 @@ fn show(text: &mut String, name: &str, value: &Value, depth: usize) {
     let members: Vec<(String, &Value)> = match value {
         Value::Object(members) => members
             .iter()
-            .map(|(name, value)| (shown_name(name), value))
+            .map(|(name, value)| (readable_name(name), value))
             .collect(),
         Value::Array(values) => (1..)
             .zip(values)
             .map(|(number, value): (u64, _)| (format!("[{number}]"), value))
             .collect(),
-        Value::String(value) => return text.push_str(&format!(": {}", shown(value))),
+        Value::String(value) => return text.push_str(&format!(": {}", readable(value))),
         value => return text.push_str(&format!(": {value}")),
     };
     if members.is_empty() {
@@ -111,16 +111,16 @@ fn show(text: &mut String, name: &str, value: &Value, depth: usize) {
 }
 
 /// The name of a tool or a member. It is quoted if it could be taken for something else.
-fn shown_name(name: &str) -> String {
+fn readable_name(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if !name.is_empty() && name.len() <= BEGIN && name.bytes().all(is_plain) {
         return name.to_owned();
     }
-    shown(name)
+    readable(name)
 }
 
 /// A text in quotes, without its middle if it is long. What cannot be seen is escaped.
-fn shown(text: &str) -> String {
+fn readable(text: &str) -> String {
     let count = text.chars().count();
     if count <= BEGIN + END {
         return quoted(text.chars());

@@ -33,8 +33,8 @@ pub enum Hybrid {
 impl Hybrid {
     /// Parses a reply. It asks only if the **whole** trimmed text is one JSON object with
     /// `state` = `input-required` or `auth-required` and a non-empty `prompt` (`auth_type`
-    /// and `service` are optional), which may be in one Markdown fence. Text around it, another state or a missing
-    /// prompt make it an ordinary reply.
+    /// and `service` are optional), which may be in one Markdown fence. Text around it, another
+    /// state or a missing prompt make it an ordinary reply.
     ///
     /// ```
     /// use a2a_lambda::skill::Hybrid;

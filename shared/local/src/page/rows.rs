@@ -182,8 +182,8 @@ fn row(record: &TaskRecord, now: Timestamp) -> Value {
         "context": record.context_id().as_str(),
         "skill": record.skill().map(ToString::to_string),
         "state": record.state().as_str(),
-        "title": shown(&title),
-        "says": shown(&says.unwrap_or_default()),
+        "title": excerpt(&title),
+        "says": excerpt(&says.unwrap_or_default()),
         "turn": record.turn(),
         "tookMs": took(record, now),
         "createdAt": record.created_at().as_millis(),
@@ -234,14 +234,14 @@ fn words(parts: &[Part]) -> String {
 }
 
 /// The first characters of the text, in one line.
-fn shown(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     let start: String = text.chars().take(SHOWN).collect();
     start.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{RowFilter, shown};
+    use super::{RowFilter, excerpt};
 
     #[test]
     fn words_of_a_search_come_in_any_script() {
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_row_is_one_line_of_bounded_length() {
-        assert_eq!(shown("a\n\n b\tc"), "a b c");
-        assert_eq!(shown(&"ü".repeat(1000)).chars().count(), 200);
+        assert_eq!(excerpt("a\n\n b\tc"), "a b c");
+        assert_eq!(excerpt(&"ü".repeat(1000)).chars().count(), 200);
     }
 }

@@ -41,9 +41,9 @@ impl Engine {
             first: None,
             pending: None,
         };
-        let place = (&caller.owner, context);
         let decide = |request: &RouteRequest<'_>| route::route(&self.agent, request);
-        self.decide(place, request, &case, decide).await
+        self.decide(&caller.owner, context, request, &case, decide)
+            .await
     }
 
     /// The skill of a message that answers the question of the router.
@@ -61,10 +61,11 @@ impl Engine {
             first: Some(original),
             pending: question.and_then(first_text),
         };
-        let place = (record.owner(), Some(record.context_id()));
+        let context = Some(record.context_id());
         let decide =
             |reply: &RouteRequest<'_>| route::route_answer(&self.agent, original, &offer, reply);
-        self.decide(place, reply, &case, decide).await
+        self.decide(record.owner(), context, reply, &case, decide)
+            .await
     }
 
     /// What `decide` says with the tasks that the message refers to; in place of a question the
@@ -72,7 +73,8 @@ impl Engine {
     /// question offers the last skill of the context first.
     async fn decide(
         &self,
-        (owner, context): (&Owner, Option<&ContextId>),
+        owner: &Owner,
+        context: Option<&ContextId>,
         mut request: RouteRequest<'_>,
         case: &Undecided<'_>,
         decide: impl Fn(&RouteRequest<'_>) -> Result<Routed, A2aError>,
