@@ -886,4 +886,5 @@ describe(`${count} tasks`, () => {
   });
 });
 
-const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+/** A number in groups of three, as a pattern: Playwright makes each kind of space a plain one. */
+const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, "\\s");
