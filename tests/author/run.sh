@@ -101,6 +101,9 @@ start() {
 start
 "$target/venv/author/bin/python" -B "$root/tests/author/walk.py" "$base"
 
+echo "cargo run -- dev"
+python3 -B "$root/tests/author/dev.py" .
+
 echo "cfn-lint"
 "$target/venv/template/bin/cfn-lint" template.yaml infra/own.yaml
 # The features are those of the tests, so that nothing is compiled twice.

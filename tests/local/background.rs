@@ -9,7 +9,7 @@ async fn agent(folder: &Folder) -> Running {
 }
 
 /// Sends `text` without waiting for the task. Returns the task's id.
-async fn begun(base: &str, text: &str) -> String {
+pub(crate) async fn begun(base: &str, text: &str) -> String {
     let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
     let body = json!({"message": message, "configuration": {"returnImmediately": true}});
     let task = Call::say(base, text).body(&body).json().await["task"].clone();
@@ -18,7 +18,7 @@ async fn begun(base: &str, text: &str) -> String {
 }
 
 /// The task, once its state is no longer one of `passing`.
-async fn after(base: &str, id: &str, passing: &[&str]) -> Value {
+pub(crate) async fn after(base: &str, id: &str, passing: &[&str]) -> Value {
     loop {
         let task = Call::get(&format!("{base}/tasks/{id}")).json().await;
         if !passing
@@ -32,7 +32,7 @@ async fn after(base: &str, id: &str, passing: &[&str]) -> Value {
     }
 }
 
-const OPEN: [&str; 2] = ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"];
+pub(crate) const OPEN: [&str; 2] = ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"];
 
 #[tokio::test]
 async fn a_send_that_returns_immediately_completes_in_the_background() {

@@ -120,10 +120,20 @@ impl Call {
 
     /// The response, as soon as its headers have arrived.
     pub(crate) async fn response(self) -> Response<Incoming> {
+        self.tried().await.unwrap()
+    }
+
+    /// The JSON body, unless nothing listens or the connection ends, as between two programs.
+    pub(crate) async fn json_if_served(self) -> Option<Value> {
+        let body = self.tried().await.ok()?.collect().await.ok()?;
+        serde_json::from_slice(&body.to_bytes()).ok()
+    }
+
+    async fn tried(self) -> Result<Response<Incoming>, Box<dyn std::error::Error>> {
         let uri: Uri = self.url.parse().unwrap();
         let socket = TcpStream::connect(uri.authority().unwrap().as_str()).await;
-        let socket = TokioIo::new(socket.unwrap());
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(socket).await.unwrap();
+        let socket = TokioIo::new(socket?);
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(socket).await?;
         tokio::spawn(connection);
         let method = match (self.method, &self.body) {
             (Some(method), _) => method,
@@ -138,8 +148,7 @@ impl Call {
             request = request.header(name, value);
         }
         let body = Full::new(Bytes::from(self.body.unwrap_or_default()));
-        let answer = sender.send_request(request.body(body).unwrap()).await;
-        answer.unwrap()
+        Ok(sender.send_request(request.body(body).unwrap()).await?)
     }
 
     /// The JSON body of a response with status 200.

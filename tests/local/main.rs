@@ -20,6 +20,8 @@ mod costs;
 #[cfg(test)]
 mod counter;
 #[cfg(test)]
+mod dev;
+#[cfg(test)]
 mod documented;
 #[cfg(test)]
 mod expiry;

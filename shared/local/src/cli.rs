@@ -4,6 +4,7 @@ use crate::agents::Agents;
 use crate::check;
 use crate::config::{Cli, Command, Serve};
 use crate::credentials::credentials;
+use crate::dev::{self, Builds};
 use crate::embedded::{Embedded, LocalFolders};
 use crate::eval_router;
 use crate::local_settings::ConfigError;
@@ -60,6 +61,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
                 |name: Option<&str>, settings: &Settings| agents.named(name).build(settings);
             Ok(Box::pin(command.run(&LocalFolders, &agent)).await?)
         }
+        Some(Command::Dev(options)) => Box::pin(dev::run(&options)).await,
         Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
@@ -125,9 +127,11 @@ async fn agent(
     let names = (&agent, fallback.as_ref());
     let banner = banner(names, &options, &settings, (address, configuration.path()));
     let (notes, folder) = (&notes, options.folder());
+    let builds = options.under_dev.then(dev::builds);
     let page = AgentPage::open(
         address, &agent, &settings, &clients, &endpoints, notes, folder,
     )?;
+    let page = page.map(|page| page.with_builds(builds.clone()));
     let mut runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .metrics(metrics);
@@ -153,7 +157,7 @@ async fn agent(
     }
     // The signal handlers come before the banner: a script that reads the banner may
     // send a signal immediately.
-    let mut interruption = Box::pin(interrupted());
+    let mut interruption = Box::pin(ended(builds));
     let _not_yet = futures::poll!(&mut interruption);
     print(&(page.as_ref().map(AgentPage::line).unwrap_or_default() + &banner))?;
     let functions = Functions::new(&runtime, page);
@@ -187,8 +191,22 @@ async fn store(
     Ok((None, endpoints, clients))
 }
 
+/// Ready when the program has to end: the user says so, or `dev` does.
+async fn ended(builds: Option<Builds>) {
+    let dev = async {
+        match builds {
+            Some(mut builds) => while builds.changed().await.is_ok() {},
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = interrupted() => {}
+        () = dev => {}
+    }
+}
+
 /// Ready when the user presses Ctrl-C or the process gets SIGTERM.
-async fn interrupted() {
+pub(crate) async fn interrupted() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -6,6 +6,7 @@ use crate::eval_router::EvalRouter;
 use crate::template::WriteTemplate;
 use a2a_lambda_admin::CARD;
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -31,6 +32,11 @@ pub(crate) struct Cli {
 /// What the program can do beside serving the agent.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serves the agent, and builds it again after each edit.
+    ///
+    /// A build that fails leaves the one before in service. Tasks go on with the new code: they
+    /// are in the data folder. The page says which build serves.
+    Dev(Dev),
     /// Checks a running A2A server, of 1.0 or 0.3, as its clients use it: the walk after a
     /// deployment.
     ///
@@ -50,6 +56,24 @@ pub(crate) enum Command {
     /// The commands of an operator.
     #[command(flatten)]
     Admin(a2a_lambda_admin::AdminCommand),
+}
+
+/// The options of `dev`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Dev {
+    /// The package to build, as `cargo -p`. Else the one that `cargo run` has started.
+    #[arg(short, long, value_name = "SPEC")]
+    pub(crate) package: Option<String>,
+    /// The features to build with, as `cargo --features`.
+    #[arg(short = 'F', long, value_name = "FEATURES")]
+    pub(crate) features: Vec<String>,
+    /// The options of serving, as without `dev`, for example `--port 0`.
+    #[arg(
+        value_name = "OPTIONS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) serve: Vec<OsString>,
 }
 
 /// The options of serving.
@@ -93,6 +117,9 @@ pub(crate) struct Serve {
     /// Allow development identities beyond loopback.
     #[arg(long)]
     pub(crate) insecure_dev: bool,
+    /// `dev` has started the program: it reads the builds from standard input, and ends with it.
+    #[arg(long, hide = true)]
+    pub(crate) under_dev: bool,
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod check;
 mod cli;
 mod config;
 mod credentials;
+mod dev;
 mod dynamodb;
 pub mod embedded;
 mod eval_router;

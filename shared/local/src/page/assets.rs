@@ -52,6 +52,7 @@ pub(super) fn named(name: &str) -> Option<Asset> {
         "dom.js" => include_str!("assets/dom.js"),
         "icons.js" => include_str!("assets/icons.js"),
         "api.js" => include_str!("assets/api.js"),
+        "builds.js" => include_str!("assets/builds.js"),
         "live.js" => include_str!("assets/live.js"),
         "stream.js" => include_str!("assets/stream.js"),
         "schema.js" => include_str!("assets/schema.js"),

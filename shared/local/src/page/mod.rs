@@ -28,8 +28,10 @@ mod verdicts;
 mod webhooks;
 
 pub(crate) use log_notes::LogNotes;
+pub(crate) use restart::with_port;
 
 use crate::credentials::credentials;
+use crate::dev::Builds;
 use crate::local_settings::{ConfigError, fresh_secret, secret};
 use crate::stream::Stream;
 use a2a_lambda::auth::{Authentication, Identity};
@@ -74,6 +76,8 @@ pub(crate) struct AgentPage {
     notes: LogNotes,
     verdicts: Value,
     facts: Value,
+    /// The builds of `dev`, if that has started the program.
+    builds: Option<Builds>,
     port: u16,
     keeps_data: bool,
     table: String,
@@ -162,11 +166,18 @@ impl AgentPage {
                 "startedAt": now.to_rfc3339(),
                 "startedMs": now.as_millis(),
             }),
+            builds: None,
             port: address.port(),
             keeps_data: folder.is_some(),
             table: settings.table.clone(),
             endpoints: endpoints.clone(),
         }))
+    }
+
+    /// The page, which shows the builds of `dev`.
+    #[must_use]
+    pub(crate) fn with_builds(self, builds: Option<Builds>) -> Self {
+        Self { builds, ..self }
     }
 
     /// The line that names the page to the user, with its token.
@@ -244,7 +255,9 @@ impl AgentPage {
             (&Method::GET, ["changes"]) => {
                 let commits = self.commits.get_or_init(|| self.follow()).await;
                 let (began, now) = (self.facts.get("startedMs"), SystemClock.now().as_millis());
-                Ok(json!({"commits": commits.count(), "startedMs": began, "nowMs": now}))
+                let build = self.builds.as_ref().and_then(|it| it.borrow().shown());
+                let count = commits.count();
+                Ok(json!({"commits": count, "startedMs": began, "nowMs": now, "build": build}))
             }
             (&Method::GET, ["rows"]) => {
                 let owner = self.owner(request).await?;

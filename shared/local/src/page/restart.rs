@@ -30,7 +30,7 @@ fn exec(_: &mut Command) -> io::Error {
 
 /// The arguments with this port instead of the one they name. The other processes of this
 /// machine must not get the port between the two listeners, so it is not asked for anew.
-fn with_port(arguments: impl Iterator<Item = OsString>, port: u16) -> Vec<OsString> {
+pub(crate) fn with_port(arguments: impl Iterator<Item = OsString>, port: u16) -> Vec<OsString> {
     let mut others = Vec::new();
     let mut is_port = false;
     for argument in arguments {

@@ -8,8 +8,8 @@ const EVERY = 1000;
 /** For how long the program may be away before the bar says so. */
 const PATIENCE = 2000;
 
-/** Sends `change`, `restart`, `away` and `back`. */
-export const live = new EventTarget();
+/** Sends `change`, `restart`, `build`, `away` and `back`; `build` is that of `dev`, if it runs. */
+export const live = Object.assign(new EventTarget(), { build: null });
 const known = { commits: -1, startedMs: 0, lostAt: 0 };
 let wake = () => {};
 
@@ -37,6 +37,9 @@ async function ask() {
       bar();
       live.dispatchEvent(new Event("back"));
     }
+    const isOther = now.build?.state === "building" || JSON.stringify(now.build) !== JSON.stringify(live.build);
+    live.build = now.build;
+    if (isOther) live.dispatchEvent(new Event("build"));
     if (restarted) live.dispatchEvent(new Event("restart"));
     if (changed || restarted) live.dispatchEvent(new Event("change"));
   } catch (error) {

@@ -1,6 +1,7 @@
 // The page: its frame, its views and their addresses, and the caller.
 
 import { call, callAs, caller, hasToken, local, takeToken, useMode } from "./api.js";
+import { buildLine, isBad, showBuild, showServing } from "./builds.js";
 import { cardView } from "./card.js";
 import { chatView, newTalk } from "./chat.js";
 import { bar, button, el, glyph, iconButton, plain, put, replace, view } from "./dom.js";
@@ -64,6 +65,7 @@ async function route() {
   if (signal.aborted) return;
   replace(main, nodes);
   missingToken();
+  showBuild(live.build);
   main.className = `view-${name}`;
   navigation();
   const heading = main.querySelector("h1");
@@ -128,18 +130,24 @@ function callerForm(done) {
     el("div", { class: "field" }, el("label", { for: "as" }, dev ? "Call as" : "API key"), input), el("button", { type: "submit" }, "Use"));
 }
 
-/** The foot of the rail: which process serves, and who calls. */
+/** The foot of the rail: which build or process serves, and who calls. */
 function foot(state = "") {
   const place = document.getElementById("foot");
   if (place.contains(document.activeElement) && document.activeElement.id === "as") return;
-  const serves = el("p", { title: state || "The program serves" }, el("span", { class: `dot ${state ? "wait" : ""}` }), el("span", { class: "word" }, state || `Process ${process} serves`));
   const name = auth === "dev" ? caller() || "local" : caller() ? "a key" : "nobody";
   const change = el("button", { type: "button", class: "calls", on: { click: () => {
-    replace(place, serves, callerForm());
+    replace(place, servesLine(state), callerForm());
     place.querySelector("input").focus();
   } } }, el("span", {}, "Calls as ", el("code", {}, name)));
   place.onkeydown = (event) => { if (event.key === "Escape") { foot(); place.querySelector("button")?.focus(); } };
-  replace(place, serves, change);
+  replace(place, servesLine(state), change);
+}
+
+function servesLine(state = "") {
+  const [text, colour] = state ? [state, "wait"] : live.build ? buildLine(live.build) : [`Process ${process} serves`, ""];
+  const words = [el("span", { class: `dot ${colour}` }), el("span", { class: "word" }, text)];
+  if (colour !== "bad") return el("p", { title: text }, words);
+  return el("button", { type: "button", title: text, on: { click: () => showBuild(live.build) } }, words);
 }
 let process = "";
 
@@ -159,13 +167,14 @@ async function readFacts() {
 
 /** The program was started again: its skills and facts may be others. */
 async function restarted() {
-  const before = JSON.stringify(skills);
+  const before = skills;
   await readFacts().catch(() => {});
   foot();
   skills = null;
   await listed().catch(() => {});
   const { name } = address();
-  if (["skills", "agent"].includes(name) && JSON.stringify(skills) !== before) route();
+  if (["skills", "agent"].includes(name) && JSON.stringify(skills) !== JSON.stringify(before)) await route();
+  if (!isBad(live.build)) showServing(live.build, before, skills);
 }
 
 function start() {
@@ -180,6 +189,10 @@ function start() {
   addEventListener("hashchange", route);
   live.addEventListener("change", rail);
   live.addEventListener("restart", restarted);
+  live.addEventListener("build", () => {
+    document.getElementById("foot").firstElementChild?.replaceWith(servesLine());
+    showBuild(live.build);
+  });
   live.addEventListener("away", () => foot("No connection"));
   live.addEventListener("back", () => foot());
   watch();

@@ -1,0 +1,140 @@
+//! Which build serves, and what became of the newest one.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::io::{self, BufRead as _};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The most characters of the output of cargo or of a program that the page shows.
+const OUTPUT: usize = 32 * 1024;
+
+/// What became of the newest build.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum BuildState {
+    /// Cargo works on it.
+    #[default]
+    Building,
+    /// It does not compile.
+    Failed,
+    /// The program ended before it served.
+    NotStarted,
+    /// It serves.
+    Serves,
+}
+
+/// How the builds are, as the page shows it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BuildReport {
+    /// The number of the newest build, from 1.
+    number: u32,
+    state: BuildState,
+    /// The number of the build that serves; 0 before the first one.
+    serving: u32,
+    /// What cargo or the program said, if it failed. It has no escape sequences.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    output: String,
+}
+
+impl BuildReport {
+    /// What the page gets; nothing before `dev` has reported.
+    pub(crate) fn shown(&self) -> Option<Value> {
+        (self.number > 0).then(|| json!(self))
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The next build begins.
+    pub(super) fn building(&mut self) {
+        self.number += 1;
+        self.state = BuildState::Building;
+    }
+
+    pub(super) fn failed(&mut self, output: String) {
+        self.state = BuildState::Failed;
+        self.output = plain(&output);
+    }
+
+    pub(super) fn not_started(&mut self, output: String) {
+        self.state = BuildState::NotStarted;
+        self.output = plain(&output);
+    }
+
+    pub(super) fn serves(&mut self) {
+        self.state = BuildState::Serves;
+        self.serving = self.number;
+        self.output.clear();
+    }
+
+    /// The newest build is the program that serves.
+    pub(super) fn unchanged(&mut self) {
+        self.number = self.serving;
+        self.serves();
+    }
+
+    /// The sentence for the terminal.
+    pub(super) fn line(&self, took: Duration) -> String {
+        let (number, seconds) = (self.number, took.as_secs_f64());
+        let serving = match self.serving {
+            0 => String::new(),
+            serving => format!("; build {serving} serves"),
+        };
+        match self.state {
+            BuildState::Building => format!("build {number} begins"),
+            BuildState::Failed => format!("build {number} failed after {seconds:.1} s{serving}"),
+            BuildState::NotStarted => format!("build {number} did not start{serving}"),
+            BuildState::Serves => format!("build {number} serves after {seconds:.1} s"),
+        }
+    }
+}
+
+/// The first characters of an output, without the escape sequences of terminals.
+fn plain(output: &str) -> String {
+    let mut text = String::new();
+    let mut characters = output.chars();
+    while let Some(character) = characters.next() {
+        if character == '\u{1b}' {
+            // Cargo and rustc write `ESC [ … letter`.
+            let _sequence = characters.find(char::is_ascii_alphabetic);
+        } else {
+            text.push(character);
+        }
+    }
+    match text.char_indices().nth(OUTPUT) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "\n…\n",
+        None => text,
+    }
+}
+
+/// How the builds are, in a program that `dev` runs.
+pub(crate) type Builds = watch::Receiver<BuildReport>;
+
+/// Reads the reports of `dev` from standard input. The channel closes when `dev` has ended, or
+/// wants the program to end.
+pub(crate) fn builds() -> Builds {
+    let (sender, receiver) = watch::channel(BuildReport::default());
+    // A task of Tokio that reads standard input would keep the program from ending.
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if let Ok(report) = serde_json::from_str(&line) {
+                sender.send_replace(report);
+            }
+        }
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_gets_an_output_without_colours_and_not_all_of_a_long_one() {
+        assert_eq!(plain("\u{1b}[1m\u{1b}[91merror\u{1b}[0m: é"), "error: é");
+        assert_eq!(plain(&"é".repeat(OUTPUT + 1)), "é".repeat(OUTPUT) + "\n…\n");
+    }
+}

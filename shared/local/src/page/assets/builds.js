@@ -1,0 +1,61 @@
+// The builds of `dev`: which one serves, what became of the newest, and what it changed.
+
+import { bar, button, el, replace, took } from "./dom.js";
+
+/** How long the bar of a new build stays, unless somebody reads it. */
+const STAYS = 6000;
+const newest = { number: 0, began: 0 };
+
+/** The sentence for the foot of the rail, and its colour. */
+export function buildLine(build) {
+  if (build.number !== newest.number) Object.assign(newest, { number: build.number, began: performance.now() });
+  const serves = `Build ${build.serving} serves`;
+  switch (build.state) {
+    case "building": return [`Building, ${took(performance.now() - newest.began)}`, "wait"];
+    case "failed": return [`${serves}, ${build.number} failed`, "bad"];
+    case "not-started": return [`${serves}, ${build.number} did not start`, "bad"];
+    default: return [serves, ""];
+  }
+}
+
+/** Whether the newest build failed, or did not start. */
+export const isBad = (build) => ["failed", "not-started"].includes(build?.state);
+
+/** Shows a build that failed as a bar, which stays until a later one serves. */
+export function showBuild(build) {
+  if (!isBad(build)) {
+    if (document.querySelector("#bar .output")) bar();
+    return;
+  }
+  const output = el("pre", { class: "output", tabindex: "0", hidden: true, "aria-label": "What the build said" }, build.output);
+  const show = button("Show the output", () => {
+    output.hidden = !output.hidden;
+    replace(show, output.hidden ? "Show the output" : "Hide the output");
+  });
+  const what = build.state === "failed" ? "failed" : "did not start";
+  bar("bad", `Build ${build.number} ${what}.`, `Build ${build.serving} serves.`, show, button("Close", () => bar()), output);
+}
+
+/** Says for some seconds that a new build serves, and which skills it changed. */
+export function showServing(build, before, after) {
+  bar("good", build ? `Build ${build.number} serves.` : "The program serves again.", changes(before ?? [], after ?? []));
+  const shown = document.getElementById("bar");
+  const close = () => {
+    if (shown.matches(":hover, :focus-within")) setTimeout(close, 1000);
+    else shown.remove();
+  };
+  setTimeout(close, STAYS);
+}
+
+/** The skills that differ, by their ids. */
+function changes(before, after) {
+  const of = (all) => new Map(all.map((it) => [it.id, JSON.stringify(it)]));
+  const [old, now] = [of(before), of(after)];
+  const ids = (all, test) => [...all.keys()].filter(test).join(", ");
+  const parts = [
+    ["New", ids(now, (id) => !old.has(id))],
+    ["Changed", ids(now, (id) => old.has(id) && old.get(id) !== now.get(id))],
+    ["Gone", ids(old, (id) => !now.has(id))],
+  ];
+  return parts.filter(([, names]) => names).map(([word, names]) => `${word}: ${names}.`).join(" ");
+}
