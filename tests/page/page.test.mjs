@@ -5,7 +5,7 @@ import { execFile } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { after, afterEach, before, describe, test } from "node:test";
 import { promisify } from "node:util";
-import { AXE, a2a, openBrowser, picture, saying, startAgent, startWith } from "./setup.mjs";
+import { AXE, a2a, openBrowser, picture, saying, startAgent, startDev, startWith } from "./setup.mjs";
 
 const run = promisify(execFile);
 
@@ -624,6 +624,51 @@ describe("the conformance agent", () => {
 
 const file = (name, bytes, mimeType = "text/plain") => ({ name, mimeType, buffer: Buffer.from(bytes) });
 const HOSTILE_NAME = "<img src=x onerror=window.hurt=1>\u202efdp.txt";
+describe("an agent that is edited", () => {
+  let agent;
+  before(async () => { agent = await startDev(); });
+  after(() => agent?.stop());
+
+  test("an open page goes on over an edit, keeps its draft, and says what changed", async () => {
+    const page = await visit(agent);
+    const foot = page.locator("#foot");
+    await foot.getByText("Build 1 serves").waitFor();
+    await box(page).fill("not sent yet");
+    const before = page.url();
+    agent.edit("models");
+    const bar = page.locator("#bar");
+    await bar.getByText("Build 2 serves.").waitFor({ timeout: 20000 });
+    assert.match(await bar.innerText(), /New: .*Gone: .*add/s);
+    await foot.getByText("Build 2 serves").waitFor();
+    assert.equal(page.url(), before);
+    assert.equal(await box(page).inputValue(), "not sent yet");
+    agent.edit("reference");
+    await bar.getByText("Build 3 serves.").waitFor({ timeout: 20000 });
+  });
+
+  test("a build that fails is a bar that moves nothing, and a good one takes it away", async () => {
+    const page = await visit(agent);
+    await page.locator("#foot").getByText(/^Build \d+ serves$/).waitFor();
+    const place = await box(page).boundingBox();
+    for (const [text, words, output] of [["bad", "failed", "error: mismatched <b>types</b>"], ["panics", "did not start", "panicked at agent.rs"]]) {
+      agent.edit(text);
+      const bar = page.getByRole("alert").filter({ hasText: words });
+      await bar.waitFor({ timeout: 20000 });
+      await bar.getByRole("button", { name: "Show the output" }).click();
+      await bar.getByText(output).waitFor();
+      assert.deepEqual(await box(page).boundingBox(), place);
+      await page.screenshot({ path: picture(`build-${text}.png`) });
+      await say(page, "echo it still serves");
+      await inState(page, "completed").waitFor();
+      await bar.getByRole("button", { name: "Close" }).click();
+      await page.locator("#foot").getByRole("button", { name: new RegExp(words) }).click();
+      await bar.waitFor();
+    }
+    agent.edit("reference");
+    await page.getByRole("alert").filter({ hasText: "did not start" }).waitFor({ state: "detached", timeout: 20000 });
+  });
+});
+
 describe("files of a message", () => {
   let agent;
   const most = 6_000_000;

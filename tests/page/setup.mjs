@@ -1,7 +1,7 @@
 // Starts the browser and the agent for the cases of the page.
 
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,10 +32,39 @@ export async function startAgent(...options) {
   return startWith({}, ...options);
 }
 
-/** The same with these settings. */
+/**
+ * The program under `dev`, in a workspace of one file. A script takes the place of cargo: the
+ * text of the file says what becomes of the build.
+ */
+export async function startDev() {
+  const work = mkdtempSync(join(tmpdir(), "a2a-page-dev-"));
+  const edit = (text) => writeFileSync(join(work, "agent.rs"), text);
+  edit("reference");
+  mkdirSync(join(work, "target"));
+  const cargo = join(work, ".cargo-of-test");
+  const metadata = { packages: [{ source: null, manifest_path: join(work, "Cargo.toml") }], workspace_root: work, target_directory: join(work, "target") };
+  const message = { message: { rendered: "error: mismatched <b>types</b>\n" } };
+  writeFileSync(cargo, `#!/bin/sh
+cd ${work}
+text=$(cat agent.rs)
+case "$1 $text" in
+  metadata*) echo '${JSON.stringify(metadata)}'; exit ;;
+  *bad) echo '${JSON.stringify(message)}'; exit 101 ;;
+  *panics) printf '#!/bin/sh\necho panicked at agent.rs >&2\nexit 1\n' >target/a2a-local ;;
+  *) printf '#!/bin/sh\nexec ${program} "$@" --agent %s\n' "$text" >target/a2a-local ;;
+esac
+chmod +x target/a2a-local
+echo '{"executable": "${work}/target/a2a-local"}'
+`, { mode: 0o755 });
+  const agent = await startWith({ CARGO: cargo }, "dev");
+  return { ...agent, edit, stop: () => agent.stop().then(() => rmSync(work, { recursive: true, force: true })) };
+}
+
+/** The same with these settings; a command comes first. */
 export async function startWith(settings, ...options) {
   const folder = mkdtempSync(join(tmpdir(), "a2a-page-"));
-  const child = spawn(program, ["--port", "0", "--data", join(folder, "data"), ...options], { stdio: ["ignore", "pipe", "pipe"], cwd: folder, env: { ...process.env, ...settings } });
+  const command = options[0]?.startsWith("--") ? [] : options.splice(0, 1);
+  const child = spawn(program, [...command, "--port", "0", "--data", join(folder, "data"), ...options], { stdio: ["ignore", "pipe", "pipe"], cwd: folder, env: { ...process.env, ...settings } });
   const said = { err: "" };
   child.stderr.on("data", (text) => { said.err += text; });
   const found = {};
