@@ -47,6 +47,7 @@ export async function startDev() {
   writeFileSync(cargo, `#!/bin/sh
 cd ${work}
 text=$(cat agent.rs)
+rm -f target/a2a-local
 case "$1 $text" in
   metadata*) echo '${JSON.stringify(metadata)}'; exit ;;
   *bad) echo '${JSON.stringify(message)}'; exit 101 ;;

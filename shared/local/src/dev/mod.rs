@@ -150,6 +150,8 @@ impl DevLoop {
                         Service::start(old, &self.serve, &self.report).await?
                 {
                     self.service = Some(service);
+                } else {
+                    self.report.none_serves();
                 }
             }
         }

@@ -70,6 +70,11 @@ impl BuildReport {
         self.output.clear();
     }
 
+    /// The build before does not start again either.
+    pub(super) const fn none_serves(&mut self) {
+        self.serving = 0;
+    }
+
     /// The newest build is the program that serves.
     pub(super) fn unchanged(&mut self) {
         self.number = self.serving;
