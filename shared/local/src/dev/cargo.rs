@@ -3,7 +3,7 @@
 use super::files::Folders;
 use crate::cli::RunError;
 use crate::config::Dev;
-use serde_json::Value;
+use serde::Deserialize;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Cargo {
     /// `cargo run` names itself and the package to the program that it starts.
     pub(super) fn new(options: &Dev) -> Self {
         let package = options.package.clone().map(OsString::from);
-        let package = package.or_else(|| std::env::var_os("CARGO_PKG_NAME"));
+        let package = package.or_else(|| variable("CARGO_PKG_NAME"));
         let mut arguments = Vec::new();
         if let Some(package) = package {
             arguments.extend(["--package".into(), package]);
@@ -39,7 +39,7 @@ impl Cargo {
             arguments.extend(["--features".into(), features.into()]);
         }
         Self {
-            program: std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
+            program: variable("CARGO").unwrap_or_else(|| "cargo".into()),
             arguments,
             is_coloured: io::stderr().is_terminal(),
         }
@@ -75,17 +75,14 @@ impl Cargo {
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).trim().into());
         }
-        let metadata: Value = serde_json::from_slice(&output.stdout)?;
-        let path = |value: &Value| value.as_str().map(PathBuf::from);
-        let packages = metadata["packages"].as_array().into_iter().flatten();
-        let own = packages.filter(|package| package["source"].is_null());
-        let manifests = own.filter_map(|package| path(&package["manifest_path"]));
+        let metadata: Metadata = serde_json::from_slice(&output.stdout)?;
+        let own = metadata.packages.into_iter();
+        let own = own.filter(|package| package.source.is_none());
+        let folder = |package: Package| package.manifest_path.parent().map(Path::to_owned);
         Ok(Folders {
-            packages: manifests
-                .filter_map(|it| it.parent().map(Path::to_owned))
-                .collect(),
-            workspace: path(&metadata["workspace_root"]).unwrap_or_default(),
-            target: path(&metadata["target_directory"]).unwrap_or_default(),
+            packages: own.filter_map(folder).collect(),
+            workspace: metadata.workspace_root,
+            target: metadata.target_directory,
         })
     }
 
@@ -117,6 +114,42 @@ impl Cargo {
     }
 }
 
+/// What `cargo metadata` prints, as far as it is read here.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_root: PathBuf,
+    target_directory: PathBuf,
+}
+
+/// A package; one of the workspace, or of a path, has no source.
+#[derive(Deserialize)]
+struct Package {
+    source: Option<String>,
+    manifest_path: PathBuf,
+}
+
+/// A line of `cargo build --message-format json`: a diagnostic, or what was built.
+#[derive(Deserialize)]
+struct Message {
+    message: Option<Diagnostic>,
+    executable: Option<PathBuf>,
+}
+
+/// What the compiler says.
+#[derive(Deserialize)]
+struct Diagnostic {
+    rendered: String,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo describes itself there; it is no setting of an agent"
+)]
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
 /// The program to serve: the one with the name of this program, or the only one.
 fn wanted(mut programs: Vec<PathBuf>) -> Option<PathBuf> {
     let own = std::env::current_exe().ok();
@@ -137,16 +170,14 @@ async fn messages_of(output: Option<impl AsyncRead + Unpin>) -> (String, Vec<Pat
     };
     let mut lines = BufReader::new(output).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        let Ok(message) = serde_json::from_str::<Value>(&line) else {
+        let Ok(message) = serde_json::from_str::<Message>(&line) else {
             continue;
         };
-        if let Some(text) = message["message"]["rendered"].as_str() {
-            let _told = io::stderr().write_all(text.as_bytes());
-            diagnostics.push_str(text);
+        if let Some(Diagnostic { rendered }) = message.message {
+            let _told = io::stderr().write_all(rendered.as_bytes());
+            diagnostics.push_str(&rendered);
         }
-        if let Some(program) = message["executable"].as_str() {
-            programs.push(program.into());
-        }
+        programs.extend(message.executable);
     }
     (diagnostics, programs)
 }

@@ -46,10 +46,8 @@ impl WatchedFiles {
     }
 
     /// The name of a file that was written, made or removed since the last look.
-    pub(super) async fn look(&mut self) -> Option<String> {
-        let (folders, data) = (self.folders.clone(), self.data.clone());
-        let now = tokio::task::spawn_blocking(move || stamps(&folders, &data)).await;
-        let now = now.ok()?;
+    pub(super) fn look(&mut self) -> Option<String> {
+        let now = stamps(&self.folders, &self.data);
         let other = now
             .iter()
             .find(|(path, stamp)| self.stamps.get(*path) != Some(*stamp))
@@ -79,10 +77,9 @@ fn stamps(folders: &Folders, data: &Path) -> Stamps {
             let path = entry.path();
             let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => {
-                    if !is_hidden && path != folders.target && path != data {
-                        left.push(path);
-                    }
+                Ok(kind) if kind.is_dir() && !is_hidden => {
+                    let is_output = path == folders.target || path == data;
+                    left.extend((!is_output).then_some(path));
                 }
                 // Editors keep their own files under hidden names.
                 Ok(kind) if kind.is_file() && !is_hidden => stamp(&path, &mut stamps),

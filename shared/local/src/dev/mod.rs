@@ -89,7 +89,7 @@ impl DevLoop {
             match build {
                 None => continue,
                 Some(Build::Failed(output)) => {
-                    self.report.failed(output);
+                    self.report.failed(&output);
                     self.tell();
                     say(&self.report.line(began.elapsed()));
                 }
@@ -137,19 +137,19 @@ impl DevLoop {
         match Service::start(next, &self.serve, &self.report).await? {
             Start::Serves(service) => {
                 self.serve = service.arguments(&self.serve);
-                self.service = Some(service);
+                self.service = Some(*service);
                 self.report.serves();
                 if let Some(old) = old {
                     old.remove();
                 }
             }
             Start::Failed(output) => {
-                self.report.not_started(output);
+                self.report.not_started(&output);
                 if let Some(old) = old
                     && let Start::Serves(service) =
                         Service::start(old, &self.serve, &self.report).await?
                 {
-                    self.service = Some(service);
+                    self.service = Some(*service);
                 } else {
                     self.report.none_serves();
                 }
@@ -174,7 +174,7 @@ async fn changed(files: &mut WatchedFiles) {
     let mut has_changed = false;
     loop {
         sleep(LOOK).await;
-        match files.look().await {
+        match files.look() {
             Some(path) if !has_changed => {
                 say(&format!("{path} changed"));
                 has_changed = true;

@@ -48,20 +48,25 @@ impl BuildReport {
         self.number
     }
 
+    /// Whether no build serves yet.
+    pub(super) const fn is_first(&self) -> bool {
+        self.serving == 0
+    }
+
     /// The next build begins.
     pub(super) fn building(&mut self) {
         self.number += 1;
         self.state = BuildState::Building;
     }
 
-    pub(super) fn failed(&mut self, output: String) {
+    pub(super) fn failed(&mut self, output: &str) {
         self.state = BuildState::Failed;
-        self.output = plain(&output);
+        self.output = plain(output);
     }
 
-    pub(super) fn not_started(&mut self, output: String) {
+    pub(super) fn not_started(&mut self, output: &str) {
         self.state = BuildState::NotStarted;
-        self.output = plain(&output);
+        self.output = plain(output);
     }
 
     pub(super) fn serves(&mut self) {

@@ -54,7 +54,7 @@ impl KeptBuild {
 
 /// How a start ended.
 pub(super) enum Start {
-    Serves(Service),
+    Serves(Box<Service>),
     /// What the program said.
     Failed(String),
 }
@@ -94,7 +94,10 @@ impl Service {
         let mut lines = BufReader::new(output).lines();
         let port = timeout(START, async {
             while let Ok(Some(line)) = lines.next_line().await {
-                let _told = writeln!(io::stdout(), "{line}");
+                // The page and the calls of the first start are those of the next ones too.
+                if report.is_first() {
+                    let _told = writeln!(io::stdout(), "{line}");
+                }
                 if let Some((_, port)) = line
                     .strip_prefix("listening on ")
                     .and_then(|base| base.rsplit_once(':'))
@@ -117,12 +120,12 @@ impl Service {
                 let _told = writeln!(io::stdout(), "{line}");
             }
         });
-        Ok(Start::Serves(Self {
+        Ok(Start::Serves(Box::new(Self {
             build,
             process,
             reports,
             port,
-        }))
+        })))
     }
 
     /// The options with which the next program listens on the same port.
