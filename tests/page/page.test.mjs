@@ -658,7 +658,7 @@ describe("an agent that is edited", () => {
       await bar.getByText(output).waitFor();
       assert.deepEqual(await box(page).boundingBox(), place);
       await page.screenshot({ path: picture(`build-${text}.png`) });
-      await say(page, "echo it still serves");
+      await say(page, "What's 2+2?");
       await inState(page, "completed").waitFor();
       await bar.getByRole("button", { name: "Close" }).click();
       await page.locator("#foot").getByRole("button", { name: new RegExp(words) }).click();

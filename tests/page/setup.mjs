@@ -50,7 +50,7 @@ text=$(cat agent.rs)
 rm -f target/a2a-local
 case "$1 $text" in
   metadata*) echo '${JSON.stringify(metadata)}'; exit ;;
-  *bad) echo '${JSON.stringify(message)}'; exit 101 ;;
+  *bad) printf '%s\\n' '${JSON.stringify(message)}'; exit 101 ;;
   *panics) printf '#!/bin/sh\necho panicked at agent.rs >&2\nexit 1\n' >target/a2a-local ;;
   *) printf '#!/bin/sh\nexec ${program} "$@" --agent %s\n' "$text" >target/a2a-local ;;
 esac

@@ -91,6 +91,9 @@ impl Service {
         let Some((input, output)) = input.zip(output) else {
             return Err(io::Error::other("the process has no pipes"));
         };
+        // The program knows its number before a page asks.
+        let (reports, newest) = watch::channel(report.clone());
+        tokio::spawn(report_to(input, newest));
         let mut lines = BufReader::new(output).lines();
         let port = timeout(START, async {
             while let Ok(Some(line)) = lines.next_line().await {
@@ -113,8 +116,6 @@ impl Service {
             let said = said.await.unwrap_or_default();
             return Ok(Start::Failed(said));
         };
-        let (reports, newest) = watch::channel(report.clone());
-        tokio::spawn(report_to(input, newest));
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 let _told = writeln!(io::stdout(), "{line}");
