@@ -67,8 +67,8 @@ fn sample(schema: &Value, root: &Value, depth: usize) -> Value {
             let names = schema["required"].as_array().into_iter().flatten();
             let members = names.filter_map(|name| {
                 let name = name.as_str()?;
-                let value = sample(&schema["properties"][name], root, depth);
-                Some((name.to_owned(), value))
+                let member = schema.get("properties")?.get(name)?;
+                Some((name.to_owned(), sample(member, root, depth)))
             });
             Value::Object(members.collect::<Map<_, _>>())
         }
