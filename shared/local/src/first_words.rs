@@ -48,8 +48,8 @@ fn sample(schema: &Value, root: &Value, depth: usize) -> Value {
         let choices = schema.get(name)?.as_array()?.iter();
         choices.into_iter().find(|one| one["type"] != "null")
     };
-    let fixed = schema.get("const").or_else(|| first("examples"));
-    if let Some(value) = fixed.or_else(|| first("enum")) {
+    let constant = schema.get("const").or_else(|| first("examples"));
+    if let Some(value) = constant.or_else(|| first("enum")) {
         return value.clone();
     }
     let Some(depth) = depth.checked_sub(1) else {

@@ -91,8 +91,8 @@ pub(super) fn artifact(skill: &str, output: impl SkillOutput) -> AgentResult<Opt
 /// (used unchanged).
 #[diagnostic::on_unimplemented(
     message = "a skill cannot give `{Self}`",
-    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it and for the types in it, or \
-            give `Content` or an `OnRequestResult`"
+    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it and for the types in \
+            it, or give `Content` or an `OnRequestResult`"
 )]
 pub trait IntoReply {
     /// The output of the skill.
