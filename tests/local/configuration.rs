@@ -96,3 +96,13 @@ async fn keys_that_a_file_or_a_variable_demands_are_asked_of_every_caller() {
     let said = refusal_in(&gateway, &["--memory", "--port", "0"], &[]).await;
     assert!(said.contains("`A2A_AUTH` is `gateway`"), "{said}");
 }
+
+#[tokio::test]
+async fn a_provider_without_a_model_is_named_at_the_start() {
+    // The folder cannot be used, so the program ends after it has read its settings.
+    let arguments = ["--port", "0", "--data", "/tmp"];
+    let settings = [("A2A_MODEL_PROVIDER", "openai")];
+    let text = refusal_in(&Folder::new(), &arguments, &settings).await;
+    let warning = "`A2A_MODEL_PROVIDER` has no effect: `A2A_MODEL_ID` names no model";
+    assert_eq!(text.matches(warning).count(), 1, "{text}");
+}

@@ -34,7 +34,7 @@ async fn the_calls_of_the_banner_work_when_pasted() {
     }
 
     let said = say.clone().json().await;
-    assert!(said["result"].to_string().contains("hello"), "{said}");
+    assert!(said["result"].to_string().contains("echo hello"), "{said}");
 
     // The client makes the id of this task: the second call shows the same task.
     for _ in 0..2 {
@@ -44,6 +44,30 @@ async fn the_calls_of_the_banner_work_when_pasted() {
         assert!(events.iter().all(|e| e["id"] == "my-task-1"), "{text}");
         assert_eq!(events.last().unwrap()["final"], true, "{text}");
     }
+}
+
+#[tokio::test]
+async fn the_banner_says_the_first_example_of_the_agent() {
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--memory", "--agent", "models"]).await;
+    let words = r#"{"text":"Summarize this resume: John Doe"#;
+    assert!(agent.said.contains(words), "{}", agent.said);
+    assert!(!agent.said.contains("echo hello"), "{}", agent.said);
+}
+
+#[tokio::test]
+async fn a_panic_is_shown_in_the_terminal_and_nowhere_else() {
+    let folder = Folder::new();
+    let agent = Running::logging(&folder).await;
+    let answer = Call::say(agent.base(), "panic").json().await;
+    assert_eq!(answer["task"]["status"]["state"], "TASK_STATE_FAILED");
+    assert!(!answer.to_string().contains("as told"), "{answer}");
+    let terminal = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let lines = terminal.lines().filter(|line| line.contains("as told"));
+    let lines: Vec<&str> = lines.collect();
+    // The line of the log has the place, and is followed by what Rust prints.
+    assert_eq!(lines, ["panicked as told"], "{terminal}");
+    assert!(terminal.contains("a panic at "), "{terminal}");
 }
 
 /// The code blocks of the README in `language`.

@@ -15,8 +15,9 @@ type ToolFn = dyn Fn(Value) -> BoxFuture<'static, AgentResult<Value>> + Send + S
 
 /// An async function that a model may call.
 ///
-/// A tool that needs the task, its caller or a [`State`](a2a_lambda_skill::State) is a skill
-/// instead: see [`LlmWorker::skill`](super::LlmWorker::skill).
+/// Its closure cannot borrow `cx`. A tool that needs the task, its caller or a
+/// [`State`](a2a_lambda_skill::State) is a skill instead, which need not be on the card of the
+/// agent: see [`LlmWorker::skill`](super::LlmWorker::skill).
 ///
 /// ```
 /// use a2a_lambda::llm::LlmTool;

@@ -7,6 +7,7 @@ use crate::credentials::credentials;
 use crate::dev::{self, Builds};
 use crate::embedded::{Embedded, LocalFolders};
 use crate::eval_router;
+use crate::first_words::FirstWords;
 use crate::local_settings::ConfigError;
 use crate::page::{AgentPage, LogNotes};
 use crate::pumps::Pumps;
@@ -27,6 +28,7 @@ use clap::ArgMatches;
 use std::error::Error;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::panic::{self, PanicHookInfo};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -34,6 +36,9 @@ use tokio::net::TcpListener;
 
 /// The log filter when `A2A_LOG` is not set: warnings, and one line for each call.
 const LOG: &str = "warn,a2a_lambda::call=info";
+
+/// What is called when a thread panics.
+type PanicHook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 
 /// Why the program ended: a text for its user.
 pub(crate) type RunError = Box<dyn Error + Send + Sync>;
@@ -53,7 +58,9 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     let filter = configuration.get("A2A_LOG");
     let filter = filter.as_deref().or(Some(LOG));
     let notes = LogNotes::default();
+    let terminal = panic::take_hook();
     let metrics = telemetry::start_with(LogFormat::Text, filter, Some(notes.layer()));
+    show_panics(terminal);
     warn_of_unknown();
     match cli.command {
         Some(Command::Admin(command)) => {
@@ -76,6 +83,16 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         }
         None => Box::pin(agent(agents, cli.serve, &configuration, (metrics, notes))).await,
     }
+}
+
+/// Shows panics in the terminal as Rust does by itself: with their text, and with a backtrace if
+/// `RUST_BACKTRACE` asks for it. The log has the place alone, as in a function.
+fn show_panics(terminal: PanicHook) {
+    let log = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        log(panic);
+        terminal(panic);
+    }));
 }
 
 /// Runs the command of an export.
@@ -271,18 +288,21 @@ fn banner(
         .iter()
         .map(|s| s.metadata.id)
         .collect();
+    let words = FirstWords::of(agent.manifest());
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
          data   {data}{file}\n  calls  {calls}\n  model  {model}\n\n  try\n    \
          curl {base}/.well-known/agent-card.json\n    \
          curl {base}/{header} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d \
-         '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"SendMessage\",\"params\":{{\"message\":{{\"messageId\":\"m1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"echo hello\"}}]}}}}}}'\n    \
+         '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"SendMessage\",\"params\":{{\"message\":{{\"messageId\":\"m1\",\"role\":\"ROLE_USER\",\"parts\":[{part}]}}}}}}'\n    \
          curl -N {base}/tasks/sendSubscribe{header} -H 'Content-Type: application/json' -d \
-         '{{\"id\":\"my-task-1\",\"message\":{{\"role\":\"user\",\"parts\":[{{\"type\":\"text\",\"text\":\"hello\"}}]}}}}'\n\n\
+         '{{\"id\":\"my-task-1\",\"message\":{{\"role\":\"user\",\"parts\":[{old_part}]}}}}'\n\n\
          listening on {base}\n",
         file = file.unwrap_or_default(),
         calls = callers(options, settings),
         model = model(settings, fallback),
+        part = words.part(),
+        old_part = words.first_generation_part(),
         header = if settings.auth.checks_credentials() {
             " -H 'Authorization: Bearer KEY'"
         } else {

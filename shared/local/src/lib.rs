@@ -15,6 +15,7 @@ mod dynamodb;
 pub mod embedded;
 mod eval_router;
 mod files;
+mod first_words;
 mod folder;
 mod host;
 mod keys;

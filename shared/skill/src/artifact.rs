@@ -1,7 +1,7 @@
 //! Artifacts and referenced tasks, as a skill author sees them.
 
 use super::content::file;
-use super::{AgentError, AgentResult, FileContent, FileReader};
+use super::{AgentError, AgentResult, FileContent, FilePart, FileReader};
 use a2a_lambda_model::task::{self, Metadata, Part, PartContent, Task, TaskId, TaskState};
 use bytes::Bytes;
 use serde::Serialize;
@@ -122,6 +122,13 @@ impl Artifact {
             PartContent::Data(value) => Some(value),
             _ => None,
         })
+    }
+
+    /// The first file part. [`TaskContext::read_file`](super::TaskContext::read_file) gives its
+    /// bytes, wherever they are stored.
+    #[must_use]
+    pub fn file(&self) -> Option<FilePart> {
+        self.parts.iter().find_map(FilePart::of)
     }
 
     /// The artifact of the task, with the id that the server made for the name.

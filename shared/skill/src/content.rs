@@ -191,7 +191,7 @@ pub enum FileSource {
 }
 
 impl FilePart {
-    fn of(part: &Part) -> Option<Self> {
+    pub(super) fn of(part: &Part) -> Option<Self> {
         let source = match &part.content {
             PartContent::Raw(bytes) => FileSource::Bytes(bytes.clone()),
             PartContent::Url(url) => FileSource::Url(url.clone()),

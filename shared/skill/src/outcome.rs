@@ -13,6 +13,17 @@ pub struct AuthHint {
     pub service: Option<String>,
 }
 
+impl AuthHint {
+    /// Credentials of the kind `auth_type` for `service`.
+    #[must_use]
+    pub fn new(auth_type: impl Into<String>, service: impl Into<String>) -> Self {
+        Self {
+            auth_type: Some(auth_type.into()),
+            service: Some(service.into()),
+        }
+    }
+}
+
 /// The result of [`SkillHandler::on_request`](super::SkillHandler::on_request).
 #[derive(Debug)]
 pub enum OnRequestResult<O, S = NoSlot> {
@@ -126,6 +137,23 @@ impl<O, S> OnRequestResult<O, S> {
             slot,
         })
     }
+
+    /// Asks for credentials; `slot` comes back with them. They are sealed until the turn that
+    /// gets them ends, and are in no history.
+    ///
+    /// # Errors
+    /// Never. It returns a `Result` so that it can be the last expression of a handler.
+    pub fn ask_credentials(
+        message: impl Into<Content>,
+        slot: S,
+        auth: AuthHint,
+    ) -> AgentResult<Self> {
+        Ok(Self::AuthRequired {
+            message: message.into(),
+            slot,
+            auth,
+        })
+    }
 }
 
 impl<O, S> OnInputResult<O, S> {
@@ -149,6 +177,23 @@ impl<O, S> OnInputResult<O, S> {
         Ok(Self::InputRequired {
             message: message.into(),
             slot,
+        })
+    }
+
+    /// Asks for credentials; `slot` comes back with them. They are sealed until the turn that
+    /// gets them ends, and are in no history.
+    ///
+    /// # Errors
+    /// Never. It returns a `Result` so that it can be the last expression of a handler.
+    pub fn ask_credentials(
+        message: impl Into<Content>,
+        slot: S,
+        auth: AuthHint,
+    ) -> AgentResult<Self> {
+        Ok(Self::AuthRequired {
+            message: message.into(),
+            slot,
+            auth,
         })
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// makes no task.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the output of a skill",
-    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it"
+    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it, and for the types in it"
 )]
 pub trait SkillOutput: Send + 'static {
     /// Whether a skill with this output can complete a task.
@@ -32,6 +32,8 @@ pub trait SkillOutput: Send + 'static {
     fn encode(self) -> AgentResult<Value>;
 }
 
+// The compiler then shows the notes of the trait, and not the bounds of this impl.
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema + Send + 'static> SkillOutput for T {
     fn schema() -> Option<Value> {
         let schema = schema_of::<T>(SchemaSettings::default().for_serialize());
@@ -89,8 +91,8 @@ pub(super) fn artifact(skill: &str, output: impl SkillOutput) -> AgentResult<Opt
 /// (used unchanged).
 #[diagnostic::on_unimplemented(
     message = "a skill cannot give `{Self}`",
-    note = "give `Content`, an `OnRequestResult`, or a type with `serde::Serialize` and \
-            `schemars::JsonSchema`"
+    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it and for the types in \
+            it, or give `Content` or an `OnRequestResult`"
 )]
 pub trait IntoReply {
     /// The output of the skill.
@@ -100,6 +102,7 @@ pub trait IntoReply {
     fn into_reply(self) -> OnRequestResult<Self::Output>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema + Send + 'static> IntoReply for T {
     type Output = T;
 

@@ -1,8 +1,8 @@
-//! An output needs a schema, and the compiler names the missing trait.
+//! An output needs a schema, and the compiler says which traits to derive.
 //! replace: `#[derive(Serialize, JsonSchema)]`
 //! with: `#[derive(Serialize)]`
 //! error: `E0277`
-//! text: `trait `JsonSchema` is not implemented for `Sum``
+//! text: `derive `serde::Serialize` and `schemars::JsonSchema` for it`
 
 use a2a_lambda::prelude::*;
 use schemars::JsonSchema;

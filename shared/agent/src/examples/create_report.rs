@@ -3,7 +3,6 @@
 
 use super::pdf;
 use a2a_lambda::prelude::*;
-use a2a_lambda::task::PartContent;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a line.
@@ -137,15 +136,8 @@ impl SkillHandler<WhichFormat> for CreateReport {
 async fn earlier(cx: &TaskContext<'_>) -> AgentResult<Option<(FileFormat, Vec<String>)>> {
     for task in cx.references().await?.iter().rev() {
         for format in FileFormat::ALL {
-            let parts = task.artifact(format.name()).map(|it| it.parts.iter());
-            let bytes = parts
-                .into_iter()
-                .flatten()
-                .find_map(|part| match &part.content {
-                    PartContent::Raw(bytes) => Some(format.lines(bytes)),
-                    _ => None,
-                });
-            if let Some(lines) = bytes {
+            if let Some(file) = task.artifact(format.name()).and_then(Artifact::file) {
+                let lines = format.lines(&cx.read_file(&file).await?);
                 return Ok(Some((format, lines)));
             }
         }

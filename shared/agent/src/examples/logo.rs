@@ -2,7 +2,6 @@
 
 use super::png::{Picture, description};
 use a2a_lambda::prelude::*;
-use a2a_lambda::task::PartContent;
 
 /// The name of the artifact; the same in every task, so that a later task finds it.
 const NAME: &str = "logo.png";
@@ -57,11 +56,8 @@ impl Logo {
 
     /// Reads shape and color from the description in an earlier drawing.
     fn read(drawing: &Artifact) -> Option<Self> {
-        let mut files = drawing.parts.iter().filter_map(|part| match &part.content {
-            PartContent::Raw(bytes) => Some(bytes),
-            _ => None,
-        });
-        let (shape, color) = description(files.next()?)?.split_once(' ')?;
+        let file = drawing.file()?;
+        let (shape, color) = description(file.bytes()?)?.split_once(' ')?;
         let color = COLORS.iter().find(|(name, _)| *name == color)?;
         Some(Self {
             square: shape == "square",

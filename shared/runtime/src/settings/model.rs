@@ -82,6 +82,9 @@ impl Read<'_> {
             options: options.unwrap_or_default(),
             router_id: self.given("A2A_ROUTER_MODEL_ID"),
         };
+        if settings.id.is_empty() && self.given("A2A_MODEL_PROVIDER").is_some() {
+            tracing::warn!("`A2A_MODEL_PROVIDER` has no effect: `A2A_MODEL_ID` names no model");
+        }
         Ok((!settings.id.is_empty()).then_some(settings))
     }
 

@@ -1,6 +1,7 @@
 use super::read::parse_duration;
 use super::*;
 use crate::engine::SecretKeys;
+use crate::telemetry::lines::Lines;
 use a2a_lambda_rows::each_row;
 use std::collections::BTreeMap;
 
@@ -424,5 +425,18 @@ fn a_model_has_a_provider_an_address_and_options() {
     ] {
         let refused = read(&[id, wrong]);
         assert!(matches!(refused, Err(SettingsError::Bad { name, .. }) if name == wrong.0));
+    }
+}
+
+#[test]
+fn a_provider_without_a_model_is_warned_of() {
+    let lines = Lines::default();
+    let guard = lines.capture();
+    let env = BTreeMap::from([("A2A_MODEL_PROVIDER", "openai")]);
+    assert!(Settings::read_public(&env).unwrap().model.is_none());
+    drop(guard);
+    let text = lines.text();
+    for name in ["`A2A_MODEL_PROVIDER`", "`A2A_MODEL_ID`"] {
+        assert_eq!(text.matches(name).count(), 1, "{text}");
     }
 }

@@ -19,6 +19,16 @@ impl TaskContext<'_> {
     /// order each time, one after the other. Branches of a `join!` that have steps each need a
     /// [`TaskContext::scope`].
     ///
+    /// `?` makes each error an [`AgentError`]. So a call that fails with another error, such as
+    /// that of a file, needs `?` and `Ok` in the step:
+    ///
+    /// ```
+    /// # use a2a_lambda::skill::{AgentResult, TaskContext};
+    /// # async fn read(cx: &TaskContext<'_>) -> AgentResult<String> {
+    /// cx.step("read", async { Ok(std::fs::read_to_string("rates.csv")?) }).await
+    /// # }
+    /// ```
+    ///
     /// A turn that runs again and starts another step at this position ends: its task fails with
     /// `STEP_CHANGED`. [`TaskContext::step_of`] also compares what the step was asked.
     ///

@@ -290,14 +290,8 @@ fn auth_required_carries_its_hint_and_slot() {
             _: &mut TaskContext<'_>,
             to: String,
         ) -> AgentResult<OnRequestResult<(), Ask>> {
-            Ok(OnRequestResult::AuthRequired {
-                message: "log in".into(),
-                slot: Ask::When { to },
-                auth: AuthHint {
-                    auth_type: Some("oauth2".to_owned()),
-                    service: None,
-                },
-            })
+            let hint = AuthHint::new("oauth2", "calendar");
+            OnRequestResult::ask_credentials("log in", Ask::When { to }, hint)
         }
         async fn on_input_received(
             &self,
@@ -313,7 +307,7 @@ fn auth_required_carries_its_hint_and_slot() {
         panic!("no demand");
     };
     assert_eq!(slot.value, json!({"When": {"to": "Oslo"}}));
-    assert_eq!(auth.auth_type.as_deref(), Some("oauth2"));
+    assert_eq!(auth, AuthHint::new("oauth2", "calendar"));
     assert!(completed(answer(&skill, slot, "token")).is_empty());
 }
 

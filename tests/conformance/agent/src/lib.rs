@@ -202,14 +202,8 @@ fn failed() -> AgentResult<Ending> {
 }
 
 fn credentials(slot: Asked) -> AgentResult<Ending> {
-    Ok(OnInputResult::AuthRequired {
-        message: "Who are you?".into(),
-        slot,
-        auth: AuthHint {
-            auth_type: Some("api_key".to_owned()),
-            service: Some("conformance".to_owned()),
-        },
-    })
+    let hint = AuthHint::new("api_key", "conformance");
+    OnInputResult::ask_credentials("Who are you?", slot, hint)
 }
 
 fn say(text: &str) -> AgentResult<Ending> {

@@ -1,6 +1,7 @@
 //! What a skill delivers, and how a client reads it.
 
 use crate::prelude::*;
+use crate::skill::FileSource;
 use crate::task::{ArtifactUpdate, Event, Part};
 use crate::testing::{OutputFault, Reply, ScriptedModel, SkillTest, SkillTestError};
 use a2a_lambda_llm::LlmWorker;
@@ -176,4 +177,37 @@ async fn file_above_the_limit_names_its_size() {
     assert_eq!(reply.error_code(), Some("ARTIFACT_TOO_LARGE"));
     let text = "the artifact `zeros.bin` has 104857601 bytes; 104857600 bytes are allowed";
     assert_eq!(reply.text(), text);
+}
+
+/// Makes a file of this many bytes, or makes the one of an earlier task longer.
+#[skill(id = "grow", tags = ["test"], output_modes = ["text/plain", "application/octet-stream"])]
+async fn grow(cx: &mut TaskContext<'_>, bytes: String) -> AgentResult<String> {
+    let mut earlier = cx.references().await?.iter();
+    let file = earlier.find_map(|task| task.artifact("grown.bin")?.file());
+    let mut content = vec![7; bytes.parse()?];
+    let mut place = "new";
+    if let Some(file) = file {
+        place = match &file.source {
+            FileSource::Bytes(_) => "in the task",
+            FileSource::Stored(_) => "an object",
+            FileSource::Url(_) => "elsewhere",
+        };
+        content.extend(cx.read_file(&file).await?);
+    }
+    let text = format!("{place}: {}", content.len());
+    let file = Artifact::from_file("grown.bin", "application/octet-stream", content);
+    cx.send_partial_artifact(file).await?;
+    Ok(text)
+}
+
+#[tokio::test]
+async fn file_of_an_earlier_task_is_read_wherever_it_is_stored() {
+    let agent = Agent::builder("files").skill(grow).build().unwrap();
+    for (bytes, text) in [("10", "in the task: 15"), ("6000000", "an object: 6000005")] {
+        let mut client = SkillTest::new(&agent, "grow");
+        let first = client.send(bytes).await.unwrap();
+        let id = first.task().unwrap().id.as_str();
+        let second = client.references([id]).send("5").await.unwrap();
+        assert_eq!(second.artifact_text("grow").as_deref(), Some(text));
+    }
 }

@@ -131,11 +131,7 @@ impl SkillHandler<KeyWanted> for Login {
         _: &mut TaskContext<'_>,
         _: String,
     ) -> AgentResult<OnRequestResult<String, KeyWanted>> {
-        Ok(OnRequestResult::AuthRequired {
-            message: "which key?".into(),
-            slot: KeyWanted,
-            auth: AuthHint::default(),
-        })
+        OnRequestResult::ask_credentials("which key?", KeyWanted, AuthHint::default())
     }
 
     async fn on_input_received(
