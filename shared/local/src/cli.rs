@@ -5,7 +5,7 @@ use crate::check;
 use crate::config::{Cli, Command, Serve};
 use crate::credentials::credentials;
 use crate::embedded::{Embedded, LocalFolders};
-use crate::eval_router;
+use crate::eval;
 use crate::local_settings::ConfigError;
 use crate::page::{AgentPage, LogNotes};
 use crate::pumps::Pumps;
@@ -44,7 +44,7 @@ pub(crate) type RunError = Box<dyn Error + Send + Sync>;
 pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     // The other commands act on a deployment, and have nothing to do with the file.
     let configuration = match cli.command {
-        None => Configuration::load()
+        None | Some(Command::Eval(_)) => Configuration::load()
             .and_then(Configuration::refuse_unknown)
             .map_err(ConfigError::from)?,
         Some(_) => Configuration::default(),
@@ -69,8 +69,8 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
                 .map_err(|error| format!("failed to build the agent: {error}"))?;
             Ok(template::run(&options, &agent.manifest().id)?)
         }
-        Some(Command::EvalRouter(options)) => {
-            Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)
+        Some(Command::Eval(options)) => {
+            Ok(Box::pin(eval::run(&options, agents, &configuration)).await?)
         }
         None => Box::pin(agent(agents, cli.serve, &configuration, (metrics, notes))).await,
     }

@@ -12,7 +12,7 @@ mod config;
 mod credentials;
 mod dynamodb;
 pub mod embedded;
-mod eval_router;
+mod eval;
 mod files;
 mod folder;
 mod host;

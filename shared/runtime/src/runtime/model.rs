@@ -31,6 +31,14 @@ const OPENAI: &str = "https://api.openai.com/v1";
 )]
 pub struct NoModelProvider(&'static str);
 
+/// The model that `settings` name. Its first call reads the key.
+///
+/// # Errors
+/// [`NoModelProvider`] when the program is built without it.
+pub fn model_of(settings: &ModelSettings) -> Result<Arc<dyn Model>, NoModelProvider> {
+    Ok(Arc::new(ConfiguredModel::new(settings)?))
+}
+
 /// The model of the settings. Its first call reads the key and makes the client, so that
 /// another function, and a start, need neither.
 pub(crate) struct ConfiguredModel {

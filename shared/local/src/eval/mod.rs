@@ -1,0 +1,243 @@
+//! The command `eval`: gives the messages of a data set to the agent, and compares its choice of
+//! a skill and its answer with those that each row expects.
+//!
+//! - here: the run and its table
+//! - `row`: a row of the data set
+//! - `models`: the models of a run, and what they did
+//! - `compare`: how a row differs from what happened
+
+mod compare;
+mod models;
+mod row;
+
+use crate::agents::Agents;
+use a2a_lambda::engine::RoutePreview;
+use a2a_lambda::runtime::{NoModelProvider, served};
+use a2a_lambda::settings::{Settings, SettingsError, Source};
+use a2a_lambda::skill::{AgentBuildError, AgentDefinition, StateError};
+use a2a_lambda::testing::{CassetteError, Reply, SkillTest};
+use models::{ModelUse, Models};
+use row::{Row, Target};
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// A data set, and the models that answer.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Eval {
+    /// JSON lines. A message is `text` or `data`; `earlier` are texts sent before, and `to` says
+    /// how it belongs to them: `task`, `reference` or `context`. Expected are `skill` (`null`: a
+    /// question) and `by`, the step that chooses it (`ask`: the rules ask, and a model may
+    /// choose), and of the answer `contains` (a text), `equals` (a JSON object), `artifact` (its
+    /// name; the two before are then about it alone), `tool` (its name) and `tokens_below`.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Whose skills.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Answer from the recordings in this folder in place of the models of the settings.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cassettes: Option<PathBuf>,
+    /// Ask the models of the settings, and record what they answer.
+    #[arg(long, requires = "cassettes")]
+    pub(crate) record: bool,
+}
+
+/// Why a data set is not fulfilled.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EvalError {
+    /// The file cannot be read.
+    #[error("failed to read {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Lines of the file are no rows.
+    #[error("{}: nothing was run, since lines cannot be used{lines}", path.display())]
+    Rows {
+        /// The file.
+        path: PathBuf,
+        /// A text line for each fault.
+        lines: String,
+    },
+    /// The file has no row.
+    #[error(
+        "{} has no row: write a JSON object a line, such as {{\"text\": \"hi\", \"contains\": \"hello\"}}",
+        .0.display()
+    )]
+    Empty(PathBuf),
+    /// The agent cannot be built.
+    #[error("failed to build the agent: {0}")]
+    Agent(#[source] AgentBuildError),
+    /// A state of the agent cannot be made.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The program does not have the provider of the model.
+    #[error(transparent)]
+    Provider(#[from] NoModelProvider),
+    /// There is no model to record.
+    #[error("`--record` asks a model, and none is configured: set `A2A_MODEL_ID`")]
+    NoModel,
+    /// A cassette cannot be used, or lacks a request.
+    #[error("{0} (here: run with `--record`)")]
+    Cassette(#[from] CassetteError),
+    /// Rows failed.
+    #[error("{0} of {1} rows failed")]
+    Failed(usize, usize),
+    /// The table or a cassette cannot be written.
+    #[error("failed to write: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl EvalError {
+    fn rows(path: &Path, faults: &[(usize, String)]) -> Self {
+        let lines = faults
+            .iter()
+            .map(|(line, why)| format!("\n  line {line}: {why}"));
+        Self::Rows {
+            path: path.to_owned(),
+            lines: lines.collect(),
+        }
+    }
+}
+
+/// What happened with a row.
+struct Outcome {
+    route: Option<RoutePreview>,
+    usage: ModelUse,
+    faults: Vec<String>,
+}
+
+/// Runs each row on a bench of its own and prints its line.
+///
+/// # Errors
+/// [`EvalError`] when the data set, the agent or a model cannot be used, and when a row fails.
+pub(crate) async fn run(
+    options: &Eval,
+    agents: &Agents,
+    source: &dyn Source,
+) -> Result<(), EvalError> {
+    let settings = Settings::read_public(source)?;
+    let agent = agents.named(options.agent.as_deref());
+    let agent = agent.build(&settings).map_err(EvalError::Agent)?;
+    let rows = Row::read(&options.file, &agent)?;
+    let models = Models::of(&settings, options)?;
+    let agent = served(agent, models.skills.is_some());
+    agent.make_states().await?;
+    print("result  decided by  skill                   tokens  message\n")?;
+    let (mut failures, mut tokens) = (0, 0);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for row in &rows {
+        let outcome = Box::pin(outcome(row, &agent, &models)).await;
+        print(&line(row, &outcome))?;
+        failures += usize::from(!outcome.faults.is_empty());
+        tokens += outcome.usage.tokens;
+        let how = outcome
+            .route
+            .map_or_else(|| "-".to_owned(), |route| route.how);
+        *counts.entry(how).or_default() += 1;
+    }
+    let counts = counts.iter().map(|(how, count)| format!("{how} {count}"));
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    let passes = rows.len() - failures;
+    print(&format!(
+        "\nok {passes}, failed {failures}, tokens {tokens}; decided by: {counts}\n"
+    ))?;
+    models.finish()?;
+    match failures {
+        0 => Ok(()),
+        failures => Err(EvalError::Failed(failures, rows.len())),
+    }
+}
+
+/// The line of a row, and a line for each fault.
+fn line(row: &Row, outcome: &Outcome) -> String {
+    let Outcome {
+        route,
+        usage,
+        faults,
+    } = outcome;
+    let result = if faults.is_empty() { "ok" } else { "failed" };
+    let how = route.as_ref().map_or("-", |route| &route.how);
+    let skill = route.as_ref().and_then(|route| route.skill.as_ref());
+    let skill = skill.map_or("-", |id| id.as_str());
+    // What a message or a model says gives the terminal no commands.
+    let plain = |text: &str| text.replace(char::is_control, " ");
+    let (tokens, label) = (usage.tokens, plain(&row.label()));
+    let faults = faults
+        .iter()
+        .map(|fault| format!("        line {}: {}\n", row.line, plain(fault)));
+    let faults: String = faults.collect();
+    format!("{result:6}  {how:10}  {skill:22}  {tokens:6}  {label}\n{faults}")
+}
+
+async fn outcome(row: &Row, agent: &AgentDefinition, models: &Models) -> Outcome {
+    let mut client = SkillTest::of_agent(agent);
+    if let Some(model) = &models.skills {
+        client.model(model.clone());
+    }
+    if let Some(model) = &models.router {
+        client.router(model.clone());
+    }
+    let result = answer(row, &mut client, models).await;
+    let usage = models.take_use();
+    let (route, faults) = match result {
+        Ok((route, reply)) => {
+            let mut faults = compare::route(row, &route, models.router.is_some());
+            if let Some(reply) = reply {
+                faults.extend(compare::answer(row, &reply, client.cause()));
+                faults.extend(compare::usage(row, &usage));
+            }
+            (Some(route), faults)
+        }
+        Err(fault) => (client.route().cloned(), vec![fault]),
+    };
+    Outcome {
+        route,
+        usage,
+        faults,
+    }
+}
+
+/// Sends the earlier messages, each as a task of its own in one context, and then that of the
+/// row. Returns its route, and the answer if it is sent.
+async fn answer(
+    row: &Row,
+    client: &mut SkillTest,
+    models: &Models,
+) -> Result<(RoutePreview, Option<Reply>), String> {
+    let mut tasks = Vec::new();
+    let mut is_open = false;
+    for text in &row.earlier {
+        let reply = client.new_task().send(text.as_str()).await;
+        let reply = reply.map_err(|error| format!("`{text}` of `earlier`: {error}"))?;
+        is_open = reply.state().is_some_and(|state| !state.is_terminal());
+        tasks.extend(reply.task().map(|task| task.id.to_string()));
+    }
+    match row.to {
+        Some(Target::Task) if is_open => {}
+        Some(Target::Task) => return Err("`earlier` leaves no open task for `to`".to_owned()),
+        Some(Target::Reference) => _ = client.new_task().references(tasks),
+        Some(Target::Context) | None => _ = client.new_task(),
+    }
+    // They are not what the row is about.
+    models.take_use();
+    if !row.is_sent() {
+        let preview = client.preview(row.content()).await;
+        return Ok((preview.map_err(|error| error.to_string())?, None));
+    }
+    let reply = client.send(row.content()).await;
+    let reply = reply.map_err(|error| error.to_string())?;
+    let route = client.route().cloned().ok_or("the message has no route")?;
+    Ok((route, Some(reply)))
+}
+
+fn print(text: &str) -> io::Result<()> {
+    io::stdout().write_all(text.as_bytes())?;
+    io::stdout().flush()
+}
