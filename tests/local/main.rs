@@ -22,6 +22,8 @@ mod counter;
 #[cfg(test)]
 mod documented;
 #[cfg(test)]
+mod eval;
+#[cfg(test)]
 mod expiry;
 #[cfg(test)]
 mod files;
