@@ -1,10 +1,9 @@
 //! How what happened differs from what a row expects: a text for each fault.
 
-use super::models::ModelUse;
 use super::row::Row;
 use a2a_lambda::engine::RoutePreview;
 use a2a_lambda::task::{Part, PartContent, TaskState};
-use a2a_lambda::testing::Reply;
+use a2a_lambda::testing::{ModelUse, Reply};
 use serde_json::Value;
 
 /// The most characters of an answer in a fault.

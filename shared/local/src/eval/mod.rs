@@ -3,7 +3,7 @@
 //!
 //! - here: the run and its table
 //! - `row`: a row of the data set
-//! - `models`: the models of a run, and what they did
+//! - `models`: the models of a run
 //! - `compare`: how a row differs from what happened
 
 mod compare;
@@ -11,16 +11,17 @@ mod models;
 mod row;
 
 use crate::agents::Agents;
+use crate::cli::RunError;
 use a2a_lambda::engine::RoutePreview;
-use a2a_lambda::runtime::{NoModelProvider, served};
-use a2a_lambda::settings::{Settings, SettingsError, Source};
-use a2a_lambda::skill::{AgentBuildError, AgentDefinition, StateError};
-use a2a_lambda::testing::{CassetteError, Reply, SkillTest};
-use models::{ModelUse, Models};
+use a2a_lambda::runtime::served;
+use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::skill::AgentDefinition;
+use a2a_lambda::testing::{CassetteError, ModelUse, Reply, SkillTest};
+use models::Models;
 use row::{Row, Target};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A data set, and the models that answer.
 #[derive(Debug, Clone, clap::Args)]
@@ -46,40 +47,15 @@ pub(crate) struct Eval {
 /// Why a data set is not fulfilled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EvalError {
-    /// The file cannot be read.
-    #[error("failed to read {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// Lines of the file are no rows.
-    #[error("{}: nothing was run, since lines cannot be used{lines}", path.display())]
-    Rows {
-        /// The file.
-        path: PathBuf,
-        /// A text line for each fault.
-        lines: String,
-    },
+    /// Lines of the file are no rows. `.1` has a text line for each fault.
+    #[error("{}: nothing was run, since lines cannot be used{1}", .0.display())]
+    Rows(PathBuf, String),
     /// The file has no row.
     #[error(
         "{} has no row: write a JSON object a line, such as {{\"text\": \"hi\", \"contains\": \"hello\"}}",
         .0.display()
     )]
     Empty(PathBuf),
-    /// The agent cannot be built.
-    #[error("failed to build the agent: {0}")]
-    Agent(#[source] AgentBuildError),
-    /// A state of the agent cannot be made.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// A setting cannot be used.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// The program does not have the provider of the model.
-    #[error(transparent)]
-    Provider(#[from] NoModelProvider),
     /// There is no model to record.
     #[error("`--record` asks a model, and none is configured: set `A2A_MODEL_ID`")]
     NoModel,
@@ -89,21 +65,6 @@ pub(crate) enum EvalError {
     /// Rows failed.
     #[error("{0} of {1} rows failed")]
     Failed(usize, usize),
-    /// The table or a cassette cannot be written.
-    #[error("failed to write: {0}")]
-    Output(#[from] io::Error),
-}
-
-impl EvalError {
-    fn rows(path: &Path, faults: &[(usize, String)]) -> Self {
-        let lines = faults
-            .iter()
-            .map(|(line, why)| format!("\n  line {line}: {why}"));
-        Self::Rows {
-            path: path.to_owned(),
-            lines: lines.collect(),
-        }
-    }
 }
 
 /// What happened with a row.
@@ -116,15 +77,15 @@ struct Outcome {
 /// Runs each row on a bench of its own and prints its line.
 ///
 /// # Errors
-/// [`EvalError`] when the data set, the agent or a model cannot be used, and when a row fails.
+/// [`RunError`] when the data set, the agent or a model cannot be used, and when a row fails.
 pub(crate) async fn run(
     options: &Eval,
     agents: &Agents,
     source: &dyn Source,
-) -> Result<(), EvalError> {
+) -> Result<(), RunError> {
     let settings = Settings::read_public(source)?;
-    let agent = agents.named(options.agent.as_deref());
-    let agent = agent.build(&settings).map_err(EvalError::Agent)?;
+    let agent = agents.named(options.agent.as_deref()).build(&settings);
+    let agent = agent.map_err(|error| format!("failed to build the agent: {error}"))?;
     let rows = Row::read(&options.file, &agent)?;
     let models = Models::of(&settings, options)?;
     let agent = served(agent, models.skills.is_some());
@@ -137,9 +98,7 @@ pub(crate) async fn run(
         print(&line(row, &outcome))?;
         failures += usize::from(!outcome.faults.is_empty());
         tokens += outcome.usage.tokens;
-        let how = outcome
-            .route
-            .map_or_else(|| "-".to_owned(), |route| route.how);
+        let how = outcome.route.map_or("-".to_owned(), |route| route.how);
         *counts.entry(how).or_default() += 1;
     }
     let counts = counts.iter().map(|(how, count)| format!("{how} {count}"));
@@ -148,32 +107,33 @@ pub(crate) async fn run(
     print(&format!(
         "\nok {passes}, failed {failures}, tokens {tokens}; decided by: {counts}\n"
     ))?;
-    models.finish()?;
+    models.finish().map_err(EvalError::Cassette)?;
     match failures {
         0 => Ok(()),
-        failures => Err(EvalError::Failed(failures, rows.len())),
+        failures => Err(EvalError::Failed(failures, rows.len()).into()),
     }
 }
 
 /// The line of a row, and a line for each fault.
 fn line(row: &Row, outcome: &Outcome) -> String {
-    let Outcome {
-        route,
-        usage,
-        faults,
-    } = outcome;
-    let result = if faults.is_empty() { "ok" } else { "failed" };
-    let how = route.as_ref().map_or("-", |route| &route.how);
-    let skill = route.as_ref().and_then(|route| route.skill.as_ref());
+    let result = match outcome.faults.is_empty() {
+        true => "ok",
+        false => "failed",
+    };
+    let (how, skill) = match &outcome.route {
+        Some(route) => (route.how.as_str(), route.skill.as_ref()),
+        None => ("-", None),
+    };
     let skill = skill.map_or("-", |id| id.as_str());
+    let (tokens, label) = (outcome.usage.tokens, row.label());
+    let mut lines = vec![format!(
+        "{result:6}  {how:10}  {skill:22}  {tokens:6}  {label}"
+    )];
+    let faults = outcome.faults.iter();
+    lines.extend(faults.map(|fault| format!("        line {}: {fault}", row.line)));
     // What a message or a model says gives the terminal no commands.
-    let plain = |text: &str| text.replace(char::is_control, " ");
-    let (tokens, label) = (usage.tokens, plain(&row.label()));
-    let faults = faults
-        .iter()
-        .map(|fault| format!("        line {}: {}\n", row.line, plain(fault)));
-    let faults: String = faults.collect();
-    format!("{result:6}  {how:10}  {skill:22}  {tokens:6}  {label}\n{faults}")
+    let lines = lines.iter().map(|line| line.replace(char::is_control, " "));
+    lines.map(|line| line + "\n").collect()
 }
 
 async fn outcome(row: &Row, agent: &AgentDefinition, models: &Models) -> Outcome {
@@ -195,7 +155,7 @@ async fn outcome(row: &Row, agent: &AgentDefinition, models: &Models) -> Outcome
             }
             (Some(route), faults)
         }
-        Err(fault) => (client.route().cloned(), vec![fault]),
+        Err(fault) => (None, vec![fault]),
     };
     Outcome {
         route,
@@ -226,15 +186,14 @@ async fn answer(
         Some(Target::Context) | None => _ = client.new_task(),
     }
     // They are not what the row is about.
-    models.take_use();
-    if !row.is_sent() {
-        let preview = client.preview(row.content()).await;
-        return Ok((preview.map_err(|error| error.to_string())?, None));
-    }
-    let reply = client.send(row.content()).await;
-    let reply = reply.map_err(|error| error.to_string())?;
+    _ = models.take_use();
+    let result = match row.is_sent() {
+        true => client.send(row.content()).await.map(Some),
+        false => client.preview(row.content()).await.map(|_| None),
+    };
+    let reply = result.map_err(|error| error.to_string())?;
     let route = client.route().cloned().ok_or("the message has no route")?;
-    Ok((route, Some(reply)))
+    Ok((route, reply))
 }
 
 fn print(text: &str) -> io::Result<()> {

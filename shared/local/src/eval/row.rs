@@ -1,6 +1,7 @@
 //! A row of a data set: a message, and what is expected of the agent.
 
 use super::EvalError;
+use crate::cli::RunError;
 use a2a_lambda::skill::{AgentDefinition, Content};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -47,31 +48,29 @@ where
 
 impl Row {
     /// The rows of a file, which the agent can be asked.
-    pub(super) fn read(path: &Path, agent: &AgentDefinition) -> Result<Vec<Self>, EvalError> {
+    pub(super) fn read(path: &Path, agent: &AgentDefinition) -> Result<Vec<Self>, RunError> {
         let file = || path.to_owned();
-        let text = fs::read_to_string(path).map_err(|source| EvalError::File {
-            path: file(),
-            source,
-        })?;
-        let (mut rows, mut faults) = (Vec::new(), Vec::new());
+        let text = fs::read_to_string(path)
+            .map_err(|error| format!("failed to read {}: {error}", path.display()))?;
+        let (mut rows, mut faults) = (Vec::new(), String::new());
         let lines = text.lines().zip(1..);
         for (text, line) in lines.filter(|(text, _)| !text.trim().is_empty()) {
-            match serde_json::from_str::<Self>(text) {
-                Ok(row) => {
-                    let texts = row.faults(agent).into_iter();
-                    faults.extend(texts.map(|text| (line, text)));
-                    rows.push(Self { line, ..row });
-                }
+            let row = serde_json::from_str::<Self>(text).map(|row| Self { line, ..row });
+            let row_faults = match &row {
+                Ok(row) => row.faults(agent),
                 // It has one line, which has another number here.
-                Err(error) => faults.push((line, error.to_string().replace(" line 1 ", " "))),
-            }
+                Err(error) => vec![error.to_string().replace(" line 1 ", " ")],
+            };
+            rows.extend(row);
+            let texts = row_faults
+                .iter()
+                .map(|why| format!("\n  line {line}: {why}"));
+            faults.extend(texts);
         }
-        if !faults.is_empty() {
-            return Err(EvalError::rows(path, &faults));
-        }
-        match rows.is_empty() {
-            true => Err(EvalError::Empty(file())),
-            false => Ok(rows),
+        match (faults.is_empty(), rows.is_empty()) {
+            (false, _) => Err(EvalError::Rows(file(), faults).into()),
+            (true, true) => Err(EvalError::Empty(file()).into()),
+            (true, false) => Ok(rows),
         }
     }
 

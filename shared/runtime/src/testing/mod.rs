@@ -25,6 +25,7 @@
 //! - `reply`: the result of a message
 //! - `check`: checks an agent without running it
 //! - `scripted_model`, `cassette`: models for tests, with a script or with recorded answers
+//! - `model_meter`: counts the tokens and notes the tool calls of another model
 //! - `clock`, `store`: the time, the ids and the store of the bench
 //! - `table_layer`, `blob_layer`: a table or bytes in front of others, with faults
 
@@ -34,6 +35,7 @@ mod check;
 mod clock;
 mod invocations;
 mod lock;
+mod model_meter;
 mod options;
 mod reply;
 mod scripted_model;
@@ -44,6 +46,7 @@ pub use crate::engine::OutputFault;
 pub use blob_layer::{BlobHooks, BlobLayer};
 pub use cassette::{Cassette, CassetteError};
 pub use check::{AgentCheckError, check_agent};
+pub use model_meter::{ModelMeter, ModelUse};
 pub use reply::{Reply, SkillTestError};
 pub use scripted_model::{ScriptError, ScriptedModel};
 pub use table_layer::{ItemKind, TableHooks, TableLayer, committed_task, reads, writes};
@@ -275,10 +278,12 @@ impl SkillTest {
         let next = std::mem::take(&mut self.next);
         let command = self.command(content.into(), next);
         let (engine, caller) = (self.engine(), self.calling()?);
-        Ok(Box::pin(engine.preview_route(&caller, command)).await?)
+        let preview = Box::pin(engine.preview_route(&caller, command)).await?;
+        self.route = Some(preview.clone());
+        Ok(preview)
     }
 
-    /// The skill of the last message, and the step that chose it.
+    /// The skill of the last message that was sent or previewed, and the step that chose it.
     #[must_use]
     pub const fn route(&self) -> Option<&RoutePreview> {
         self.route.as_ref()
