@@ -48,7 +48,7 @@ pub(crate) struct Eval {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EvalError {
     /// Lines of the file are no rows. `.1` has a text line for each fault.
-    #[error("{}: nothing was run, since lines cannot be used{1}", .0.display())]
+    #[error("{}: nothing was run, since lines cannot be used{}", .0.display(), .1)]
     Rows(PathBuf, String),
     /// The file has no row.
     #[error(

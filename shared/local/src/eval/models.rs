@@ -20,10 +20,10 @@ impl Models {
     pub(super) fn of(settings: &Settings, options: &Eval) -> Result<Self, RunError> {
         let mut models = Self::default();
         let model = settings.model.as_ref();
-        models.skills = models.model(options, "skills.json", model.cloned())?;
+        models.skills = models.model(options, "skills.json", model)?;
         if settings.routing != Routing::Never {
             let model = model.map(ModelSettings::of_router);
-            models.router = models.model(options, "router.json", model)?;
+            models.router = models.model(options, "router.json", model.as_ref())?;
         }
         Ok(models)
     }
@@ -33,9 +33,9 @@ impl Models {
         &mut self,
         options: &Eval,
         file: &str,
-        settings: Option<ModelSettings>,
+        settings: Option<&ModelSettings>,
     ) -> Result<Option<ModelMeter>, RunError> {
-        let live = || settings.as_ref().map(model_of).transpose();
+        let live = || settings.map(model_of).transpose();
         let Some(folder) = &options.cassettes else {
             return Ok(live()?.map(ModelMeter::new));
         };
@@ -50,10 +50,9 @@ impl Models {
 
     /// What the models did since the last call, with the tools that skills offer alone.
     pub(super) fn take_use(&self) -> ModelUse {
-        let usage = |model: &Option<ModelMeter>| model.as_ref().map(ModelMeter::take);
-        let (skills, router) = (usage(&self.skills), usage(&self.router));
-        let mut usage = skills.unwrap_or_default();
-        usage.tokens += router.unwrap_or_default().tokens;
+        let usage = |model: Option<&ModelMeter>| model.map(ModelMeter::take).unwrap_or_default();
+        let (mut usage, router) = (usage(self.skills.as_ref()), usage(self.router.as_ref()));
+        usage.tokens += router.tokens;
         usage
     }
 
