@@ -26,8 +26,8 @@ const OPENAI: &str = "https://api.openai.com/v1";
 /// A provider that this program does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "setting `A2A_MODEL_PROVIDER` is `{0}`, and this program is built without the feature of \
-     a2a-lambda for it: `bedrock` or `openai`"
+    "setting `A2A_MODEL_PROVIDER` is `{0}`, and this program is built without the feature for it: \
+     `bedrock` or `openai` of a2a-lambda, or of a2a-local"
 )]
 pub struct NoModelProvider(&'static str);
 
