@@ -1,8 +1,9 @@
 //! Runs the skills of an agent in tests: on the real engine, with a store in
 //! memory, without AWS and without a server.
 //!
-//! A [`SkillTest`] is a client of one skill, or of the whole agent. Each [`SkillTest::send`] runs one turn to its
-//! end and returns a [`Reply`]. [`check_agent`] checks an agent without running it.
+//! A [`SkillTest`] is a client of one skill, or of the whole agent. Each
+//! [`SkillTest::send`] runs one turn to its end and returns a [`Reply`]. [`check_agent`]
+//! checks an agent without running it.
 //!
 //! **Models.** [`ScriptedModel`] gives the answers that the test writes, [`Cassette`] those that
 //! a real model gave once.
