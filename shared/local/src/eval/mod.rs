@@ -52,7 +52,8 @@ pub(crate) enum EvalError {
     Rows(PathBuf, String),
     /// The file has no row.
     #[error(
-        "{} has no row: write a JSON object a line, such as {{\"text\": \"hi\", \"contains\": \"hello\"}}",
+        "{} has no row: write a JSON object a line, such as \
+         {{\"text\": \"hi\", \"contains\": \"hello\"}}",
         .0.display()
     )]
     Empty(PathBuf),
