@@ -118,7 +118,8 @@ async fn file_without_a_row_and_folder_without_cassettes_say_the_way_out() {
     let empty = folder(&["", " "]);
     let error = refusal_in(&empty, &["eval", "set.jsonl"], &[]).await;
     assert!(
-        error.contains("set.jsonl has no row: write a JSON object a line"),
+        error.contains("set.jsonl: nothing was run, ")
+            && error.contains("there is no row: write JSON objects, such as {\"text\""),
         "{error}"
     );
     let folder = folder(&[r#"{"text": "/echo hi", "contains": "hi"}"#]);

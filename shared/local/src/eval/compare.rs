@@ -16,15 +16,15 @@ pub(super) fn route(row: &Row, route: &RoutePreview, has_router: bool) -> Vec<St
     let mut faults = Vec::new();
     if let Some(skill) = &row.skill {
         // The rules ask where a model may decide.
-        let expected = skill.as_deref().filter(|_| has_router || !may_choose);
+        let goal = skill.as_deref().filter(|_| has_router || !may_choose);
         let choice = route.skill.as_ref().map(|id| id.as_str());
         // With a model the fallback answers in place of the question.
-        let is_fallback = expected.is_none() && route.how == "fallback";
-        if choice != expected && !is_fallback {
+        let is_fallback = goal.is_none() && route.how == "fallback";
+        if choice != goal && !is_fallback {
             let word =
                 |id: Option<&str>| id.map_or("a question".to_owned(), |id| format!("`{id}`"));
-            let (choice, expected) = (word(choice), word(expected));
-            faults.push(format!("the skill is {choice}, expected {expected}"));
+            let (choice, goal) = (word(choice), word(goal));
+            faults.push(format!("the skill is {choice}, expected {goal}"));
         }
     }
     let is_step = |by: &String| *by == route.how || (may_choose && has_router);
@@ -64,20 +64,20 @@ pub(super) fn answer(row: &Row, reply: &Reply, cause: Option<String>) -> Vec<Str
         .into_iter()
         .chain(artifacts.map(|it| it.parts.as_slice()))
         .collect();
-    if let Some(expected) = &row.contains {
+    if let Some(words) = &row.contains {
         let texts: Vec<String> = contents.iter().map(|parts| text(parts)).collect();
         let text = texts.join("\n");
-        if !text.contains(expected.as_str()) {
-            faults.push(format!("`{expected}` is not in: {}", cut(&text)));
+        if !text.contains(words.as_str()) {
+            faults.push(format!("`{words}` is not in: {}", cut(&text)));
         }
     }
-    if let Some(expected) = &row.equals {
+    if let Some(object) = &row.equals {
         let parts = contents.iter().copied().flatten();
         let values: Vec<&Value> = parts.filter_map(data).collect();
-        if !values.contains(&expected) {
+        if !values.contains(&object) {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
             let values = cut(&values.join(", "));
-            faults.push(format!("no data is {expected}; there is: {values}"));
+            faults.push(format!("no data is {object}; there is: {values}"));
         }
     }
     faults

@@ -11,15 +11,15 @@ mod models;
 mod row;
 
 use crate::agents::Agents;
-use crate::cli::RunError;
 use a2a_lambda::engine::RoutePreview;
 use a2a_lambda::runtime::served;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::AgentDefinition;
-use a2a_lambda::testing::{CassetteError, ModelUse, Reply, SkillTest};
+use a2a_lambda::testing::{ModelUse, Reply, SkillTest};
 use models::Models;
 use row::{Row, Target};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
@@ -44,32 +44,8 @@ pub(crate) struct Eval {
     pub(crate) record: bool,
 }
 
-/// Why a data set is not fulfilled.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum EvalError {
-    /// Lines of the file are no rows. `.1` has a text line for each fault.
-    #[error("{}: nothing was run, since lines cannot be used{}", .0.display(), .1)]
-    Rows(PathBuf, String),
-    /// The file has no row.
-    #[error(
-        "{} has no row: write a JSON object a line, such as \
-         {{\"text\": \"hi\", \"contains\": \"hello\"}}",
-        .0.display()
-    )]
-    Empty(PathBuf),
-    /// There is no model to record.
-    #[error("`--record` asks a model, and none is configured: set `A2A_MODEL_ID`")]
-    NoModel,
-    /// A cassette cannot be used, or lacks a request.
-    #[error("{0} (here: run with `--record`)")]
-    Cassette(#[from] CassetteError),
-    /// Rows failed.
-    #[error("{0} of {1} rows failed")]
-    Failed(usize, usize),
-}
-
 /// What happened with a row.
-struct Outcome {
+struct RowOutcome {
     route: Option<RoutePreview>,
     usage: ModelUse,
     faults: Vec<String>,
@@ -78,17 +54,18 @@ struct Outcome {
 /// Runs each row on a bench of its own and prints its line.
 ///
 /// # Errors
-/// [`RunError`] when the data set, the agent or a model cannot be used, and when a row fails.
+/// A text for the user when the data set, the agent or a model cannot be used, and when a row
+/// failed.
 pub(crate) async fn run(
     options: &Eval,
     agents: &Agents,
     source: &dyn Source,
-) -> Result<(), RunError> {
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     let settings = Settings::read_public(source)?;
     let agent = agents.named(options.agent.as_deref()).build(&settings);
     let agent = agent.map_err(|error| format!("failed to build the agent: {error}"))?;
     let rows = Row::read(&options.file, &agent)?;
-    let models = Models::of(&settings, options)?;
+    let models = Models::of(&settings, options.cassettes.as_deref(), options.record)?;
     let agent = served(agent, models.skills.is_some());
     agent.make_states().await?;
     print("result  decided by  skill                   tokens  message\n")?;
@@ -108,15 +85,15 @@ pub(crate) async fn run(
     print(&format!(
         "\nok {passes}, failed {failures}, tokens {tokens}; decided by: {counts}\n"
     ))?;
-    models.finish().map_err(EvalError::Cassette)?;
+    models.finish()?;
     match failures {
         0 => Ok(()),
-        failures => Err(EvalError::Failed(failures, rows.len()).into()),
+        failures => Err(format!("{failures} of {} rows failed", rows.len()).into()),
     }
 }
 
 /// The line of a row, and a line for each fault.
-fn line(row: &Row, outcome: &Outcome) -> String {
+fn line(row: &Row, outcome: &RowOutcome) -> String {
     let result = match outcome.faults.is_empty() {
         true => "ok",
         false => "failed",
@@ -137,7 +114,7 @@ fn line(row: &Row, outcome: &Outcome) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-async fn outcome(row: &Row, agent: &AgentDefinition, models: &Models) -> Outcome {
+async fn outcome(row: &Row, agent: &AgentDefinition, models: &Models) -> RowOutcome {
     let mut client = SkillTest::of_agent(agent);
     if let Some(model) = &models.skills {
         client.model(model.clone());
@@ -158,7 +135,7 @@ async fn outcome(row: &Row, agent: &AgentDefinition, models: &Models) -> Outcome
         }
         Err(fault) => (None, vec![fault]),
     };
-    Outcome {
+    RowOutcome {
         route,
         usage,
         faults,

@@ -1,12 +1,22 @@
 //! A row of a data set: a message, and what is expected of the agent.
 
-use super::EvalError;
-use crate::cli::RunError;
 use a2a_lambda::skill::{AgentDefinition, Content};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a data set cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RowsError {
+    /// The file cannot be read.
+    #[error("failed to read {}: {}", .0.display(), .1)]
+    File(PathBuf, #[source] io::Error),
+    /// Lines are no rows. `.1` has a text line for each fault.
+    #[error("{}: nothing was run, since its rows cannot be used{}", .0.display(), .1)]
+    Lines(PathBuf, String),
+}
 
 /// A line of a data set.
 #[derive(Debug, Default, Deserialize)]
@@ -48,10 +58,9 @@ where
 
 impl Row {
     /// The rows of a file, which the agent can be asked.
-    pub(super) fn read(path: &Path, agent: &AgentDefinition) -> Result<Vec<Self>, RunError> {
-        let file = || path.to_owned();
-        let text = fs::read_to_string(path)
-            .map_err(|error| format!("failed to read {}: {error}", path.display()))?;
+    pub(super) fn read(path: &Path, agent: &AgentDefinition) -> Result<Vec<Self>, RowsError> {
+        let text = fs::read_to_string(path);
+        let text = text.map_err(|source| RowsError::File(path.to_owned(), source))?;
         let (mut rows, mut faults) = (Vec::new(), String::new());
         let lines = text.lines().zip(1..);
         for (text, line) in lines.filter(|(text, _)| !text.trim().is_empty()) {
@@ -67,10 +76,13 @@ impl Row {
                 .map(|why| format!("\n  line {line}: {why}"));
             faults.extend(texts);
         }
-        match (faults.is_empty(), rows.is_empty()) {
-            (false, _) => Err(EvalError::Rows(file(), faults).into()),
-            (true, true) => Err(EvalError::Empty(file()).into()),
-            (true, false) => Ok(rows),
+        if rows.is_empty() && faults.is_empty() {
+            let example = r#"{"text": "hi", "contains": "hello"}"#;
+            faults = format!("\n  there is no row: write JSON objects, such as {example}");
+        }
+        match faults.is_empty() {
+            true => Ok(rows),
+            false => Err(RowsError::Lines(path.to_owned(), faults)),
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::secrets::{Secret, SecretsError, SkillSecrets};
 #[cfg(feature = "bedrock")]
 use crate::settings::{Environment, Source as _};
-use crate::settings::{ModelProvider, ModelSettings};
+use crate::settings::{ModelProvider, ModelSettings, Routing, Settings};
 #[cfg(feature = "bedrock")]
 use a2a_lambda_llm::bedrock::BedrockModel;
 #[cfg(feature = "openai")]
@@ -31,12 +31,18 @@ const OPENAI: &str = "https://api.openai.com/v1";
 )]
 pub struct NoModelProvider(&'static str);
 
-/// The model that `settings` name. Its first call reads the key.
+/// The models that `settings` name: that of the skills, and that which chooses a skill.
 ///
 /// # Errors
 /// [`NoModelProvider`] when the program is built without it.
-pub fn model_of(settings: &ModelSettings) -> Result<Arc<dyn Model>, NoModelProvider> {
-    Ok(Arc::new(ConfiguredModel::new(settings)?))
+pub fn models_of(settings: &Settings) -> Result<[Option<Arc<dyn Model>>; 2], NoModelProvider> {
+    let Some(model) = &settings.model else {
+        return Ok([None, None]);
+    };
+    let skills: Arc<dyn Model> = Arc::new(ConfiguredModel::new(model)?);
+    let router: Arc<dyn Model> = Arc::new(ConfiguredModel::new(&model.of_router())?);
+    let has_router = settings.routing != Routing::Never;
+    Ok([Some(skills), has_router.then_some(router)])
 }
 
 /// The model of the settings. Its first call reads the key and makes the client, so that

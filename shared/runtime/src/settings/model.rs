@@ -33,7 +33,7 @@ pub enum Routing {
 impl ModelSettings {
     /// The settings of the model that chooses the skill of a message.
     #[must_use]
-    pub fn of_router(&self) -> Self {
+    pub(crate) fn of_router(&self) -> Self {
         let id = self.router_id.clone().unwrap_or_else(|| self.id.clone());
         Self { id, ..self.clone() }
     }
