@@ -68,8 +68,15 @@ done
 cp "$root/Cargo.lock" .
 export CARGO_TARGET_DIR=$work/target
 
+echo "cargo test -p agent --no-default-features"
+crates=$(cargo tree -p agent --no-default-features -e normal,build --prefix none | sed 's/ (\*)$//' | sort -u | wc -l)
+echo "the tests of skills build $crates crates"
+((crates <= 100)) || { echo "that are more than the guide says"; exit 1; }
+cargo test -q -p agent --no-default-features
 echo "cargo test --workspace"
 cargo test -q --workspace
+echo "cargo run -- eval"
+cargo run -q -- eval agent/eval.jsonl
 echo "cargo run -- template"
 grep -q stack_name samconfig.toml && { echo "a copied agent has a name"; exit 1; }
 cargo run -q -- template --check

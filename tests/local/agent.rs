@@ -100,6 +100,35 @@ pub(crate) async fn refusal_in(
     String::from_utf8(output.stderr).unwrap()
 }
 
+/// A service of models on loopback: `tests/models/README.md` has its scripts.
+pub(crate) struct ModelService {
+    pub(crate) url: String,
+    _process: Child,
+}
+
+impl ModelService {
+    pub(crate) async fn start(folder: &Folder, script: &Value) -> Self {
+        let path = folder.path().join("script.json");
+        std::fs::write(&path, script.to_string()).unwrap();
+        let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/stub.py");
+        let mut child = Command::new("python3")
+            .arg(stub)
+            .arg("--script")
+            .arg(path)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.next_line().await.unwrap().unwrap();
+        let url = line.strip_prefix("listening on ").unwrap().to_owned();
+        Self {
+            url,
+            _process: child,
+        }
+    }
+}
+
 /// The program while it runs.
 pub(crate) struct Running {
     child: Child,

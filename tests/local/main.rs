@@ -24,6 +24,8 @@ mod dev;
 #[cfg(test)]
 mod documented;
 #[cfg(test)]
+mod eval;
+#[cfg(test)]
 mod expiry;
 #[cfg(test)]
 mod files;

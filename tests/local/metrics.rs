@@ -1,14 +1,10 @@
 //! What the running program counts, read back from `/metrics` after calls.
 
-use crate::agent::{Folder, Running};
+use crate::agent::{Folder, ModelService, Running};
 use crate::calls::Call;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
 
 const DOCUMENT: &str = include_str!("../../docs/operations.md");
 /// The metrics of the document that only a function has: the local agent starts none.
@@ -47,41 +43,6 @@ const COUNTED: [&str; 24] = [
     "a2a_dynamodb_units_total{kind=read}",
     "a2a_dynamodb_units_total{kind=write}",
 ];
-
-/// A service of models on loopback, whose router always chooses `chat`.
-struct ModelService {
-    url: String,
-    _child: Child,
-}
-
-impl ModelService {
-    async fn start(folder: &Folder) -> Self {
-        let script = json!({"rules": [
-            {"when": {"tool": "route"}, "input": {"skill": "chat"}},
-            {"when": {"user": "fail"}, "error": {"status": 401}},
-            {
-                "when": {"system": "Extract"},
-                "input": {"name": "Ann", "email": "ann@example.com", "github_username": "ann"},
-            },
-            {"text": "Twelve."},
-        ]});
-        let path = folder.path().join("script.json");
-        std::fs::write(&path, script.to_string()).unwrap();
-        let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/stub.py");
-        let mut child = Command::new("python3")
-            .arg(stub)
-            .arg("--script")
-            .arg(path)
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = lines.next_line().await.unwrap().unwrap();
-        let url = line.strip_prefix("listening on ").unwrap().to_owned();
-        Self { url, _child: child }
-    }
-}
 
 /// A client of the program.
 struct Client<'a>(&'a Running);
@@ -182,7 +143,16 @@ async fn call_in_each_way(client: &Client<'_>) {
 #[tokio::test]
 async fn an_operator_sees_which_tenant_and_skill_each_number_belongs_to() {
     let folder = Folder::new();
-    let models = ModelService::start(&folder).await;
+    let script = json!({"rules": [
+        {"when": {"tool": "route"}, "input": {"skill": "chat"}},
+        {"when": {"user": "fail"}, "error": {"status": 401}},
+        {
+            "when": {"system": "Extract"},
+            "input": {"name": "Ann", "email": "ann@example.com", "github_username": "ann"},
+        },
+        {"text": "Twelve."},
+    ]});
+    let models = ModelService::start(&folder, &script).await;
     let endpoint = format!("{}/v1", models.url);
     let settings = [
         ("A2A_MODEL_PROVIDER", "openai"),

@@ -6,7 +6,7 @@ use crate::config::{Cli, Command, Serve};
 use crate::credentials::credentials;
 use crate::dev::{self, Builds};
 use crate::embedded::{Embedded, LocalFolders};
-use crate::eval_router;
+use crate::eval;
 use crate::first_words::FirstWords;
 use crate::local_settings::ConfigError;
 use crate::page::{AgentPage, LogNotes};
@@ -50,7 +50,7 @@ pub(crate) type RunError = Box<dyn Error + Send + Sync>;
 pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     // The other commands act on a deployment, and have nothing to do with the file.
     let configuration = match cli.command {
-        None => Configuration::load()
+        None | Some(Command::Eval(_)) => Configuration::load()
             .and_then(Configuration::refuse_unknown)
             .map_err(ConfigError::from)?,
         Some(_) => Configuration::default(),
@@ -78,8 +78,8 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
                 .map_err(|error| format!("failed to build the agent: {error}"))?;
             Ok(template::run(&options, &agent.manifest().id)?)
         }
-        Some(Command::EvalRouter(options)) => {
-            Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)
+        Some(Command::Eval(options)) => {
+            Ok(Box::pin(eval::run(&options, agents, &configuration)).await?)
         }
         None => Box::pin(agent(agents, cli.serve, &configuration, (metrics, notes))).await,
     }

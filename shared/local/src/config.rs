@@ -2,7 +2,7 @@
 
 use crate::check::CheckServer;
 use crate::embedded::DATA;
-use crate::eval_router::EvalRouter;
+use crate::eval::Eval;
 use crate::template::WriteTemplate;
 use a2a_lambda_admin::CARD;
 use clap::{Parser, Subcommand};
@@ -49,10 +49,12 @@ pub(crate) enum Command {
     /// in `infra` that it names. It names the stacks in `samconfig.toml` that have no name, after
     /// the agent.
     Template(WriteTemplate),
-    /// Compares the skills that the router chooses with those that a file names.
+    /// Compares the skills that the agent chooses, and its answers, with those that a file expects.
     ///
-    /// Nothing is sent. With `A2A_MODEL_ID` a model chooses where no rule decides.
-    EvalRouter(EvalRouter),
+    /// Each row has a store of its own, in memory. A row that expects a skill alone sends
+    /// nothing. The models are those of the settings, or recordings. The exit code is 1 if a row
+    /// failed.
+    Eval(Eval),
     /// The commands of an operator.
     #[command(flatten)]
     Admin(a2a_lambda_admin::AdminCommand),

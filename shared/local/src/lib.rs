@@ -13,7 +13,7 @@ mod credentials;
 mod dev;
 mod dynamodb;
 pub mod embedded;
-mod eval_router;
+mod eval;
 mod files;
 mod first_words;
 mod folder;

@@ -102,9 +102,7 @@ impl Agents {
         Cli::command()
             .subcommands(exports.iter().map(Export::command))
             .mut_arg("agent", choose.clone())
-            .mut_subcommand("eval-router", |command| {
-                command.mut_arg("agent", choose.clone())
-            })
+            .mut_subcommand("eval", |command| command.mut_arg("agent", choose.clone()))
             .mut_subcommand("sign-card", |command| command.mut_arg("agent", choose))
     }
 }

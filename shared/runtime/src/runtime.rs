@@ -5,7 +5,7 @@ mod model;
 mod table_documents;
 
 pub use agent_card::cards;
-pub use model::NoModelProvider;
+pub use model::{NoModelProvider, models_of};
 pub use table_documents::tenant_documents;
 
 use crate::auth::{Authentication, Credentials};

@@ -4,7 +4,7 @@
 use crate::secrets::{Secret, SecretsError, SkillSecrets};
 #[cfg(feature = "bedrock")]
 use crate::settings::{Environment, Source as _};
-use crate::settings::{ModelProvider, ModelSettings};
+use crate::settings::{ModelProvider, ModelSettings, Routing, Settings};
 #[cfg(feature = "bedrock")]
 use a2a_lambda_llm::bedrock::BedrockModel;
 #[cfg(feature = "openai")]
@@ -26,10 +26,24 @@ const OPENAI: &str = "https://api.openai.com/v1";
 /// A provider that this program does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "setting `A2A_MODEL_PROVIDER` is `{0}`, and this program is built without the feature of \
-     a2a-lambda for it: `bedrock` or `openai`"
+    "setting `A2A_MODEL_PROVIDER` is `{0}`, and this program is built without the feature for it: \
+     `bedrock` or `openai` of a2a-lambda, or of a2a-local"
 )]
 pub struct NoModelProvider(&'static str);
+
+/// The models that `settings` name: that of the skills, and that which chooses a skill.
+///
+/// # Errors
+/// [`NoModelProvider`] when the program is built without it.
+pub fn models_of(settings: &Settings) -> Result<[Option<Arc<dyn Model>>; 2], NoModelProvider> {
+    let Some(model) = &settings.model else {
+        return Ok([None, None]);
+    };
+    let skills: Arc<dyn Model> = Arc::new(ConfiguredModel::new(model)?);
+    let router: Arc<dyn Model> = Arc::new(ConfiguredModel::new(&model.of_router())?);
+    let has_router = settings.routing != Routing::Never;
+    Ok([Some(skills), has_router.then_some(router)])
+}
 
 /// The model of the settings. Its first call reads the key and makes the client, so that
 /// another function, and a start, need neither.

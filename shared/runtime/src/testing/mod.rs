@@ -1,8 +1,9 @@
 //! Runs the skills of an agent in tests: on the real engine, with a store in
 //! memory, without AWS and without a server.
 //!
-//! A [`SkillTest`] is a client of one skill. Each [`SkillTest::send`] runs one turn to its
-//! end and returns a [`Reply`]. [`check_agent`] checks an agent without running it.
+//! A [`SkillTest`] is a client of one skill, or of the whole agent. Each
+//! [`SkillTest::send`] runs one turn to its end and returns a [`Reply`]. [`check_agent`]
+//! checks an agent without running it.
 //!
 //! **Models.** [`ScriptedModel`] gives the answers that the test writes, [`Cassette`] those that
 //! a real model gave once.
@@ -25,6 +26,7 @@
 //! - `reply`: the result of a message
 //! - `check`: checks an agent without running it
 //! - `scripted_model`, `cassette`: models for tests, with a script or with recorded answers
+//! - `model_meter`: counts the tokens and notes the tool calls of another model
 //! - `clock`, `store`: the time, the ids and the store of the bench
 //! - `table_layer`, `blob_layer`: a table or bytes in front of others, with faults
 
@@ -34,6 +36,7 @@ mod check;
 mod clock;
 mod invocations;
 mod lock;
+mod model_meter;
 mod options;
 mod reply;
 mod scripted_model;
@@ -44,19 +47,22 @@ pub use crate::engine::OutputFault;
 pub use blob_layer::{BlobHooks, BlobLayer};
 pub use cassette::{Cassette, CassetteError};
 pub use check::{AgentCheckError, check_agent};
+pub use model_meter::{ModelMeter, ModelUse};
 pub use reply::{Reply, SkillTestError};
 pub use scripted_model::{ScriptError, ScriptedModel};
 pub use table_layer::{ItemKind, TableHooks, TableLayer, committed_task, reads, writes};
 
 use crate::auth::Caller;
-use crate::engine::{Engine, Policy, Services};
+use crate::engine::{Engine, Policy, RoutePreview, Services};
 use crate::store::documents::Documents;
 use crate::task::metadata_keys;
 use crate::task::{
     CancelCommand, ContextId, Event, Frame, Generation, GetQuery, IdError, Message, Metadata,
-    Owner, SendCommand, SendMode, Subject, TaskId, TenantId,
+    Owner, SendCommand, SendMode, SkillId, Subject, TaskId, TenantId,
 };
+use crate::telemetry::scope::CallScope;
 use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::route::RouterModel;
 use a2a_lambda_skill::{AgentDefinition, AgentError, Content};
 use clock::CountedIds;
 pub use clock::TestClock;
@@ -97,12 +103,15 @@ const HISTORY: usize = 100;
 /// ```
 pub struct SkillTest {
     agent: AgentDefinition,
-    skill: String,
+    /// The skill that new tasks name; without one the agent chooses.
+    skill: Option<String>,
     store: Arc<TestStore>,
     clock: Arc<TestClock>,
     ids: Arc<CountedIds>,
     caller: Option<Caller>,
     model: Option<Arc<dyn Model>>,
+    router: Option<Arc<dyn Model>>,
+    route: Option<RoutePreview>,
     time_left: Option<Duration>,
     context: Option<ContextId>,
     task: Option<TaskId>,
@@ -128,13 +137,25 @@ impl SkillTest {
     #[must_use]
     pub fn new(agent: &AgentDefinition, skill: impl Into<String>) -> Self {
         Self {
+            skill: Some(skill.into()),
+            ..Self::of_agent(agent)
+        }
+    }
+
+    /// A client that names no skill: the agent chooses, by its rules and by
+    /// [`SkillTest::router`].
+    #[must_use]
+    pub fn of_agent(agent: &AgentDefinition) -> Self {
+        Self {
             agent: agent.clone(),
-            skill: skill.into(),
+            skill: None,
             store: Arc::default(),
             clock: Arc::new(TestClock::standing(TestClock::START)),
             ids: Arc::default(),
             caller: None,
             model: None,
+            router: None,
+            route: None,
             time_left: None,
             context: None,
             task: None,
@@ -166,9 +187,26 @@ impl SkillTest {
     ///   [`SkillTest::crash_after`] could end its process.
     /// - [`SkillTestError::NeverRests`] when many workers did not bring the turn to its end.
     pub async fn send(&mut self, content: impl Into<Content>) -> Result<Reply, SkillTestError> {
+        let scope = CallScope::default();
+        let future = Box::pin(self.send_in_scope(content.into()));
+        let reply = scope.clone().run(future).await;
+        let names = scope.names();
+        let how = match names.route.get().map(String::as_str) {
+            None => "pinned",
+            Some("named") => "explicit",
+            Some(how) => how,
+        };
+        self.route = Some(RoutePreview {
+            skill: names.skill.get().and_then(|id| SkillId::parse(id).ok()),
+            how: how.to_owned(),
+        });
+        reply
+    }
+
+    async fn send_in_scope(&mut self, content: Content) -> Result<Reply, SkillTestError> {
         let next = std::mem::take(&mut self.next);
         let interruption = next.interruption;
-        let command = self.command(content.into(), next);
+        let command = self.command(content, next);
         self.events.clear();
         *lock(&self.cause) = None;
         *lock(&self.fault) = None;
@@ -230,6 +268,28 @@ impl SkillTest {
         self.look(&engine, &caller).await
     }
 
+    /// The skill that a message would get, which is not sent; a model may be asked.
+    ///
+    /// # Errors
+    /// [`SkillTestError::Refused`] when the agent would refuse the message.
+    pub async fn preview(
+        &mut self,
+        content: impl Into<Content>,
+    ) -> Result<RoutePreview, SkillTestError> {
+        let next = std::mem::take(&mut self.next);
+        let command = self.command(content.into(), next);
+        let (engine, caller) = (self.engine(), self.calling()?);
+        let preview = Box::pin(engine.preview_route(&caller, command)).await?;
+        self.route = Some(preview.clone());
+        Ok(preview)
+    }
+
+    /// The skill of the last message that was sent or previewed, and the step that chose it.
+    #[must_use]
+    pub const fn route(&self) -> Option<&RoutePreview> {
+        self.route.as_ref()
+    }
+
     /// Reads the task `id` as it is stored now.
     ///
     /// # Errors
@@ -282,7 +342,11 @@ impl SkillTest {
         let faults = move |output_fault: &OutputFault| {
             lock(&fault).get_or_insert_with(|| output_fault.clone());
         };
-        engine.reporting(Arc::new(failures), Arc::new(faults))
+        let engine = engine.reporting(Arc::new(failures), Arc::new(faults));
+        match &self.router {
+            Some(model) => engine.with_router(RouterModel::new(Arc::clone(model))),
+            None => engine,
+        }
     }
 
     fn calling(&self) -> Result<Caller, SkillTestError> {
@@ -299,9 +363,9 @@ impl SkillTest {
         message.reference_task_ids = next.references;
         if self.open {
             message.task_id.clone_from(&self.task);
-        } else {
+        } else if let Some(skill) = &self.skill {
             let key = metadata_keys::SKILL_ID.to_owned();
-            message.metadata.insert(key, self.skill.clone().into());
+            message.metadata.insert(key, skill.as_str().into());
         }
         SendCommand {
             message,

@@ -35,6 +35,13 @@ impl SkillTest {
         self
     }
 
+    /// Sets the language model that chooses the skill of a message where no rule decides:
+    /// see [`SkillTest::of_agent`].
+    pub fn router(&mut self, model: impl Model + 'static) -> &mut Self {
+        self.router = Some(Arc::new(model));
+        self
+    }
+
     /// Sets the model that skills get to the [`Cassette`] in the file `path`, for replay. To
     /// record it, or to redact a secret, give [`SkillTest::model`] a cassette.
     ///
@@ -149,7 +156,7 @@ impl SkillTest {
     /// Sends the next messages to another skill of the agent. The conversation stays: the
     /// skills share what they save for it.
     pub fn skill(&mut self, id: impl Into<String>) -> &mut Self {
-        self.skill = id.into();
+        self.skill = Some(id.into());
         self.new_task()
     }
 }
