@@ -28,6 +28,7 @@ use log::Effects;
 use program::Program;
 use run::{Observed, Point, observe};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// The programs that are tried if nothing else is said.
@@ -153,15 +154,32 @@ fn a_turn_that_runs_again_is_the_same_turn() {
     let began = Instant::now();
     let chosen = setting("A2A_REPLAY_SEED");
     let count = setting("A2A_REPLAY_PROGRAMS").unwrap_or(PROGRAMS);
-    let seeds = chosen.map_or(1..=count, |seed| seed..=seed);
-    let (mut programs, mut points) = (0, 0);
-    for seed in seeds {
-        let program = Arc::new(generate::program(seed));
-        if let Some(difference) = interrupt(&program, seed, &mut points) {
-            report(seed, program, difference);
+    let (first, last) = chosen.map_or((1, count), |seed| (seed, seed));
+    let (next, all_points) = (AtomicU64::new(first), AtomicU64::new(0));
+    let lane = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed > last {
+                return;
+            }
+            let (program, mut points) = (Arc::new(generate::program(seed)), 0);
+            if let Some(difference) = interrupt(&program, seed, &mut points) {
+                // The other lanes end.
+                next.store(last + 1, Ordering::Relaxed);
+                report(seed, program, difference);
+            }
+            all_points.fetch_add(points, Ordering::Relaxed);
+            if seed.is_multiple_of(1000) {
+                println!("seed {seed} after {:.0} s", began.elapsed().as_secs_f64());
+            }
         }
-        programs += 1;
-    }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(lane);
+        }
+    });
+    let (programs, points) = (last + 1 - first, all_points.into_inner());
     let time = began.elapsed().as_secs_f64();
     println!("replay: {programs} programs, {points} points, {time:.1} s, 0 differences");
 }
