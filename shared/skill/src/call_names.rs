@@ -2,6 +2,7 @@
 //!
 //! They are local to a Tokio task, so that skills and models need no parameter for them.
 
+use super::RunTrace;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
@@ -20,6 +21,8 @@ pub struct CallNames {
     pub skill: OnceLock<String>,
     /// The step of the router that decided.
     pub route: OnceLock<String>,
+    /// What records the call; a deployed function has none.
+    pub trace: OnceLock<Arc<RunTrace>>,
 }
 
 impl CallNames {

@@ -4,6 +4,7 @@
 //! skill author. The host is borrowed for the turn, so a skill cannot emit anything after
 //! the turn's end.
 
+use super::TraceRow;
 use super::file::Reading;
 use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask, Thread};
 use a2a_lambda_model::store::StoreError;
@@ -68,6 +69,8 @@ pub struct StepInput {
     pub hash: Option<String>,
     /// A hash of what else the result depends on. A difference is logged.
     pub circumstances: Option<String>,
+    /// The kind and the content for its row in a trace, if somebody records one.
+    pub asked: Option<Box<TraceRow>>,
 }
 
 /// A step of a turn that has begun. It may have finished in an earlier attempt.

@@ -4,7 +4,7 @@
 use super::{TaskContext, from_value, to_value};
 use crate::field_hash::step_hash;
 use crate::turn_host::{ScopeId, StepInput, TurnHost};
-use crate::{AgentError, AgentResult};
+use crate::{AgentError, AgentResult, RunTrace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::{Future, poll_fn};
@@ -50,6 +50,7 @@ impl TaskContext<'_> {
         let input = StepInput {
             hash: Some(hash),
             circumstances: None,
+            asked: RunTrace::asked("step", Some(input)),
         };
         self.run_step(name, input, future).await
     }
@@ -75,7 +76,14 @@ impl TaskContext<'_> {
         // Near the end of the invocation this never returns: the turn then runs again
         // elsewhere.
         self.host.may_start().await;
-        let result = open.run(future).await?;
+        let work = async {
+            let result = future.await;
+            if let (Err(error), Some(trace)) = (&result, RunTrace::current()) {
+                trace.failed(error);
+            }
+            result
+        };
+        let result = open.run(work).await?;
         self.host.end_step(&step, to_value(&result)?).await?;
         Ok(result)
     }
