@@ -12,7 +12,7 @@ use a2a_lambda_skill::model::{
 use a2a_lambda_skill::step_hash;
 use a2a_lambda_skill::turn_host::StepInput;
 use a2a_lambda_skill::{
-    AgentError, AgentResult, ArtifactChunks, Content, ErrorCode, RunTrace, TaskContext,
+    AgentError, AgentResult, ArtifactChunks, CallNames, Content, ErrorCode, TaskContext,
     without_fence,
 };
 use futures::future::join_all;
@@ -275,7 +275,7 @@ impl<'a> Talk<'a> {
                 let input = StepInput {
                     hash: Some(self.input_hash.clone()),
                     circumstances: Some(hash(&name, &request)?),
-                    asked: RunTrace::asked("model", None::<&()>),
+                    asked: CallNames::row_of("model", None::<&()>),
                 };
                 cx.run_step(&name, input, async {
                     let model = own_model.map_or_else(|| cx.model(), Ok)?;
@@ -409,7 +409,7 @@ impl<'a> Talk<'a> {
                 let input = StepInput {
                     hash: Some(hash(&tool.name, &call.input)?),
                     circumstances: None,
-                    asked: RunTrace::asked("tool", Some(&call.input)),
+                    asked: CallNames::row_of("tool", Some(&call.input)),
                 };
                 cx.scope(scope, cx.run_step(&tool.name, input, run)).await?
             }

@@ -7,15 +7,16 @@ use crate::credentials::credentials;
 use crate::embedded::{Embedded, LocalFolders};
 use crate::eval_router;
 use crate::local_settings::ConfigError;
-use crate::page::{AgentPage, LogNotes};
+use crate::page::AgentPage;
 use crate::pumps::Pumps;
 use crate::server::{Functions, serve};
 use crate::template;
+use crate::traces::Traces;
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::runtime::{Runtime, served, stores};
 use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
-use a2a_lambda::skill::AgentDefinition;
+use a2a_lambda::skill::{AgentDefinition, RecordTrace};
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
 use a2a_lambda::store::s3::create_bucket;
@@ -51,8 +52,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     };
     let filter = configuration.get("A2A_LOG");
     let filter = filter.as_deref().or(Some(LOG));
-    let notes = LogNotes::default();
-    let metrics = telemetry::start_with(LogFormat::Text, filter, Some(notes.layer()));
+    let metrics = telemetry::start(LogFormat::Text, filter);
     warn_of_unknown();
     match cli.command {
         Some(Command::Admin(command)) => {
@@ -72,7 +72,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::EvalRouter(options)) => {
             Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)
         }
-        None => Box::pin(agent(agents, cli.serve, &configuration, (metrics, notes))).await,
+        None => Box::pin(agent(agents, cli.serve, &configuration, metrics)).await,
     }
 }
 
@@ -103,7 +103,7 @@ async fn agent(
     agents: &Agents,
     options: Serve,
     configuration: &Configuration,
-    (metrics, notes): (Metrics, LogNotes),
+    metrics: Metrics,
 ) -> Result<(), RunError> {
     let address = options.address(configuration)?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
@@ -124,13 +124,24 @@ async fn agent(
     agent.make_states().await?;
     let names = (&agent, fallback.as_ref());
     let banner = banner(names, &options, &settings, (address, configuration.path()));
-    let (notes, folder) = (&notes, options.folder());
+    let folder = options.folder();
+    let traces = Arc::new(Traces::open(
+        folder,
+        settings.policy.task_ttl,
+        options.trace,
+    ));
     let page = AgentPage::open(
-        address, &agent, &settings, &clients, &endpoints, notes, folder,
+        address, &agent, &settings, &clients, &endpoints, &traces, folder,
     )?;
     let mut runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .metrics(metrics);
+    // Without a reader nothing is recorded.
+    let has_reader = page.is_some() || options.trace;
+    let recorder = has_reader.then_some(traces as Arc<dyn RecordTrace>);
+    if let Some(recorder) = &recorder {
+        runtime = runtime.recorder(Arc::clone(recorder));
+    }
     if settings.auth.checks_credentials() {
         let table = stores(&clients, &settings).0.table();
         let credentials = credentials(&settings, table).map_err(ConfigError::from)?;
@@ -142,6 +153,7 @@ async fn agent(
         stores(&clients, &settings).0.deliveries(),
         &endpoints,
         &settings,
+        recorder,
     )
     .await
     .map_err(|error| format!("failed to look for unfinished tasks: {error}"))?;

@@ -3,8 +3,10 @@
 use super::AgentError;
 use super::call_names::CallNames;
 use super::model::{ModelReply, ModelRequest};
-use super::trace::ModelRow;
+use super::run_trace::RunTrace;
+use super::trace::TraceRow;
 use std::fmt;
+use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::Level;
 
@@ -14,7 +16,7 @@ pub const MODEL: &str = "a2a_lambda::model";
 /// A call of a model while it runs.
 pub struct ModelCall {
     began: Instant,
-    row: Option<ModelRow>,
+    trace: Option<(Arc<RunTrace>, TraceRow)>,
 }
 
 impl ModelCall {
@@ -23,22 +25,28 @@ impl ModelCall {
     pub fn begin(request: &ModelRequest) -> Self {
         Self {
             began: Instant::now(),
-            row: ModelRow::begin(request),
+            trace: CallNames::current_trace().map(|trace| {
+                let row = trace.begin_call(request);
+                (trace, row)
+            }),
         }
     }
 
     /// A piece of the answer has arrived.
     pub fn delta(&mut self) {
-        if let Some(row) = &mut self.row {
-            row.delta();
+        if let Some((trace, row)) = &mut self.trace
+            && !row.facts.contains_key("firstMs")
+        {
+            let took = trace.took(row);
+            row.fact("firstMs", took);
         }
     }
 
     /// Logs the call, without its content. The names of tokens and of the reason are those of
     /// OpenTelemetry for generative AI.
     pub fn end(mut self, result: Result<&ModelReply, &AgentError>) {
-        if let Some(row) = &mut self.row {
-            row.end(result);
+        if let Some((_, row)) = &mut self.trace {
+            note(row, result);
         }
         let names = CallNames::current();
         let reply = result.ok();
@@ -55,6 +63,27 @@ impl ModelCall {
             ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
             "model"
         );
+    }
+}
+
+fn note(row: &mut TraceRow, result: Result<&ModelReply, &AgentError>) {
+    match result {
+        Ok(reply) => {
+            row.add("reply", reply);
+            row.fact("stop", reply.stop.as_str());
+            row.fact("inputTokens", reply.usage.input_tokens);
+            row.fact("outputTokens", reply.usage.output_tokens);
+        }
+        Err(error) => row.fact("error", error.code().as_str()),
+    }
+}
+
+/// A call that its caller has dropped ends too.
+impl Drop for ModelCall {
+    fn drop(&mut self) {
+        if let Some((trace, row)) = self.trace.take() {
+            trace.end(row);
+        }
     }
 }
 

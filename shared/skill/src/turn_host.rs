@@ -4,8 +4,8 @@
 //! skill author. The host is borrowed for the turn, so a skill cannot emit anything after
 //! the turn's end.
 
-use super::TraceRow;
 use super::file::Reading;
+use super::trace::TraceRow;
 use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask, Thread};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{Blob, Metadata, Timestamp, WriteId};

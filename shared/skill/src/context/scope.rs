@@ -4,7 +4,7 @@
 use super::{TaskContext, from_value, to_value};
 use crate::field_hash::step_hash;
 use crate::turn_host::{ScopeId, StepInput, TurnHost};
-use crate::{AgentError, AgentResult, RunTrace};
+use crate::{AgentError, AgentResult, CallNames};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::{Future, poll_fn};
@@ -50,7 +50,7 @@ impl TaskContext<'_> {
         let input = StepInput {
             hash: Some(hash),
             circumstances: None,
-            asked: RunTrace::asked("step", Some(input)),
+            asked: CallNames::row_of("step", Some(input)),
         };
         self.run_step(name, input, future).await
     }
@@ -78,7 +78,7 @@ impl TaskContext<'_> {
         self.host.may_start().await;
         let work = async {
             let result = future.await;
-            if let (Err(error), Some(trace)) = (&result, RunTrace::current()) {
+            if let (Err(error), Some(trace)) = (&result, CallNames::current_trace()) {
                 trace.failed(error);
             }
             result
