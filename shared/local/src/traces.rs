@@ -18,6 +18,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 /// The folder of the traces in the data folder.
 pub(crate) const FOLDER: &str = "traces";
@@ -30,8 +32,17 @@ const ALL_MAX: usize = 64 * 1024 * 1024;
 /// The most rows that wait for the thread.
 const QUEUE: usize = 256;
 
-/// A row of a task; without one the trace of the task goes.
-type Entry = (TaskId, Option<TraceRow>);
+/// How long a reader waits for the rows before it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the thread does.
+#[derive(Debug)]
+enum Entry {
+    Add(TaskId, TraceRow),
+    Forget(TaskId),
+    /// Says that all entries before it are done.
+    Tell(oneshot::Sender<()>),
+}
 
 /// The traces of this program and those before it.
 #[derive(Debug)]
@@ -70,7 +81,11 @@ impl Traces {
 
     /// The rows of a task, in the order in which they began. A row of an earlier program that
     /// has not ended is `lost`.
-    pub(crate) fn of(&self, task: &TaskId) -> Vec<Map<String, Value>> {
+    pub(crate) async fn of(&self, task: &TaskId) -> Vec<Map<String, Value>> {
+        let (told, done) = oneshot::channel();
+        if self.queue.try_send(Entry::Tell(told)).is_ok() {
+            let _late = timeout(PATIENCE, done).await;
+        }
         let text = lock(&self.files).read(&name_of(task));
         let mut rows: Vec<Map<String, Value>> = Vec::new();
         // A line that a killed program has not finished is no row.
@@ -103,27 +118,33 @@ impl RecordTrace for Traces {
     fn record(&self, task: &TaskId, row: TraceRow) {
         self.count.fetch_add(1, Ordering::Relaxed);
         // A full queue drops the row: the turn does not wait.
-        let _dropped = self.queue.try_send((task.clone(), Some(row)));
+        let _dropped = self.queue.try_send(Entry::Add(task.clone(), row));
     }
 
     fn forget(&self, task: &TaskId) {
         // This must not be dropped. The thread never waits for a turn.
-        let _ended = self.queue.send((task.clone(), None));
+        let _ended = self.queue.send(Entry::Forget(task.clone()));
     }
 }
 
 fn write(entries: &Receiver<Entry>, files: &Mutex<TraceFiles>, prints: bool) {
-    for (task, row) in entries {
-        let name = name_of(&task);
-        let Some(row) = row else {
-            lock(files).remove(&name);
-            continue;
+    for entry in entries {
+        let (task, row) = match entry {
+            Entry::Add(task, row) => (task, row),
+            Entry::Forget(task) => {
+                lock(files).remove(&name_of(&task));
+                continue;
+            }
+            Entry::Tell(told) => {
+                let _gone = told.send(());
+                continue;
+            }
         };
         if prints && row.end.is_some() {
             // A closed standard output is no reason to stop.
             let _closed = io::stdout().write_all(line_of(&task, &row).as_bytes());
         }
-        if let Err(error) = lock(files).add(&name, row) {
+        if let Err(error) = lock(files).add(&name_of(&task), row) {
             tracing::debug!("failed to write a trace: {error}");
         }
     }
@@ -322,17 +343,15 @@ mod tests {
         assert!(serde_json::to_string(&row).unwrap().len() < 10_000);
     }
 
-    #[test]
-    fn a_forgotten_task_has_no_trace() {
+    #[tokio::test]
+    async fn a_forgotten_task_has_no_trace() {
         let traces = Traces::open(None, Duration::MAX, false);
         let task = TaskId::parse("one").unwrap();
         traces.record(&task, row(1, 1));
         traces.forget(&task);
-        traces.record(&TaskId::parse("two").unwrap(), row(1, 1));
-        while traces.of(&TaskId::parse("two").unwrap()).is_empty() {
-            std::thread::yield_now();
-        }
-        assert!(traces.of(&task).is_empty());
+        assert!(traces.of(&task).await.is_empty());
+        traces.record(&task, row(1, 1));
+        assert_eq!(traces.of(&task).await.len(), 1);
     }
 
     #[test]

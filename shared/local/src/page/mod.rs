@@ -259,7 +259,7 @@ impl AgentPage {
                 inside::task(&self.tasks, &owner, &id)
                     .await?
                     .ok_or(PageError::Absent)?;
-                let mut rows = self.traces.of(&id).into_iter();
+                let mut rows = self.traces.of(&id).await.into_iter();
                 let row = rows.find(|it| it.get("id").and_then(Value::as_str) == Some(*row));
                 row.map(Value::Object).ok_or(PageError::Absent)
             }
@@ -280,7 +280,7 @@ impl AgentPage {
         let task = inside::task(&self.tasks, owner, id).await?;
         let mut task = task.ok_or(PageError::Absent)?;
         // The content of a row is read with the row alone, except the cause of a failure.
-        let rows = self.traces.of(id).into_iter().map(|mut row| {
+        let rows = self.traces.of(id).await.into_iter().map(|mut row| {
             if row.get("kind").and_then(Value::as_str) != Some("failure") {
                 row.remove("content");
             }
