@@ -275,7 +275,7 @@ impl<'a> Talk<'a> {
                 let input = StepInput {
                     hash: Some(self.input_hash.clone()),
                     circumstances: Some(hash(&name, &request)?),
-                    asked: CallNames::row_of("model", None::<&()>),
+                    row: CallNames::row_of("model", None::<&()>),
                 };
                 cx.run_step(&name, input, async {
                     let model = own_model.map_or_else(|| cx.model(), Ok)?;
@@ -409,7 +409,7 @@ impl<'a> Talk<'a> {
                 let input = StepInput {
                     hash: Some(hash(&tool.name, &call.input)?),
                     circumstances: None,
-                    asked: CallNames::row_of("tool", Some(&call.input)),
+                    row: CallNames::row_of("tool", Some(&call.input)),
                 };
                 cx.scope(scope, cx.run_step(&tool.name, input, run)).await?
             }

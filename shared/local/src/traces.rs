@@ -82,9 +82,9 @@ impl Traces {
     /// The rows of a task, in the order in which they began. A row of an earlier program that
     /// has not ended is `lost`.
     pub(crate) async fn of(&self, task: &TaskId) -> Vec<Map<String, Value>> {
-        let (told, done) = oneshot::channel();
-        if self.queue.try_send(Entry::Tell(told)).is_ok() {
-            let _late = timeout(PATIENCE, done).await;
+        let (sender, receiver) = oneshot::channel();
+        if self.queue.try_send(Entry::Tell(sender)).is_ok() {
+            let _late = timeout(PATIENCE, receiver).await;
         }
         let text = lock(&self.files).read(&name_of(task));
         let mut rows: Vec<Map<String, Value>> = Vec::new();
@@ -94,7 +94,7 @@ impl Traces {
                 continue;
             };
             match rows.iter_mut().find(|it| it.get("id") == row.get("id")) {
-                Some(begun) => begun.extend(row),
+                Some(start) => start.extend(row),
                 None => rows.push(row),
             }
         }
@@ -135,8 +135,8 @@ fn write(entries: &Receiver<Entry>, files: &Mutex<TraceFiles>, prints: bool) {
                 lock(files).remove(&name_of(&task));
                 continue;
             }
-            Entry::Tell(told) => {
-                let _gone = told.send(());
+            Entry::Tell(sender) => {
+                let _gone = sender.send(());
                 continue;
             }
         };

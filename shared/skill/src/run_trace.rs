@@ -99,8 +99,6 @@ impl RunTrace {
     /// The turn of `task` begins. `hides`: its message is not kept.
     pub fn begin_turn(&self, task: &TaskId, hides: bool, name: &str, facts: Value) {
         let mut state = self.state();
-        state.task = Some(task.clone());
-        state.hides = hides;
         state.turn = TraceRow {
             id: self.run.clone(),
             kind: "turn",
@@ -110,7 +108,16 @@ impl RunTrace {
         };
         state.turn.facts.extend(members(facts));
         let turn = state.turn.clone();
-        self.put(&mut state, turn);
+        drop(state);
+        self.name_task(task, hides);
+        self.put(&mut self.state(), turn);
+    }
+
+    /// The rows so far belong to `task`. `hides`: its message is not kept.
+    pub fn name_task(&self, task: &TaskId, hides: bool) {
+        let mut state = self.state();
+        state.task = Some(task.clone());
+        state.hides = hides;
         for row in std::mem::take(&mut state.waiting) {
             self.put(&mut state, row);
         }
@@ -147,10 +154,10 @@ impl RunTrace {
     pub fn begin_step(&self, around: Option<ScopeId>, step: &Step) {
         let mut state = self.state();
         state.step = around;
-        let asked = step.input.asked.as_deref();
-        let mut row = self.row(&mut state, asked.map_or("step", |it| it.kind), &step.key);
-        row.content = asked.map(|it| it.content.clone()).unwrap_or_default();
-        row.facts = asked.map(|it| it.facts.clone()).unwrap_or_default();
+        let input = step.input.row.as_deref();
+        let mut row = self.row(&mut state, input.map_or("step", |it| it.kind), &step.key);
+        row.content = input.map(|it| it.content.clone()).unwrap_or_default();
+        row.facts = input.map(|it| it.facts.clone()).unwrap_or_default();
         if let Some(value) = &step.value {
             row.add("output", value);
             row.fact("kept", true);

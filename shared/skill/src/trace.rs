@@ -78,9 +78,9 @@ struct Bounded(Vec<u8>);
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = CONTENT.saturating_sub(self.0.len());
-        let taken = bytes.get(..room).unwrap_or(bytes);
-        self.0.extend_from_slice(taken);
-        match taken.len() {
+        let start = bytes.get(..room).unwrap_or(bytes);
+        self.0.extend_from_slice(start);
+        match start.len() {
             0 if !bytes.is_empty() => Err(io::ErrorKind::FileTooLarge.into()),
             count => Ok(count),
         }

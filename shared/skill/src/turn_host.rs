@@ -70,7 +70,7 @@ pub struct StepInput {
     /// A hash of what else the result depends on. A difference is logged.
     pub circumstances: Option<String>,
     /// The kind and the content for its row in a trace, if somebody records one.
-    pub asked: Option<Box<TraceRow>>,
+    pub row: Option<Box<TraceRow>>,
 }
 
 /// A step of a turn that has begun. It may have finished in an earlier attempt.

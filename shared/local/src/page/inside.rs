@@ -27,7 +27,6 @@ pub(super) async fn task(
     let last = record.last_seq();
     let mut inside = Map::new();
     inside.insert("facts".to_owned(), facts(&record));
-    inside.insert("steps".to_owned(), steps(&record));
     let pushes = pushes
         .map(|push| webhooks::shown(push, last, now))
         .collect();
@@ -58,12 +57,4 @@ fn facts(record: &TaskRecord) -> Value {
         "updatedAt": millis(record.updated_at()),
         "expiresAt": millis(record.expires_at()),
     })
-}
-
-/// The finished steps of the running turn, with their results.
-fn steps(record: &TaskRecord) -> Value {
-    let steps = record.saved().steps.iter();
-    steps
-        .map(|(name, result)| json!({"name": name, "result": result.value}))
-        .collect()
 }

@@ -50,7 +50,7 @@ impl TaskContext<'_> {
         let input = StepInput {
             hash: Some(hash),
             circumstances: None,
-            asked: CallNames::row_of("step", Some(input)),
+            row: CallNames::row_of("step", Some(input)),
         };
         self.run_step(name, input, future).await
     }

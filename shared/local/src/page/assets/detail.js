@@ -75,7 +75,7 @@ export function detail(row, read, close) {
   const face = el("span", { class: "row" }, icon("copy"), "Copy", icon("down"));
   const copy = (entry) => entry && copied(face, entry[1], entry[2]);
   const figure = (name, value) => value !== undefined && value !== "" && el("div", {}, el("dt", {}, name), el("dd", {}, value));
-  const panel = el("aside", { class: "detail", "aria-label": `Row ${row.name}`, on: { keydown: (event) => {
+  const panel = el("section", { class: "detail", "aria-label": `Row ${row.name}`, on: { keydown: (event) => {
     if (event.key === "Escape") close();
     const isLetter = event.key.toLowerCase() === "c" && !event.ctrlKey && !event.metaKey && !event.altKey;
     if (isLetter) copy(entries.find(([name]) => name === (event.shiftKey ? "As a cassette" : "As JSON")));

@@ -156,10 +156,13 @@ function traceOf(id, signal) {
   }
   /** Beside the waterfall, or below its row where there is no room. */
   function place() {
-    falls.element.querySelector(".detail-row")?.remove();
-    falls.element.querySelector(".detail")?.remove();
-    if (!opened.panel) return;
-    if (wide.matches || !opened.row) falls.element.append(opened.panel);
+    const isBeside = wide.matches || !opened.row;
+    const old = [...falls.element.querySelectorAll(".detail, .detail-row")];
+    // A panel that stays where it is keeps its focus.
+    const stays = isBeside && opened.panel?.parentNode === falls.element;
+    for (const it of old) if (!stays || it !== opened.panel) it.remove();
+    if (!opened.panel || stays) return;
+    if (isBeside) falls.element.append(opened.panel);
     else opened.row.after(el("div", { class: "detail-row", role: "row" }, el("div", { role: "gridcell" }, opened.panel)));
   }
   wide.addEventListener("change", place, { signal });
