@@ -181,7 +181,8 @@ async fn credentials_and_inputs_that_are_not_kept_are_in_no_trace() {
     });
     let answer = json!({"message": answer});
     Call::say(agent.base(), "").body(&answer).json().await;
-    reader.rows(id, has_ended).await;
+    let is_answered = |rows: &[Value]| of_kind(rows, "turn").iter().any(|row| row["turn"] == 2);
+    reader.rows(id, is_answered).await;
     let traced = bytes_of_traces(&folder.path().join("data"));
     assert!(traced.contains("\"kind\":\"turn\""), "{traced}");
     assert!(!traced.contains("canary"), "{traced}");
@@ -229,10 +230,9 @@ async fn a_trace_survives_a_kill_and_shows_what_was_lost_and_what_was_kept() {
     let made = Call::say(first.base(), "").body(&send).json().await;
     let id = id_of(&made);
     let reader = Reader::of(&first);
-    let is_open = |row: &&Value| row.get("end").is_none();
     let in_second = |rows: &[Value]| {
         let steps = of_kind(rows, "step");
-        steps.len() == 2 && steps.iter().filter(is_open).count() == 1
+        steps.len() == 2 && steps.iter().filter(|row| row.get("end").is_none()).count() == 1
     };
     reader.rows(id, in_second).await;
     first.kill().await;
@@ -345,7 +345,7 @@ async fn rows_of(skill: &str) -> Vec<TraceRow> {
 
 #[tokio::test]
 async fn a_skill_that_keeps_no_input_has_rows_without_content() {
-    let open = rows_of("open").await;
+    let kept = rows_of("open").await;
     let with_content = |rows: &[TraceRow]| {
         let rows = rows.iter().filter(|row| !row.content.is_empty());
         let mut kinds: Vec<_> = rows.map(|row| row.kind).collect();
@@ -353,13 +353,13 @@ async fn a_skill_that_keeps_no_input_has_rows_without_content() {
         kinds.dedup();
         kinds
     };
-    assert_eq!(with_content(&open), ["model", "step", "tool"]);
-    let diary = rows_of("diary").await;
-    assert_eq!(with_content(&diary), [""; 0]);
+    assert_eq!(with_content(&kept), ["model", "step", "tool"]);
+    let bare = rows_of("diary").await;
+    assert_eq!(with_content(&bare), [""; 0]);
     // It has the same rows.
     let kinds = |rows: &[TraceRow]| rows.iter().map(|row| row.kind).collect::<Vec<_>>();
-    assert_eq!(kinds(&diary), kinds(&open));
-    let text = serde_json::to_string(&diary).unwrap();
+    assert_eq!(kinds(&bare), kinds(&kept));
+    let text = serde_json::to_string(&bare).unwrap();
     assert!(!text.contains("canary"), "{text}");
 }
 

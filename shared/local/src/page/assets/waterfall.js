@@ -100,7 +100,7 @@ function axisOf(lines) {
 
 function bar(line, axis) {
   const one = (from, to, first) => {
-    const it = el("span", { class: `bar ${line.lost ? "lost" : line.error ? "broke" : line.kept ? "kept" : line.kind}` });
+    const it = el("span", { class: `bar of-${line.lost ? "lost" : line.error ? "broke" : line.kept ? "kept" : line.kind}` });
     it.style.setProperty("--from", axis.place(from));
     it.style.setProperty("--for", axis.place(to) - axis.place(from));
     if (first !== undefined) it.style.setProperty("--first", `${(100 * first) / Math.max(1, to - from)}%`);
@@ -151,7 +151,7 @@ export function waterfall(open) {
       return true;
     });
     const head = el("div", { class: "fall head-row", role: "row" }, el("span", { class: "name", role: "columnheader" }, "Name"),
-      el("span", { class: "bars", role: "columnheader", "aria-label": "Time" }, axis.marks.map((it) => column(it.at, "mark", it.ms ? took(it.ms).replace(".0 s", " s") : "0"))),
+      el("span", { class: "bars", role: "columnheader", "aria-label": "Time" }, axis.marks.map((it) => column(it.at, "tick", it.ms ? took(it.ms).replace(".0 s", " s") : "0"))),
       el("span", { class: "took", role: "columnheader" }, "Took"), el("span", { class: "tokens", role: "columnheader" }, "Tokens"));
     replace(grid, head, visible.map((line) => row(line, axis)));
     const rows = [...grid.querySelectorAll("[data-row]")];
@@ -213,7 +213,7 @@ function total(lines, kind) {
   if (!own.length) return null;
   const name = { model: "model call", tool: "tool", step: "step", write: "write" }[kind];
   const ms = own.reduce((sum, it) => sum + ((it.end ?? it.start) - it.start), 0);
-  return el("span", {}, el("i", { class: `bar ${kind}` }), el("b", {}, `${own.length} ${name}${own.length === 1 ? "" : "s"}`), kind !== "write" && [" ", took(ms)], kind === "model" && ", pale until the first token");
+  return el("span", {}, el("i", { class: `bar of-${kind}` }), el("b", {}, `${own.length} ${name}${own.length === 1 ? "" : "s"}`), kind !== "write" && [" ", took(ms)], kind === "model" && ", pale until the first token");
 }
 
 /** Opens the fold of a conversation: a row leads to the page of the task. */
