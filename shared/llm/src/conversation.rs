@@ -284,7 +284,8 @@ impl<'a> Talk<'a> {
                         TextArtifact::Result => cx.result_chunks(),
                     });
                     let chunks = artifact.map(ArtifactChunks::of_model);
-                    within(remaining, converse(model, &request, chunks)).await
+                    // A future is moved with room for all that it awaits.
+                    within(remaining, Box::pin(converse(model, &request, chunks))).await
                 })
                 .await
             }

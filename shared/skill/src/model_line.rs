@@ -16,7 +16,7 @@ pub const MODEL: &str = "a2a_lambda::model";
 /// A call of a model while it runs.
 pub struct ModelCall {
     began: Instant,
-    trace: Option<(Arc<RunTrace>, TraceRow)>,
+    trace: Option<Box<(Arc<RunTrace>, TraceRow)>>,
 }
 
 impl ModelCall {
@@ -27,14 +27,14 @@ impl ModelCall {
             began: Instant::now(),
             trace: CallNames::current_trace().map(|trace| {
                 let row = trace.begin_call(request);
-                (trace, row)
+                Box::new((trace, row))
             }),
         }
     }
 
     /// A piece of the answer has arrived.
     pub fn delta(&mut self) {
-        if let Some((trace, row)) = &mut self.trace
+        if let Some((trace, row)) = self.trace.as_deref_mut()
             && !row.facts.contains_key("firstMs")
         {
             let took = trace.took(row);
@@ -45,7 +45,7 @@ impl ModelCall {
     /// Logs the call, without its content. The names of tokens and of the reason are those of
     /// OpenTelemetry for generative AI.
     pub fn end(mut self, result: Result<&ModelReply, &AgentError>) {
-        if let Some((_, row)) = &mut self.trace {
+        if let Some((_, row)) = self.trace.as_deref_mut() {
             note(row, result);
         }
         let names = CallNames::current();
@@ -81,7 +81,8 @@ fn note(row: &mut TraceRow, result: Result<&ModelReply, &AgentError>) {
 /// A call that its caller has dropped ends too.
 impl Drop for ModelCall {
     fn drop(&mut self) {
-        if let Some((trace, row)) = self.trace.take() {
+        if let Some(call) = self.trace.take() {
+            let (trace, row) = *call;
             trace.end(row);
         }
     }

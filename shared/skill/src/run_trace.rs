@@ -180,11 +180,9 @@ impl RunTrace {
         }
     }
 
-    /// The step that runs now has failed.
-    pub fn failed(&self, error: &AgentError) {
-        let mut state = self.state();
-        let step = state.step;
-        if let Some(row) = step.and_then(|step| state.steps.get_mut(&step)) {
+    /// A step has failed.
+    pub fn failed(&self, step: ScopeId, error: &AgentError) {
+        if let Some(row) = self.state().steps.get_mut(&step) {
             row.fact("error", error.code().as_str());
         }
     }

@@ -76,14 +76,11 @@ impl TaskContext<'_> {
         // Near the end of the invocation this never returns: the turn then runs again
         // elsewhere.
         self.host.may_start().await;
-        let work = async {
-            let result = future.await;
-            if let (Err(error), Some(trace)) = (&result, CallNames::current_trace()) {
-                trace.failed(error);
-            }
-            result
-        };
-        let result = open.run(work).await?;
+        let result = open.run(future).await;
+        if let (Err(error), Some(trace)) = (&result, CallNames::current_trace()) {
+            trace.failed(step.scope, error);
+        }
+        let result = result?;
         self.host.end_step(&step, to_value(&result)?).await?;
         Ok(result)
     }

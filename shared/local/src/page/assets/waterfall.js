@@ -95,7 +95,9 @@ function axisOf(lines) {
     for (let ms = Math.ceil((it.from - zero) / step) * step; ms <= it.to - zero; ms += step) own.push({ at: place(zero + ms), ms });
     return own;
   });
-  return { place, cuts: spans.slice(1).map((it) => it.at - CUT), marks };
+  // A mark that the next one would cover is left out.
+  const apart = marks.filter((it, n) => !marks[n + 1] || marks[n + 1].at - it.at > 8);
+  return { place, cuts: spans.slice(1).map((it) => it.at - CUT), marks: apart };
 }
 
 function bar(line, axis) {
