@@ -148,18 +148,8 @@ async fn agent(
         runtime = runtime.credentials(credentials);
     }
     let runtime = runtime.build()?;
-    let mut pumps = Pumps::start(
-        runtime.engine(),
-        stores(&clients, &settings).0.deliveries(),
-        &endpoints,
-        &settings,
-        recorder,
-    )
-    .await
-    .map_err(|error| format!("failed to look for unfinished tasks: {error}"))?;
-    if let Some(embedded) = &embedded {
-        pumps.expire(embedded.expiry(), settings.sweep_interval);
-    }
+    let (program, store) = ((&runtime, embedded.as_ref()), (&clients, &endpoints));
+    let pumps = background(program, store, &settings, recorder).await?;
     if let Some(embedded) = &embedded {
         options.write_env_file(configuration, &embedded.settings())?;
     }
@@ -175,6 +165,23 @@ async fn agent(
         embedded.stop().await;
     }
     Ok(())
+}
+
+/// The background work, with the expiry of an embedded database.
+async fn background(
+    (runtime, embedded): (&Runtime, Option<&Embedded>),
+    (clients, endpoints): (&AwsClients, &Endpoints),
+    settings: &Settings,
+    recorder: Option<Arc<dyn RecordTrace>>,
+) -> Result<Pumps, RunError> {
+    let deliveries = stores(clients, settings).0.deliveries();
+    let pumps = Pumps::start(runtime.engine(), deliveries, endpoints, settings, recorder).await;
+    let mut pumps =
+        pumps.map_err(|error| format!("failed to look for unfinished tasks: {error}"))?;
+    if let Some(embedded) = embedded {
+        pumps.expire(embedded.expiry(), settings.sweep_interval);
+    }
+    Ok(pumps)
 }
 
 /// DynamoDB and S3: the embedded ones, or those at `--endpoint`.
