@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 /// How many writes the stream of the table has. It grows with each write of any task.
 #[derive(Debug)]
 pub(super) struct ChangeCount {
-    count: Arc<Counter>,
+    count: Arc<StreamCounter>,
     reader: JoinHandle<()>,
 }
 
@@ -23,7 +23,7 @@ impl Drop for ChangeCount {
 impl ChangeCount {
     /// Reads the stream from its beginning, for as long as this value lives.
     pub(super) fn follow(stream: Stream) -> Self {
-        let count = Arc::new(Counter::default());
+        let count = Arc::new(StreamCounter::default());
         let counter = Arc::clone(&count);
         let reader = tokio::spawn(async move { stream.follow(counter.as_ref()).await });
         Self { count, reader }
@@ -35,10 +35,10 @@ impl ChangeCount {
 }
 
 #[derive(Debug, Default)]
-struct Counter(AtomicU64);
+struct StreamCounter(AtomicU64);
 
 #[async_trait]
-impl TakeRecords for Counter {
+impl TakeRecords for StreamCounter {
     async fn take(&self, records: &[Record]) -> bool {
         let read = u64::try_from(records.len()).unwrap_or(u64::MAX);
         self.0.fetch_add(read, Ordering::Relaxed);
