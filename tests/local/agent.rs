@@ -134,8 +134,8 @@ pub(crate) struct Running {
     child: Child,
     /// Its output until it was ready.
     pub(crate) said: String,
-    /// Keeps its standard output open.
-    _rest: Lines<BufReader<ChildStdout>>,
+    /// Its output from then on.
+    rest: Lines<BufReader<ChildStdout>>,
 }
 
 impl Running {
@@ -162,8 +162,18 @@ impl Running {
                 break;
             }
         }
-        let _rest = lines;
-        Self { child, said, _rest }
+        let rest = lines;
+        Self { child, said, rest }
+    }
+
+    /// The next line of its output that begins with `start` and has `text`.
+    pub(crate) async fn next_line(&mut self, start: &str, text: &str) -> String {
+        loop {
+            let line = self.rest.next_line().await.unwrap().unwrap();
+            if line.starts_with(start) && line.contains(text) {
+                return line;
+            }
+        }
     }
 
     /// The id of its process.

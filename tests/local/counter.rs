@@ -89,7 +89,13 @@ impl Counter {
         let endpoints = counter.services.endpoints();
         let settings = Settings::read(&Local).unwrap();
         let engine = counter.runtime.engine();
-        let pumps = Pumps::start(engine, counter.near.deliveries(), endpoints, &settings);
+        let pumps = Pumps::start(
+            engine,
+            counter.near.deliveries(),
+            endpoints,
+            &settings,
+            None,
+        );
         let pumps = pumps.await.unwrap();
         counter.pumps.push(pumps);
         counter.meter.take();

@@ -55,3 +55,5 @@ mod signed;
 mod slow_stream;
 #[cfg(test)]
 mod threads;
+#[cfg(test)]
+mod traces;

@@ -283,6 +283,8 @@ async fn erasing_a_subject_leaves_nothing_of_it_and_all_of_others() {
     let amount = |text: &str| text.split_once(" (").unwrap().0.to_owned();
     let removed = counted.replacen("would be removed", "removed", 1);
     assert_eq!(amount(&erased), amount(&removed));
+    // What the erased tasks were asked is not left in a trace.
+    assert!(!folder.path().join("data/traces").exists());
     let again = command(&folder, &[&erase[..], &["--yes"]].concat()).await;
     assert!(
         again.starts_with("removed: 0 items and 0 objects of the subject ann"),

@@ -215,25 +215,21 @@ async fn a_task_is_shown_with_its_steps_and_the_cause_of_its_failure() {
         .json()
         .await;
     assert_eq!(inside["facts"]["state"], "completed");
-    let commits = inside["commits"].as_array().unwrap();
-    let steps = commits
-        .iter()
-        .map(|commit| commit["steps"].as_array().unwrap().len());
-    assert_eq!(steps.max(), Some(2), "{inside}");
-    assert!(
-        commits.iter().all(|commit| commit["attempt"] == 1),
-        "{inside}"
-    );
-    assert!(!inside["events"].as_array().unwrap().is_empty());
+    let rows = inside["trace"].as_array().unwrap();
+    let steps = rows.iter().filter(|row| row["kind"] == "step");
+    assert_eq!(steps.count(), 2, "{inside}");
+    let turns = rows.iter().filter(|row| row["kind"] == "turn");
+    let attempts: Vec<&Value> = turns.map(|turn| &turn["attempt"]).collect();
+    assert_eq!(attempts, [&json!(1)], "{inside}");
 
     let made = Call::say(page.agent.base(), "fail").json().await;
     let id = made["task"]["id"].as_str().unwrap();
     let path = format!("/a2a-local/page/tasks/{id}");
     let inside = page.call(&path).json().await;
-    let notes = inside["log"].as_array().unwrap();
-    let failed = notes
+    let rows = inside["trace"].as_array().unwrap();
+    let failed = rows
         .iter()
-        .any(|note| note["error.code"] == "FAILED_AS_TOLD");
+        .any(|row| row["kind"] == "failure" && row["name"] == "FAILED_AS_TOLD");
     assert!(failed, "{inside}");
     // The tasks of another caller look absent.
     let other = page
@@ -334,10 +330,8 @@ async fn a_killed_process_goes_on_at_the_same_port_with_the_same_token() {
     let state = finished(&page, &task).await;
     assert_eq!(state, "TASK_STATE_COMPLETED");
     let inside = page.call(&format!("/a2a-local/page{task}")).json().await;
-    let attempts = inside["commits"].as_array().unwrap().iter();
-    let attempts = attempts
-        .filter_map(|commit| commit["attempt"].as_u64())
-        .max();
+    let rows = inside["trace"].as_array().unwrap().iter();
+    let attempts = rows.filter_map(|row| row["attempt"].as_u64()).max();
     assert_eq!(attempts, Some(2), "{inside}");
     page.agent.interrupt().await;
 }

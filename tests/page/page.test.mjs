@@ -62,6 +62,7 @@ const say = async (page, text) => {
   await box(page).fill(text);
   await box(page).press("Enter");
 };
+const fall = (page, name) => page.getByRole("treegrid").getByRole("row", { name });
 const VIEWS = ["chat", "tasks", "skills", "webhooks", "agent", "process", "conversations", "more"];
 
 describe("the reference agent", () => {
@@ -307,7 +308,7 @@ describe("the reference agent", () => {
     await page.keyboard.press("k");
     assert.equal(await page.evaluate(() => document.activeElement.dataset.key), first);
     await page.keyboard.press("Enter");
-    await page.getByRole("tab", { name: "Events" }).waitFor();
+    await page.getByRole("tab", { name: "Trace" }).waitFor();
     assert.ok(page.url().endsWith(first));
     await page.keyboard.press("?");
     await page.getByRole("dialog").getByText("Single letters act").waitFor();
@@ -516,14 +517,14 @@ describe("the conformance agent", () => {
     await inState(page, "failed").waitFor();
     await tasks(page).last().getByRole("link", { name: "Open task" }).click();
     await page.getByRole("heading", { name: "Why it failed" }).waitFor();
-    await page.getByText("State: failed").waitFor();
+    await page.getByRole("row", { name: /^INTERNAL_ERROR, failure/ }).waitFor();
   });
 
   test("steps, attempts and generations of a task are shown", async () => {
     const { task } = await a2a(agent.base, "/message:send", saying("steps 3 20"));
     const page = await visit(agent, { path: `#/task/${task.id}` });
-    await page.getByText("Step step#3 finished").waitFor();
-    await page.getByText("Attempt 1 of turn 1").waitFor();
+    await fall(page, /^step#3, step, \d/).waitFor();
+    await fall(page, /^Turn 1, turn/).waitFor();
     await page.screenshot({ path: picture("task-light.png") });
     await page.emulateMedia({ colorScheme: "dark" });
     await page.screenshot({ path: picture("task-dark.png") });
@@ -614,10 +615,15 @@ describe("the conformance agent", () => {
     assert.equal(await taskId(page), id);
     await tasks(page).last().getByText("step 8:").first().waitFor();
     await at(page, `task/${id}`);
-    await page.getByText("Attempt 2 of turn 1").waitFor();
-    assert.equal(await page.getByText(/^Step step#\d finished$/).count(), 8);
+    await fall(page, /^Attempt 1, attempt, lost/).waitFor();
+    await fall(page, /^Attempt 2, attempt/).waitFor();
+    await fall(page, /^step#\d, step, lost/).waitFor();
+    assert.ok((await fall(page, /^step(#\d)?, step, kept/).count()) > 0);
+    // Each step that finished ran once.
+    const names = await page.getByRole("row", { name: /^step(#\d)?, step, \d/ }).evaluateAll((all) => all.map((it) => it.getAttribute("aria-label").split(",")[0]));
+    assert.equal(new Set(names).size, 8);
+    assert.equal(names.length, 8);
     await page.emulateMedia({ colorScheme: "dark" });
-    await page.getByText("The turn waits for a worker").evaluate((it) => it.scrollIntoView({ block: "center" }));
     await page.screenshot({ path: picture("after-kill-dark.png") });
   });
 });
@@ -862,6 +868,86 @@ describe("hostile texts", () => {
     assert.doesNotMatch((await started).suggestedFilename(), /[\\/<>]/);
     assert.equal(await page.evaluate(() => window.hurt), undefined);
     assert.equal(await page.locator("#log img, #log script").count(), 0);
+  });
+
+  test("a row of the trace has an address, and opens beside the waterfall or below its row", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("steps 3 20"));
+    const page = await visit(agent, { path: `#/task/${task.id}`, viewport: { width: 1280, height: 800 } });
+    await fall(page, /^step#2, step/).click();
+    const panel = page.getByRole("region", { name: "Row step#2" });
+    await panel.getByText("Output").waitFor();
+    const right = async (place) => (await place.boundingBox()).x;
+    assert.ok(await right(panel) > 700);
+    const address = page.url();
+    assert.match(address, /#\/task\/[^/]+\/[0-9a-f]{8}\.\d+$/);
+    await page.setViewportSize({ width: 360, height: 800 });
+    const row = await fall(page, /^step#2, step/).boundingBox();
+    const below = await panel.boundingBox();
+    assert.ok(below.y >= row.y + row.height - 1 && below.x < 20, JSON.stringify([row, below]));
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+    await page.keyboard.press("Escape");
+    await panel.waitFor({ state: "detached" });
+    await page.goto("about:blank");
+    await page.goto(agent.page);
+    await page.goto(address);
+    await panel.getByText("Output").waitFor();
+  });
+
+  test("the waterfall is read by the keyboard, folded, and copied", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("steps 2 20"));
+    const page = await visit(agent, { path: `#/task/${task.id}`, viewport: { width: 1280, height: 800 }, permissions: ["clipboard-read", "clipboard-write"] });
+    await fall(page, /^Turn 1, turn/).focus();
+    await page.keyboard.press("ArrowLeft");
+    assert.equal(await fall(page, /^step/).count(), 0);
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.getByRole("region", { name: "Row step" }).getByText("Output").waitFor();
+    await page.keyboard.press("c");
+    await page.waitForFunction(() => document.getElementById("announcer").textContent === "The row is copied");
+    const row = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+    assert.equal(row.kind, "step");
+    assert.ok("output" in row.content);
+  });
+
+  test("a model call is shown with its prompt, and copied as a cassette; a pause is cut out", async () => {
+    const request = { system: HOSTILE, messages: [{ user: HOSTILE }], tools: [{ name: "stock", description: "d", inputSchema: {} }], toolChoice: "auto" };
+    const reply = { content: [{ text: HOSTILE }, { toolUse: { id: "1", name: "stock", input: { sku: HOSTILE } } }], stop: "toolUse", usage: { inputTokens: 31, outputTokens: 4 } };
+    const model = { id: "00000001.2", parent: "00000001.1", kind: "model", name: "model", start: 1000, end: 1980, firstMs: 412, inputTokens: 31, outputTokens: 4, stop: "toolUse" };
+    const trace = [
+      { id: "00000001", kind: "turn", name: "chat", turn: 1, attempt: 1, start: 0, end: 3000, ended: "stopped" },
+      { id: "00000001.1", parent: "00000001", kind: "model", name: "chat/model#1", start: 1000, end: 2000 },
+      model,
+      { id: "00000001.3", parent: "00000001", kind: "tool", name: `chat/call/1.1#1>${HOSTILE}#1`, start: 2000, end: 2168 },
+      { id: "00000002", kind: "turn", name: "chat", turn: 2, attempt: 1, start: 44000, end: 46000, ended: "stopped" },
+    ];
+    const { task } = await a2a(agent.base, "/message:send", saying("echo hi"));
+    const answer = (part) => (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(part) });
+    const prepare = async (page) => {
+      await page.route("**/a2a-local/page/tasks/*", answer({ facts: {}, webhooks: [], trace }));
+      await page.route("**/a2a-local/page/tasks/*/trace/*", answer({ ...model, content: { request, reply } }));
+    };
+    const page = await visit(agent, { prepare, path: `#/task/${task.id}`, viewport: { width: 1280, height: 800 }, permissions: ["clipboard-read", "clipboard-write"] });
+    await fall(page, /^Waits for you, wait, 41.0 s/).waitFor();
+    assert.equal(await fall(page, /^Turn 1/).locator(".gap").count(), 1);
+    await fall(page, /^model#1, model call, 980 ms, 35 tokens/).click();
+    const panel = page.getByRole("region", { name: "Row model#1" });
+    await panel.getByText("stopped for a tool").waitFor();
+    await panel.getByText("412 ms").waitFor();
+    assert.equal(await page.locator(".waterfall img, .waterfall script").count(), 0);
+    assert.equal(await page.evaluate(() => window.hurt), undefined);
+    await panel.getByRole("button", { name: "Copy" }).click();
+    await page.getByRole("menuitem", { name: "As a cassette" }).click();
+    await page.waitForFunction(() => document.getElementById("announcer").textContent === "The cassette is copied");
+    const cassette = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+    assert.deepEqual(cassette, [{ request, reply }]);
+    await page.screenshot({ path: picture("trace-light.png") });
+    await page.evaluate(AXE);
+    const { violations } = await page.evaluate(() => window.axe.run(document));
+    assert.deepEqual(violations.map((it) => [it.id, it.nodes[0].html]), []);
+    await page.setViewportSize({ width: 360, height: 800 });
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.screenshot({ path: picture("trace-360-dark.png") });
   });
 
   test("a schema that is no form gets the JSON box", async () => {

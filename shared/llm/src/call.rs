@@ -2,10 +2,9 @@
 
 use super::collect::Collected;
 use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason};
-use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, log_model_call};
+use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, ModelCall};
 use futures::StreamExt as _;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// How long a call waits before it asks a busy service again.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
@@ -40,13 +39,17 @@ async fn once(
     chunks: &mut Option<ArtifactChunks<'_>>,
     has_begun: &mut bool,
 ) -> AgentResult<ModelReply> {
-    let began = Instant::now();
+    let mut call = ModelCall::begin(&request);
     let reply = if chunks.is_some() {
-        streamed(model, request, chunks, has_begun).await
+        let mut delta = || {
+            *has_begun = true;
+            call.delta();
+        };
+        streamed(model, request, chunks, &mut delta).await
     } else {
         model.converse(request).await
     };
-    log_model_call(began, reply.as_ref());
+    call.end(reply.as_ref());
     let reply = reply?;
     match reply.stop {
         StopReason::Filtered => Err(AgentError::content_filtered("the model stopped: filtered")),
@@ -61,13 +64,13 @@ async fn streamed(
     model: &dyn Model,
     request: ModelRequest,
     chunks: &mut Option<ArtifactChunks<'_>>,
-    has_begun: &mut bool,
+    note_delta: &mut (dyn FnMut() + Send),
 ) -> AgentResult<ModelReply> {
     let mut deltas = model.converse_stream(request).await?;
     let mut collector = Collected::default();
     while let Some(delta) = deltas.next().await {
         let delta = delta?;
-        *has_begun = true;
+        note_delta();
         if let (Delta::Text(text), Some(artifact)) = (&delta, &mut *chunks) {
             artifact.push(text.clone()).await?;
         }

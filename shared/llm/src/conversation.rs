@@ -12,7 +12,8 @@ use a2a_lambda_skill::model::{
 use a2a_lambda_skill::step_hash;
 use a2a_lambda_skill::turn_host::StepInput;
 use a2a_lambda_skill::{
-    AgentError, AgentResult, ArtifactChunks, Content, ErrorCode, TaskContext, without_fence,
+    AgentError, AgentResult, ArtifactChunks, CallNames, Content, ErrorCode, TaskContext,
+    without_fence,
 };
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
@@ -274,6 +275,7 @@ impl<'a> Talk<'a> {
                 let input = StepInput {
                     hash: Some(self.input_hash.clone()),
                     circumstances: Some(hash(&name, &request)?),
+                    row: CallNames::row_of("model", None::<&()>),
                 };
                 cx.run_step(&name, input, async {
                     let model = own_model.map_or_else(|| cx.model(), Ok)?;
@@ -282,7 +284,8 @@ impl<'a> Talk<'a> {
                         TextArtifact::Result => cx.result_chunks(),
                     });
                     let chunks = artifact.map(ArtifactChunks::of_model);
-                    within(remaining, converse(model, &request, chunks)).await
+                    // A future is moved with room for all that it awaits.
+                    within(remaining, Box::pin(converse(model, &request, chunks))).await
                 })
                 .await
             }
@@ -407,6 +410,7 @@ impl<'a> Talk<'a> {
                 let input = StepInput {
                     hash: Some(hash(&tool.name, &call.input)?),
                     circumstances: None,
+                    row: CallNames::row_of("tool", Some(&call.input)),
                 };
                 cx.scope(scope, cx.run_step(&tool.name, input, run)).await?
             }

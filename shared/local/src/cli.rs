@@ -9,15 +9,16 @@ use crate::embedded::{Embedded, LocalFolders};
 use crate::eval;
 use crate::first_words::FirstWords;
 use crate::local_settings::ConfigError;
-use crate::page::{AgentPage, LogNotes};
+use crate::page::AgentPage;
 use crate::pumps::Pumps;
 use crate::server::{Functions, serve};
 use crate::template;
+use crate::traces::Traces;
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::runtime::{Runtime, served, stores};
 use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
-use a2a_lambda::skill::AgentDefinition;
+use a2a_lambda::skill::{AgentDefinition, RecordTrace};
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
 use a2a_lambda::store::s3::create_bucket;
@@ -57,9 +58,8 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     };
     let filter = configuration.get("A2A_LOG");
     let filter = filter.as_deref().or(Some(LOG));
-    let notes = LogNotes::default();
     let terminal = panic::take_hook();
-    let metrics = telemetry::start_with(LogFormat::Text, filter, Some(notes.layer()));
+    let metrics = telemetry::start(LogFormat::Text, filter);
     show_panics(terminal);
     warn_of_unknown();
     match cli.command {
@@ -81,7 +81,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::Eval(options)) => {
             Ok(Box::pin(eval::run(&options, agents, &configuration)).await?)
         }
-        None => Box::pin(agent(agents, cli.serve, &configuration, (metrics, notes))).await,
+        None => Box::pin(agent(agents, cli.serve, &configuration, metrics)).await,
     }
 }
 
@@ -122,7 +122,7 @@ async fn agent(
     agents: &Agents,
     options: Serve,
     configuration: &Configuration,
-    (metrics, notes): (Metrics, LogNotes),
+    metrics: Metrics,
 ) -> Result<(), RunError> {
     let address = options.address(configuration)?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
@@ -143,32 +143,34 @@ async fn agent(
     agent.make_states().await?;
     let names = (&agent, fallback.as_ref());
     let banner = banner(names, &options, &settings, (address, configuration.path()));
-    let (notes, folder) = (&notes, options.folder());
+    let folder = options.folder();
+    let traces = Arc::new(Traces::open(
+        folder,
+        settings.policy.task_ttl,
+        options.trace,
+    ));
     let builds = options.under_dev.then(dev::builds);
     let page = AgentPage::open(
-        address, &agent, &settings, &clients, &endpoints, notes, folder,
+        address, &agent, &settings, &clients, &endpoints, &traces, folder,
     )?;
     let page = page.map(|page| page.with_builds(builds.clone()));
     let mut runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .metrics(metrics);
+    // Without a reader nothing is recorded.
+    let has_reader = page.is_some() || options.trace;
+    let recorder = has_reader.then_some(traces as Arc<dyn RecordTrace>);
+    if let Some(recorder) = &recorder {
+        runtime = runtime.recorder(Arc::clone(recorder));
+    }
     if settings.auth.checks_credentials() {
         let table = stores(&clients, &settings).0.table();
         let credentials = credentials(&settings, table).map_err(ConfigError::from)?;
         runtime = runtime.credentials(credentials);
     }
     let runtime = runtime.build()?;
-    let mut pumps = Pumps::start(
-        runtime.engine(),
-        stores(&clients, &settings).0.deliveries(),
-        &endpoints,
-        &settings,
-    )
-    .await
-    .map_err(|error| format!("failed to look for unfinished tasks: {error}"))?;
-    if let Some(embedded) = &embedded {
-        pumps.expire(embedded.expiry(), settings.sweep_interval);
-    }
+    let (program, store) = ((&runtime, embedded.as_ref()), (&clients, &endpoints));
+    let pumps = background(program, store, &settings, recorder).await?;
     if let Some(embedded) = &embedded {
         options.write_env_file(configuration, &embedded.settings())?;
     }
@@ -184,6 +186,23 @@ async fn agent(
         embedded.stop().await;
     }
     Ok(())
+}
+
+/// The background work, with the expiry of an embedded database.
+async fn background(
+    (runtime, embedded): (&Runtime, Option<&Embedded>),
+    (clients, endpoints): (&AwsClients, &Endpoints),
+    settings: &Settings,
+    recorder: Option<Arc<dyn RecordTrace>>,
+) -> Result<Pumps, RunError> {
+    let deliveries = stores(clients, settings).0.deliveries();
+    let pumps = Pumps::start(runtime.engine(), deliveries, endpoints, settings, recorder).await;
+    let mut pumps =
+        pumps.map_err(|error| format!("failed to look for unfinished tasks: {error}"))?;
+    if let Some(embedded) = embedded {
+        pumps.expire(embedded.expiry(), settings.sweep_interval);
+    }
+    Ok(pumps)
 }
 
 /// DynamoDB and S3: the embedded ones, or those at `--endpoint`.

@@ -116,6 +116,9 @@ pub(crate) struct Serve {
     /// of this run. This program then also does the background work of those functions.
     #[arg(long, value_name = "FILE", conflicts_with = "endpoint")]
     pub(crate) env_file: Option<PathBuf>,
+    /// Print what turns do, a line for each step, tool, model call, write and delivery as it ends.
+    #[arg(long)]
+    pub(crate) trace: bool,
     /// Allow development identities beyond loopback.
     #[arg(long)]
     pub(crate) insecure_dev: bool,

@@ -11,6 +11,7 @@ use crate::files::tidy;
 use crate::folder::{DataFolder, FolderError, make_new, make_private, private_file};
 use crate::keys;
 use crate::objects::ObjectDoor;
+use crate::traces::FOLDER;
 use a2a_lambda::engine::{Ids as _, RandomIds};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, EmulatorKeys, Endpoints};
@@ -20,6 +21,7 @@ use async_trait::async_trait;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
 use std::error::Error;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -283,22 +285,27 @@ impl Embedded {
 
     /// Stops the services and removes the traces of removed items and objects from the
     /// data folder: the records of the stream, which the library never removes, free
-    /// pages of the database, and side files of objects. The next start does not need
+    /// pages of the database, side files of objects, and what turns did. The next start does not need
     /// the stream's records, since it sweeps.
     ///
     /// # Errors
     /// [`EmbeddedError`] when traces may be left.
     pub async fn stop_and_tidy(mut self) -> Result<(), EmbeddedError> {
         self.end().await;
-        let Some(database) = self.data_place.table() else {
+        let Some(path) = self.data_place.table() else {
             return Ok(());
         };
-        let database = Storage::new(&database.to_string_lossy())?;
+        let database = Storage::new(&path.to_string_lossy())?;
         database
             .conn()
             .execute("DELETE FROM _stream_records", [])
             .map_err(DynoxideError::from)?;
         database.vacuum()?;
+        // They hold what the erased tasks were asked, and nobody needs those of the others.
+        let traces = path.with_file_name(FOLDER);
+        if traces.exists() {
+            fs::remove_dir_all(traces).map_err(EmbeddedError::Tidy)?;
+        }
         tidy(&self.data_place.objects(), BUCKET).map_err(EmbeddedError::Tidy)
     }
 }

@@ -29,6 +29,7 @@ mod server;
 mod sigv4;
 mod stream;
 mod template;
+mod traces;
 
 pub use agents::{Agents, LocalAgent};
 pub use program::serve;

@@ -8,11 +8,13 @@ use crate::embedded::Expiry;
 use crate::queue::{Delivery, LocalQueue, Queued};
 use crate::stream::{Stream, TakeRecords, images};
 use a2a_lambda::engine::{
-    Clock as _, Engine, EngineError, Leases, PushDispatcher, PushServices, RandomIds, SweepPlaces,
-    SystemClock, relay, relay_pushes,
+    Clock as _, Engine, EngineError, Ids as _, Leases, PushDelivery, PushDeliveryError,
+    PushDispatcher, PushServices, RandomIds, SendPush, SweepPlaces, SystemClock, relay,
+    relay_pushes,
 };
 use a2a_lambda::outbound::webhook::WebhookClient;
 use a2a_lambda::settings::Settings;
+use a2a_lambda::skill::{RecordTrace, TraceRow};
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
 use a2a_lambda::store::records::Deliveries;
@@ -45,7 +47,7 @@ impl Pumps {
     /// before the server answers its first request: it counts every stored lease as
     /// expired, since the process that held it has ended.
     ///
-    /// `endpoints` has the URL of the table and its stream.
+    /// `endpoints` has the URL of the table and its stream, and `recorder` gets the deliveries.
     ///
     /// # Errors
     /// [`EngineError`] when the table cannot be read.
@@ -54,6 +56,7 @@ impl Pumps {
         deliveries: Deliveries,
         endpoints: &Endpoints,
         settings: &Settings,
+        recorder: Option<Arc<dyn RecordTrace>>,
     ) -> Result<Self, EngineError> {
         let clock = Arc::new(SystemClock);
         let pushes = LocalQueue::new(clock.clone(), HIDDEN);
@@ -74,7 +77,10 @@ impl Pumps {
         let outgoing = PushServices {
             deliveries,
             queue: Arc::new(pushes.clone()),
-            webhooks: Arc::new(WebhookClient::new(policy.reach)),
+            webhooks: Arc::new(TracedWebhooks {
+                client: WebhookClient::new(policy.reach),
+                recorder,
+            }),
             clock,
             ids: Arc::new(RandomIds),
         };
@@ -103,6 +109,35 @@ impl Pumps {
     /// Stops the loops and waits until they have ended.
     pub async fn stop(mut self) {
         self.pumps.shutdown().await;
+    }
+}
+
+/// Calls webhooks, and records it.
+struct TracedWebhooks {
+    client: WebhookClient,
+    recorder: Option<Arc<dyn RecordTrace>>,
+}
+
+#[async_trait]
+impl SendPush for TracedWebhooks {
+    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError> {
+        let start = SystemClock.now().as_millis();
+        let result = self.client.post(notice).await;
+        if let Some(recorder) = &self.recorder {
+            let mut row = TraceRow {
+                id: format!("{:08x}.1", RandomIds.next() & u128::from(u32::MAX)),
+                kind: "delivery",
+                name: format!("event {}", notice.id),
+                start,
+                end: Some(SystemClock.now().as_millis()),
+                ..TraceRow::default()
+            };
+            if let Err(error) = &result {
+                row.fact("error", error.to_string());
+            }
+            recorder.record(&notice.task, row);
+        }
+        result
     }
 }
 

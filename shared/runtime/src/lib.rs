@@ -149,11 +149,11 @@ pub mod skill {
         AgentResult, Artifact, ArtifactChunks, Asked, AuthHint, BuildAgent, BuildError, Collection,
         Content, Document, DocumentVersion, ErrorCode, FileContent, FilePart, FileReader,
         FileSource, Hybrid, HybridReply, HybridSkill, InputWriter, IntoReply, NeededState,
-        NoOutput, NoSlot, OnInputResult, OnRequestResult, OpenFile, ReferencedTask, SessionAdapter,
-        SessionContext, SetExport, Settled, Skill, SkillEffect, SkillHandler, SkillInput,
-        SkillManifest, SkillMetadata, SkillOutput, SkillReturn, SkillSet, SkillSlot, State,
-        StateError, TaskContext, TenantDocuments, TextOr, Thread, Tool, is_invisible,
-        is_media_type, model,
+        NoOutput, NoSlot, OnInputResult, OnRequestResult, OpenFile, RecordTrace, ReferencedTask,
+        SessionAdapter, SessionContext, SetExport, Settled, Skill, SkillEffect, SkillHandler,
+        SkillInput, SkillManifest, SkillMetadata, SkillOutput, SkillReturn, SkillSet, SkillSlot,
+        State, StateError, TaskContext, TenantDocuments, TextOr, Thread, Tool, TraceRow,
+        is_invisible, is_media_type, model,
     };
 }
 

@@ -24,9 +24,9 @@ use crate::store::records::Records;
 use crate::store::table::Table;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::MetricsMode;
-use a2a_lambda_skill::AgentDefinition;
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::route::RouterModel;
+use a2a_lambda_skill::{AgentDefinition, RecordTrace};
 use a2a_lambda_wire::CardError;
 use model::ConfiguredModel;
 use std::sync::Arc;
@@ -75,6 +75,7 @@ pub struct RuntimeBuilder {
     ids: Arc<dyn Ids>,
     checks: Checks,
     metrics: Option<Metrics>,
+    recorder: Option<Arc<dyn RecordTrace>>,
 }
 
 impl Runtime {
@@ -93,6 +94,7 @@ impl Runtime {
             ids: Arc::new(RandomIds),
             checks: Checks::new(),
             metrics: None,
+            recorder: None,
         }
     }
 
@@ -223,6 +225,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Records what turns do and what their models are asked, for a program on the machine of the
+    /// agent's author. A deployed function records no content, so it has none.
+    #[must_use]
+    pub fn recorder(mut self, recorder: Arc<dyn RecordTrace>) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
     /// Sets the clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -284,6 +294,7 @@ impl RuntimeBuilder {
         };
         let mut engine = Engine::new(agent, services, settings.policy.clone());
         engine = engine.with_documents(Documents::new(table.clone()));
+        engine.recorder = self.recorder;
         if let Some(router) = router {
             engine = engine.with_router(router);
         }

@@ -2,6 +2,9 @@
 //!
 //! They are local to a Tokio task, so that skills and models need no parameter for them.
 
+use super::run_trace::RunTrace;
+use super::trace::TraceRow;
+use serde::Serialize;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
@@ -20,6 +23,8 @@ pub struct CallNames {
     pub skill: OnceLock<String>,
     /// The step of the router that decided.
     pub route: OnceLock<String>,
+    /// What records the call; a deployed function has none.
+    pub trace: OnceLock<Arc<RunTrace>>,
 }
 
 impl CallNames {
@@ -32,6 +37,25 @@ impl CallNames {
     /// `future` with these names.
     pub fn run<F: Future>(self: Arc<Self>, future: F) -> impl Future<Output = F::Output> {
         CURRENT.scope(self, future)
+    }
+
+    /// The trace of the running call; `None` if nobody records one.
+    #[must_use]
+    pub fn current_trace() -> Option<Arc<RunTrace>> {
+        Self::current().trace.get().cloned()
+    }
+
+    /// The row of a step of this `kind` with what it is asked; `None` if nobody records it.
+    pub fn row_of(kind: &'static str, input: Option<&impl Serialize>) -> Option<Box<TraceRow>> {
+        Self::current_trace()?;
+        let mut row = TraceRow {
+            kind,
+            ..TraceRow::default()
+        };
+        if let Some(input) = input {
+            row.add("input", input);
+        }
+        Some(row.into())
     }
 
     /// Notes a name of the running call. The first note counts. Outside of a call it has no reader.

@@ -20,6 +20,7 @@
 //! - `tool`: skills as tools
 //! - [`model`]: the interface to a language model; `model_line` is the log line of its calls
 //! - `call_names`: the names in the log lines of the running call
+//! - `trace`: the rows of what turns did, for the author of an agent; `run_trace` records them
 //!
 //! Authors depend on the crate `a2a-lambda`, which shows what they use.
 
@@ -53,6 +54,7 @@ mod outcome;
 mod output;
 mod registry;
 pub mod route;
+mod run_trace;
 mod session;
 mod slot;
 mod state;
@@ -61,6 +63,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod trace;
 mod turn;
 pub mod turn_host;
 mod visible;
@@ -97,7 +100,9 @@ pub use context::TurnFacts;
 pub use documents::bad_name;
 pub use erased::AnySkill;
 pub use field_hash::{FieldHasher, digest, step_hash};
-pub use model_line::{MODEL, log_model_call};
+pub use model_line::{MODEL, ModelCall};
+pub use run_trace::RunTrace;
+pub use trace::{RecordTrace, TraceRow};
 pub use turn::{Decoded, SkillOutcome, TurnStart};
 pub use visible::is_invisible;
 

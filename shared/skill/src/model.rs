@@ -60,6 +60,38 @@ pub struct ModelRequest {
     pub options: Map<String, Value>,
 }
 
+/// The ends of the names of options whose value is a secret.
+const SECRET_ENDS: [&str; 5] = ["key", "token", "secret", "authorization", "password"];
+
+impl ModelRequest {
+    /// The request with `<redacted>` in the place of each option that is a secret by its name, at
+    /// any depth.
+    #[must_use]
+    pub fn without_secrets(mut self) -> Self {
+        hide_options(&mut self.options);
+        self
+    }
+}
+
+fn hide_options(options: &mut Map<String, Value>) {
+    for (name, value) in options.iter_mut() {
+        let name = name.to_lowercase();
+        if SECRET_ENDS.iter().any(|end| name.ends_with(end)) {
+            *value = "<redacted>".into();
+        } else {
+            hide_inside(value);
+        }
+    }
+}
+
+fn hide_inside(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(hide_inside),
+        Value::Object(members) => hide_options(members),
+        _ => {}
+    }
+}
+
 /// A JSON schema for the text of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutputSchema {

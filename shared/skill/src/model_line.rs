@@ -1,30 +1,95 @@
-//! Writes the log line of a call of a model.
+//! Writes the log line of a call of a model, and its row in the trace of the turn.
 
 use super::AgentError;
 use super::call_names::CallNames;
-use super::model::ModelReply;
+use super::model::{ModelReply, ModelRequest};
+use super::run_trace::RunTrace;
+use super::trace::TraceRow;
+use std::fmt;
+use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::Level;
 
 /// The target of the line of a call of a model.
 pub const MODEL: &str = "a2a_lambda::model";
 
-/// Logs a call of a model, without its content. The names of tokens and of the reason are
-/// those of OpenTelemetry for generative AI.
-pub fn log_model_call(began: Instant, result: Result<&ModelReply, &AgentError>) {
-    let names = CallNames::current();
-    let reply = result.ok();
-    tracing::event!(
-        target: MODEL,
-        Level::INFO,
-        a2a.tenant = names.tenant.get().map(String::as_str),
-        a2a.skill = names.skill.get().map(String::as_str),
-        a2a.task = names.task.get().map(String::as_str),
-        gen_ai.usage.input_tokens = reply.map(|reply| reply.usage.input_tokens),
-        gen_ai.usage.output_tokens = reply.map(|reply| reply.usage.output_tokens),
-        gen_ai.response.finish_reason = reply.map(|reply| reply.stop.as_str()),
-        a2a.error = result.err().map(|error| error.code().as_str()),
-        ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "model"
-    );
+/// A call of a model while it runs.
+pub struct ModelCall {
+    began: Instant,
+    trace: Option<Box<(Arc<RunTrace>, TraceRow)>>,
+}
+
+impl ModelCall {
+    /// A call begins.
+    #[must_use]
+    pub fn begin(request: &ModelRequest) -> Self {
+        Self {
+            began: Instant::now(),
+            trace: CallNames::current_trace().map(|trace| {
+                let row = trace.begin_call(request);
+                Box::new((trace, row))
+            }),
+        }
+    }
+
+    /// A piece of the answer has arrived.
+    pub fn delta(&mut self) {
+        if let Some((trace, row)) = self.trace.as_deref_mut()
+            && !row.facts.contains_key("firstMs")
+        {
+            let took = trace.took(row);
+            row.fact("firstMs", took);
+        }
+    }
+
+    /// Logs the call, without its content. The names of tokens and of the reason are those of
+    /// OpenTelemetry for generative AI.
+    pub fn end(mut self, result: Result<&ModelReply, &AgentError>) {
+        if let Some((_, row)) = self.trace.as_deref_mut() {
+            note(row, result);
+        }
+        let names = CallNames::current();
+        let reply = result.ok();
+        tracing::event!(
+            target: MODEL,
+            Level::INFO,
+            a2a.tenant = names.tenant.get().map(String::as_str),
+            a2a.skill = names.skill.get().map(String::as_str),
+            a2a.task = names.task.get().map(String::as_str),
+            gen_ai.usage.input_tokens = reply.map(|reply| reply.usage.input_tokens),
+            gen_ai.usage.output_tokens = reply.map(|reply| reply.usage.output_tokens),
+            gen_ai.response.finish_reason = reply.map(|reply| reply.stop.as_str()),
+            a2a.error = result.err().map(|error| error.code().as_str()),
+            ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "model"
+        );
+    }
+}
+
+fn note(row: &mut TraceRow, result: Result<&ModelReply, &AgentError>) {
+    match result {
+        Ok(reply) => {
+            row.add("reply", reply);
+            row.fact("stop", reply.stop.as_str());
+            row.fact("inputTokens", reply.usage.input_tokens);
+            row.fact("outputTokens", reply.usage.output_tokens);
+        }
+        Err(error) => row.fact("error", error.code().as_str()),
+    }
+}
+
+/// A call that its caller has dropped ends too.
+impl Drop for ModelCall {
+    fn drop(&mut self) {
+        if let Some(call) = self.trace.take() {
+            let (trace, row) = *call;
+            trace.end(row);
+        }
+    }
+}
+
+impl fmt::Debug for ModelCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelCall").finish_non_exhaustive()
+    }
 }

@@ -5,6 +5,7 @@
 //! the turn's end.
 
 use super::file::Reading;
+use super::trace::TraceRow;
 use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask, Thread};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{Blob, Metadata, Timestamp, WriteId};
@@ -68,6 +69,8 @@ pub struct StepInput {
     pub hash: Option<String>,
     /// A hash of what else the result depends on. A difference is logged.
     pub circumstances: Option<String>,
+    /// The kind and the content for its row in a trace, if somebody records one.
+    pub row: Option<Box<TraceRow>>,
 }
 
 /// A step of a turn that has begun. It may have finished in an earlier attempt.

@@ -64,6 +64,8 @@ pub(super) fn named(name: &str) -> Option<Asset> {
         "files.js" => include_str!("assets/files.js"),
         "parts.js" => include_str!("assets/parts.js"),
         "task.js" => include_str!("assets/task.js"),
+        "waterfall.js" => include_str!("assets/waterfall.js"),
+        "detail.js" => include_str!("assets/detail.js"),
         "list.js" => include_str!("assets/list.js"),
         "lists.js" => include_str!("assets/lists.js"),
         "card.js" => include_str!("assets/card.js"),

@@ -4,9 +4,7 @@ use super::{rows, webhooks};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::records::RecordReader;
-use a2a_lambda::task::{
-    Event, LoggedEvent, Message, Owner, PartContent, TaskId, TaskRecord, Timestamp,
-};
+use a2a_lambda::task::{Owner, TaskId, TaskRecord, Timestamp};
 use serde_json::{Map, Value, json};
 
 /// The inside of a task; `None` if the owner has no such task.
@@ -29,9 +27,6 @@ pub(super) async fn task(
     let last = record.last_seq();
     let mut inside = Map::new();
     inside.insert("facts".to_owned(), facts(&record));
-    inside.insert("steps".to_owned(), steps(&record));
-    let events = record.log().iter().map(event).collect();
-    inside.insert("events".to_owned(), events);
     let pushes = pushes
         .map(|push| webhooks::shown(push, last, now))
         .collect();
@@ -62,48 +57,4 @@ fn facts(record: &TaskRecord) -> Value {
         "updatedAt": millis(record.updated_at()),
         "expiresAt": millis(record.expires_at()),
     })
-}
-
-/// The finished steps of the running turn, with their results.
-fn steps(record: &TaskRecord) -> Value {
-    let steps = record.saved().steps.iter();
-    steps
-        .map(|(name, result)| json!({"name": name, "result": result.value}))
-        .collect()
-}
-
-fn event(entry: &LoggedEvent) -> Value {
-    let what = match &entry.event {
-        Event::Status(update) => json!({
-            "kind": "status",
-            "state": update.status.state.as_str(),
-            "at": update.status.timestamp.as_millis(),
-            "text": update.status.message.as_ref().map(text),
-            "metadata": update.metadata,
-        }),
-        Event::Artifact(update) => json!({
-            "kind": "artifact",
-            "name": update.artifact.name,
-            "parts": update.artifact.parts.len(),
-            "append": update.append,
-            "lastChunk": update.last_chunk,
-        }),
-    };
-    let mut object =
-        json!({"id": entry.id.to_string(), "version": entry.id.version, "seq": entry.seq});
-    if let (Some(object), Value::Object(what)) = (object.as_object_mut(), what) {
-        object.extend(what);
-    }
-    object
-}
-
-/// The texts of a message.
-fn text(message: &Message) -> String {
-    let parts = message.parts.iter();
-    let texts = parts.filter_map(|part| match &part.content {
-        PartContent::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    let texts: Vec<&str> = texts.collect();
-    texts.join("\n")
 }

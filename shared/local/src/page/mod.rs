@@ -7,9 +7,8 @@
 //!
 //! - `admission`: which requests the page accepts
 //! - `assets`: the files of the page and their headers
-//! - `commits`: the stored commits of each task, from the stream of the table
+//! - `changes`: counts what is written to the table
 //! - `inside`: what a task keeps that A2A does not show
-//! - `log_notes`: what the log said about a task
 //! - `restart`: replaces the process by a new one
 //! - `rows`: the tasks as rows of a list, and the search in them
 //! - `uploads`: puts large files into the object store
@@ -18,22 +17,21 @@
 
 mod admission;
 mod assets;
-mod commits;
+mod changes;
 mod inside;
-mod log_notes;
 mod restart;
 mod rows;
 mod uploads;
 mod verdicts;
 mod webhooks;
 
-pub(crate) use log_notes::LogNotes;
 pub(crate) use restart::with_port;
 
 use crate::credentials::credentials;
 use crate::dev::Builds;
 use crate::local_settings::{ConfigError, fresh_secret, secret};
 use crate::stream::Stream;
+use crate::traces::Traces;
 use a2a_lambda::auth::{Authentication, Identity};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::http::{Body, MAX_BODY};
@@ -46,7 +44,7 @@ use a2a_lambda::store::records::RecordReader;
 use a2a_lambda::task::{Owner, TaskId};
 use admission::{Admission, OnlyHere};
 use bytes::Bytes;
-use commits::CommitHistory;
+use changes::ChangeCount;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -72,8 +70,8 @@ pub(crate) struct AgentPage {
     admission: Admission,
     authentication: Authentication,
     tasks: RecordReader,
-    commits: OnceCell<CommitHistory>,
-    notes: LogNotes,
+    changes: OnceCell<ChangeCount>,
+    traces: Arc<Traces>,
     verdicts: Value,
     facts: Value,
     /// The builds of `dev`, if that has started the program.
@@ -122,8 +120,7 @@ impl PageError {
 }
 
 impl AgentPage {
-    /// The page; `None` beyond loopback. `notes` is what the log says about tasks, and `folder`
-    /// the data folder, if there is one.
+    /// The page; `None` beyond loopback. `folder` is the data folder, if there is one.
     ///
     /// # Errors
     /// [`ConfigError`] when the settings name no issuer of the JWTs that they demand, or the
@@ -134,7 +131,7 @@ impl AgentPage {
         settings: &Settings,
         clients: &AwsClients,
         endpoints: &Endpoints,
-        notes: &LogNotes,
+        traces: &Arc<Traces>,
         folder: Option<&Path>,
     ) -> Result<Option<Self>, ConfigError> {
         if !address.ip().is_loopback() {
@@ -153,8 +150,8 @@ impl AgentPage {
             admission: Admission::new(address, token),
             authentication: Authentication::new(settings.auth, credentials),
             tasks: records.reader().clone(),
-            commits: OnceCell::new(),
-            notes: notes.clone(),
+            changes: OnceCell::new(),
+            traces: Arc::clone(traces),
             verdicts: verdicts::of(agent),
             facts: json!({
                 "agent": agent.manifest().name,
@@ -253,10 +250,10 @@ impl AgentPage {
                 Ok(webhooks::page(&self.tasks, &owner, after).await?)
             }
             (&Method::GET, ["changes"]) => {
-                let commits = self.commits.get_or_init(|| self.follow()).await;
+                let changes = self.changes.get_or_init(|| self.follow()).await;
+                let count = changes.get().wrapping_add(self.traces.count());
                 let (began, now) = (self.facts.get("startedMs"), SystemClock.now().as_millis());
                 let build = self.builds.as_ref().and_then(|it| it.borrow().shown());
-                let count = commits.count();
                 Ok(json!({"commits": count, "startedMs": began, "nowMs": now, "build": build}))
             }
             (&Method::GET, ["rows"]) => {
@@ -268,6 +265,16 @@ impl AgentPage {
                 let id = TaskId::parse(*id).map_err(|_| PageError::Absent)?;
                 let owner = self.owner(request).await?;
                 self.task(&owner, &id).await
+            }
+            (&Method::GET, ["tasks", id, "trace", row]) => {
+                let id = TaskId::parse(*id).map_err(|_| PageError::Absent)?;
+                let owner = self.owner(request).await?;
+                inside::task(&self.tasks, &owner, &id)
+                    .await?
+                    .ok_or(PageError::Absent)?;
+                let mut rows = self.traces.of(&id).await.into_iter();
+                let row = rows.find(|it| it.get("id").and_then(Value::as_str) == Some(*row));
+                row.map(Value::Object).ok_or(PageError::Absent)
             }
             (&Method::POST, ["kill"]) => self.kill(),
             _ => Err(PageError::Absent),
@@ -285,21 +292,25 @@ impl AgentPage {
     async fn task(&self, owner: &Owner, id: &TaskId) -> Result<Value, PageError> {
         let task = inside::task(&self.tasks, owner, id).await?;
         let mut task = task.ok_or(PageError::Absent)?;
-        let commits = self.commits.get_or_init(|| self.follow()).await;
-        commits.caught_up().await;
-        task.insert("commits".to_owned(), commits.of(owner, id));
-        task.insert("log".to_owned(), self.notes.of(id.as_str()));
+        // The content of a row is read with the row alone, except the cause of a failure.
+        let rows = self.traces.of(id).await.into_iter().map(|mut row| {
+            if row.get("kind").and_then(Value::as_str) != Some("failure") {
+                row.remove("content");
+            }
+            Value::Object(row)
+        });
+        task.insert("trace".to_owned(), rows.collect());
         Ok(Value::Object(task))
     }
 
     /// Follows the stream of the table from the first use of the page on.
-    async fn follow(&self) -> CommitHistory {
+    async fn follow(&self) -> ChangeCount {
         let Self {
             endpoints, table, ..
         } = self;
         let config = sdk_config(endpoints.dynamodb.as_deref(), endpoints.keys.as_ref()).await;
         let client = aws_sdk_dynamodbstreams::Client::new(&config);
-        CommitHistory::follow(Stream::new(client, table))
+        ChangeCount::follow(Stream::new(client, table))
     }
 
     /// Ends the process soon, and starts it again under the same id.

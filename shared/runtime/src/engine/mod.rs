@@ -68,7 +68,7 @@ use crate::store::records::{RecordReader, Records};
 use crate::store::{Blobs, ReadBlobs};
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::route::RouterModel;
-use a2a_lambda_skill::{AgentDefinition, AgentError};
+use a2a_lambda_skill::{AgentDefinition, AgentError, CallNames, RecordTrace, RunTrace};
 use lots::Lots;
 use std::sync::Arc;
 use std::time::Duration;
@@ -201,6 +201,8 @@ pub struct Engine {
     pub(crate) push_queue: Option<Arc<dyn PushQueue>>,
     /// Gets the error of each turn that fails, with its private cause. Tests of skills use it.
     pub(crate) failures: Option<ReportFailure>,
+    /// Records what turns do, for the author of the agent. Deployed functions have none.
+    pub(crate) recorder: Option<Arc<dyn RecordTrace>>,
     /// Gets each fault in the output of a skill. Tests of skills use it.
     pub(crate) output_faults: Option<ReportFault>,
 }
@@ -292,8 +294,19 @@ impl Engine {
             documents: None,
             push_queue: None,
             failures: None,
+            recorder: None,
             output_faults: None,
         }
+    }
+
+    /// The trace of the call or turn with these names; `None` if nobody records one.
+    fn trace(&self, names: &CallNames) -> Option<Arc<RunTrace>> {
+        let recorder = self.recorder.as_ref()?;
+        let make = || {
+            let run = format!("{:08x}", self.ids.next() & u128::from(u32::MAX));
+            RunTrace::new(Arc::clone(recorder), run).into()
+        };
+        Some(Arc::clone(names.trace.get_or_init(make)))
     }
 
     /// The same engine with limits: `limits` counts what [`Policy::limits`] allows.

@@ -28,9 +28,9 @@ pub use trace::TraceContext;
 
 use format::ShortLines;
 use tracing_subscriber::filter::{FilterExt as _, LevelFilter, Targets, filter_fn};
-use tracing_subscriber::layer::{Identity, SubscriberExt as _};
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{Layer, Registry, fmt};
+use tracing_subscriber::{Layer, fmt};
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,14 +47,6 @@ pub enum LogFormat {
 ///
 /// Panics are logged from then on with their place, and without their text.
 pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
-    start_with(format, filter, None::<Identity>)
-}
-
-/// As [`start`], and shows every event of the log to `watcher` too.
-pub fn start_with<W>(format: LogFormat, filter: Option<&str>, watcher: Option<W>) -> Metrics
-where
-    W: Layer<Registry> + Send + Sync + 'static,
-{
     // Without the filters of spans and fields, which would link regular expressions.
     let filter: Option<Targets> = filter.and_then(|text| text.parse().ok());
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
@@ -66,9 +58,7 @@ where
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     let metrics = Metrics::default();
-    let counting = tracing_subscriber::registry()
-        .with(watcher)
-        .with(metrics.layer());
+    let counting = tracing_subscriber::registry().with(metrics.layer());
     // An error means that logging has started already: the first start counts.
     let _started = match format {
         LogFormat::Json => {

@@ -4,7 +4,7 @@
 use super::{TaskContext, from_value, to_value};
 use crate::field_hash::step_hash;
 use crate::turn_host::{ScopeId, StepInput, TurnHost};
-use crate::{AgentError, AgentResult};
+use crate::{AgentError, AgentResult, CallNames};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::{Future, poll_fn};
@@ -60,6 +60,7 @@ impl TaskContext<'_> {
         let input = StepInput {
             hash: Some(hash),
             circumstances: None,
+            row: CallNames::row_of("step", Some(input)),
         };
         self.run_step(name, input, future).await
     }
@@ -85,7 +86,11 @@ impl TaskContext<'_> {
         // Near the end of the invocation this never returns: the turn then runs again
         // elsewhere.
         self.host.may_start().await;
-        let result = open.run(future).await?;
+        let result = open.run(future).await;
+        if let (Err(error), Some(trace)) = (&result, CallNames::current_trace()) {
+            trace.failed(step.scope, error);
+        }
+        let result = result?;
         self.host.end_step(&step, to_value(&result)?).await?;
         Ok(result)
     }

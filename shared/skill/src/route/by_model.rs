@@ -5,15 +5,14 @@
 //! instruction inside the message can at most choose a skill that its sender may call anyway.
 
 use super::decision::{Route, joined, only_text};
-use crate::log_model_call;
 use crate::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
-use crate::{AgentDefinition, AgentError, AgentResult, AnySkill, media};
+use crate::{AgentDefinition, AgentError, AgentResult, AnySkill, ModelCall, media};
 use a2a_lambda_model::task::{Message, PartContent, SkillId, Timestamp};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 /// The tool by which the model answers.
 const ROUTE: &str = "route";
@@ -96,10 +95,10 @@ impl RouterModel {
         // A wrong answer may be the work of one client, an outage concerns all.
         let mut is_outage = false;
         for _ in 0..CALLS {
-            let began = Instant::now();
+            let call = ModelCall::begin(&request);
             let reply = timeout(TIME, self.model.converse(request.clone())).await;
             let reply = reply.unwrap_or_else(|_| Err(AgentError::deadline()));
-            log_model_call(began, reply.as_ref());
+            call.end(reply.as_ref());
             is_outage = reply.is_err();
             match reply.and_then(|reply| choice(agent, case, &reply.content)) {
                 Ok(choice) => {

@@ -15,7 +15,7 @@ const LIST = [
   ["e", "events of the last answer"],
   ["j k or arrows", "rows of a list; Home and End too"],
   ["Enter", "opens a row; sends in the chat"],
-  ["c", "copies the id of a row"],
+  ["c", "copies the id of a row, or a row of a trace; Shift c as a cassette"],
   ["Shift Enter", "a new line"],
   ["Ctrl or ⌘ Enter", "sends a form"],
   ["Escape", "closes a menu, a bar, a chip or a search"],

@@ -4,6 +4,7 @@ import { ASKS, ENDED, call, local, stateOf, taskPath } from "./api.js";
 import { action, announce, badge, button, el, grouped, plain, put, replace, stateWord, took } from "./dom.js";
 import { icon } from "./icons.js";
 import { artifact, cause, parts, prose, textOf, words } from "./parts.js";
+import { linkTo, waterfall } from "./waterfall.js";
 
 /** Events that a task shows; older ones are on the page of the task. */
 const SHOWN = 200;
@@ -50,8 +51,9 @@ export function taskPanel(id, host) {
   function fresh() {
     parted?.line.remove();
     parted?.events.remove();
-    parted = { says: el("div", { class: "result" }), made: el("div", { class: "result" }), after: el("div", { class: "result" }), line: el("div", { class: "run" }), events: parted?.events ?? el("ol", { class: "events", hidden: true, tabindex: "0", "aria-label": "Events" }) };
-    panel.element = el("article", { class: "turn", "aria-label": `Task ${plain(id)}` }, parted.says, parted.made, parted.after, parted.line, parted.events);
+    parted?.fall.remove();
+    parted = { says: el("div", { class: "result" }), made: el("div", { class: "result" }), after: el("div", { class: "result" }), line: el("div", { class: "run" }), events: parted?.events ?? el("ol", { class: "events", hidden: true, tabindex: "0", "aria-label": "Events" }), fall: parted?.fall ?? el("div", { class: "fall-box", hidden: true }) };
+    panel.element = el("article", { class: "turn", "aria-label": `Task ${plain(id)}` }, parted.says, parted.made, parted.after, parted.line, parted.fall, parted.events);
   }
 
   const event = (...children) => {
@@ -85,7 +87,17 @@ export function taskPanel(id, host) {
 
   function fold() {
     parted.events.hidden = !parted.events.hidden;
+    trace();
     line();
+  }
+
+  /** The waterfall above the events, as it is now. */
+  async function trace() {
+    const { trace: rows = [] } = parted.events.hidden ? {} : await local(`tasks/${encodeURIComponent(id)}`).catch(() => ({}));
+    const falls = waterfall(linkTo(id));
+    parted.fall.hidden = !rows.length;
+    if (rows.length) falls.show(rows);
+    replace(parted.fall, falls.element);
   }
 
   /** What only the program knows: the skill and the time. */
@@ -138,6 +150,7 @@ export function taskPanel(id, host) {
     const text = isOver || asks ? words(status.message) : "";
     announce(`${stateWord(panel.state)}${text ? `: ${text}` : ""}`);
     if (isOver || asks || !row) readRow();
+    if (!parted.events.hidden) trace();
     host.changed();
   }
 

@@ -2,19 +2,23 @@
 
 import { ENDED, call, headers, local, stateOf, taskPath } from "./api.js";
 import { refineIn, sendNew } from "./chat.js";
-import { action, announce, badge, button, dated, el, json, menu, plain, replace, said, shortId, stateWord, time, took } from "./dom.js";
+import { action, announce, badge, button, dated, el, grouped, json, menu, replace, said, shortId, stateWord, time, took } from "./dom.js";
+import { detail } from "./detail.js";
 import { icon } from "./icons.js";
 import { webhookList } from "./lists.js";
 import { live } from "./live.js";
 import { artifact, cause, parts, words } from "./parts.js";
 import { copyMenu } from "./snippets.js";
 import { ownTurn, turnOf } from "./talk.js";
+import { tokensOf, waterfall } from "./waterfall.js";
 
 /** The view of a task. It is read again when something is stored. */
-export async function taskView(id, signal) {
+export async function taskView(rest, signal) {
+  // The address may end with the id of a row of the trace.
+  const [, id, row] = /^(.*?)(?:\/([0-9a-f]{8}[.\w]*|wait-\d+))?$/s.exec(rest);
   const head = el("header", { class: "task-head" });
-  const panels = { events: el("div", {}), messages: el("div", {}), artifacts: el("div", {}), webhooks: el("div", {}), wire: el("div", {}) };
-  const shown = { state: "", seen: "", tab: "events", hooks: null };
+  const panels = { trace: el("div", {}), messages: el("div", {}), artifacts: el("div", {}), webhooks: el("div", {}), wire: el("div", {}) };
+  const shown = { state: "", seen: "", tab: "trace", hooks: null, falls: traceOf(id, signal) };
   const counts = {};
   const bar = tabs(panels, shown, counts);
   const cancel = action("Cancel", async () => {
@@ -25,7 +29,7 @@ export async function taskView(id, signal) {
   async function read(isFirst) {
     const known = isFirst ? { waits: true } : local(`tasks/${encodeURIComponent(id)}`).catch((error) => ({ error }));
     const [task, inside] = await Promise.all([call(taskPath(id, "?historyLength=100")), known]);
-    const seen = JSON.stringify([task, inside.facts?.version, inside.webhooks, inside.log?.length, inside.commits?.length]);
+    const seen = JSON.stringify([task, inside.facts?.version, inside.webhooks, inside.trace]);
     if (seen === shown.seen || signal.aborted) return task;
     const state = stateOf(task.status);
     if (shown.state && shown.state !== state) announce(`The task is ${stateWord(state)}`);
@@ -33,6 +37,10 @@ export async function taskView(id, signal) {
     cancel.hidden = ENDED.includes(state);
     replace(head, top(task, inside, cancel), bar);
     fill(panels, counts, shown, task, inside);
+    if (row && !shown.hasRow && inside.trace) {
+      shown.hasRow = true;
+      shown.falls.choose(row);
+    }
     return task;
   }
   const task = await read(true);
@@ -43,7 +51,7 @@ export async function taskView(id, signal) {
   return [head, el("div", { class: "scroll" }, el("div", { class: "body" }, Object.values(panels)))];
 }
 
-const TABS = [["events", "Events"], ["messages", "Messages"], ["artifacts", "Artifacts"], ["webhooks", "Webhooks"], ["wire", "On the wire"]];
+const TABS = [["trace", "Trace"], ["messages", "Messages"], ["artifacts", "Artifacts"], ["webhooks", "Webhooks"], ["wire", "On the wire"]];
 
 /** The tabs of the view, with the arrows to move between them. */
 function tabs(panels, shown, counts) {
@@ -69,7 +77,7 @@ function tabs(panels, shown, counts) {
     next?.click();
     next?.focus();
   };
-  use("events");
+  use("trace");
   return el("div", { class: "tabs-of-view", role: "tablist", "aria-label": "Parts of the task", on: { keydown: move } }, all);
 }
 
@@ -77,6 +85,7 @@ function tabs(panels, shown, counts) {
 function top(task, inside, cancel) {
   const it = inside.facts ?? {};
   const first = (task.history ?? []).find((own) => own.role === "ROLE_USER");
+  const tokens = (inside.trace ?? []).reduce((sum, own) => sum + tokensOf(own), 0);
   const title = words(first).slice(0, 120) || `Task ${task.id}`;
   const state = stateOf(task.status);
   const fact = (name, value) => value !== undefined && value !== null && value !== "" && el("span", {}, name, " ", el("b", {}, value));
@@ -86,7 +95,7 @@ function top(task, inside, cancel) {
       first && button([icon("again"), el("span", { class: "word" }, "Send again")], () => sendNew({ parts: first.parts, skill: first.metadata?.["a2a-lambda/skillId"] ?? "" }), { "aria-label": "Send again" }),
       menu(icon("more"), () => [["Delete", () => remove(task.id), "danger"]], { class: "icon", label: "More" })),
     el("div", { class: "title" }, el("h1", { tabindex: "-1", dir: "auto" }, title), badge(state)),
-    el("div", { class: "line-of-facts" }, fact("Skill", it.skill), it.tookMs !== undefined && fact("Took", took(it.tookMs)), fact("Turn", it.turn), it.attempt > 1 && fact("Attempt", it.attempt), it.handOvers > 0 && fact("Hand-overs", it.handOvers), fact("Version", it.version), fact("A2A", it.generation),
+    el("div", { class: "line-of-facts" }, fact("Skill", it.skill), it.tookMs !== undefined && fact("Took", took(it.tookMs)), tokens > 0 && fact("Tokens", grouped(tokens)), fact("Turn", it.turn), it.attempt > 1 && fact("Attempt", it.attempt), it.handOvers > 0 && fact("Hand-overs", it.handOvers), fact("Version", it.version), fact("A2A", it.generation),
       it.createdAt && fact("Began", dated(it.createdAt)), it.leaseUntil && fact("Lease until", time(it.leaseUntil)), it.expiresAt && fact("Expires", dated(it.expiresAt)), el("a", { href: `#/tasks/context=${encodeURIComponent(task.contextId)}` }, "Its conversation")),
     inside.error && el("p", { class: "error" }, icon("warn"), `The inside is not shown: ${inside.error.message}`),
   ];
@@ -110,10 +119,10 @@ function remove(id) {
 /** Fills the tabs. A fold that is open stays open. */
 function fill(panels, counts, shown, task, inside) {
   const failed = ["failed", "rejected"].includes(stateOf(task.status));
-  const opened = [...panels.events.querySelectorAll("details[open] > summary")].map((it) => it.textContent);
-  replace(panels.events, failed && failure(task.status?.message, inside), timeline(inside),
-    inside.steps?.length > 0 && el("details", {}, el("summary", {}, `Kept results of ${inside.steps.length} steps`), json(inside.steps)));
-  for (const it of panels.events.querySelectorAll("details > summary")) if (opened.includes(it.textContent)) it.parentNode.open = true;
+  const rows = inside.trace ?? [];
+  const none = inside.waits ? "Reading the trace…" : "No trace: the task is older than the trace, it was removed for newer ones, or another process did the work.";
+  if (rows.length) shown.falls.show(rows);
+  replace(panels.trace, failed && failure(task.status?.message, rows), rows.length ? shown.falls.element : el("p", { class: "quiet" }, none));
   const messages = task.history ?? [];
   replace(panels.messages, messages.map((it) => (it.role === "ROLE_USER" ? ownTurn(it) : turnOf(parts(it.parts)))));
   const artifacts = task.artifacts ?? [];
@@ -128,82 +137,53 @@ function fill(panels, counts, shown, task, inside) {
   for (const [id, count] of [["messages", messages.length], ["artifacts", artifacts.length], ["webhooks", hooks.length]]) replace(counts[id], count > 0 && count);
 }
 
-/** Why the task failed: what clients see, and the cause that only the log has. */
-function failure(status, inside) {
-  const causes = (inside.log ?? []).filter((it) => it["error.code"]).map((it) => it["error.cause"]).filter(Boolean);
+/** The waterfall of a task, and the panel of the row that is opened. */
+function traceOf(id, signal) {
+  const wide = matchMedia("(min-width: 1100px)");
+  const opened = { id: "", panel: null, line: null, row: null };
+  const falls = waterfall((line, row) => {
+    const isOther = line?.id !== opened.id || line?.end !== opened.line?.end;
+    if (line?.id !== opened.id) history.replaceState(null, "", `#/task/${encodeURIComponent(id)}${line ? `/${line.id}` : ""}`);
+    const read = (own) => local(`tasks/${encodeURIComponent(id)}/trace/${own}`);
+    if (isOther) opened.panel = line && detail(line, read, close);
+    Object.assign(opened, { id: line?.id ?? "", line, row });
+    place();
+  });
+  function close() {
+    const { row } = opened;
+    falls.choose("");
+    row?.focus();
+  }
+  /** Beside the waterfall, or below its row where there is no room. */
+  function place() {
+    const isBeside = wide.matches || !opened.row;
+    const old = [...falls.element.querySelectorAll(".detail, .detail-row")];
+    // A panel that stays where it is keeps its focus.
+    const stays = isBeside && opened.panel?.parentNode === falls.element;
+    for (const it of old) if (!stays || it !== opened.panel) it.remove();
+    if (!opened.panel || stays) return;
+    if (isBeside) falls.element.append(opened.panel);
+    else opened.row.after(el("div", { class: "detail-row", role: "row" }, el("div", { role: "gridcell" }, opened.panel)));
+  }
+  wide.addEventListener("change", place, { signal });
+  falls.element.addEventListener("keydown", (event) => {
+    if (event.target.closest(".detail") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && opened.panel) close();
+    else if (event.key.toLowerCase() === "c") opened.panel?.copy(event.shiftKey);
+  });
+  return falls;
+}
+
+/** Why the task failed: what clients see, and the cause that only the trace has. */
+function failure(status, rows) {
+  const causes = rows.filter((it) => it.kind === "failure").map((it) => it.content?.cause).filter(Boolean);
   return el("section", { class: "why", "aria-label": "Cause of the failure" },
     el("h2", {}, "Why it failed"),
     status && said(words(status)),
     cause(status),
     causes.length
-      ? causes.map((it) => [el("h3", { class: "hint" }, "Cause, from the log"), el("pre", { tabindex: "0" }, it)])
-      : el("p", { class: "hint" }, "The log since the start of the program has no further cause."));
-}
-
-/** The commits, the events and the log of a task in the order of time. */
-function timeline({ error, waits, commits = [], events = [], log = [] }) {
-  const entries = [];
-  let before = { version: 0, epoch: 0, turn: 0, attempt: 0, handOvers: 0, steps: [], state: "", waitsForWorker: false };
-  const timeOf = new Map();
-  const withEvents = new Set(events.map((it) => it.version));
-  for (const commit of commits) {
-    timeOf.set(commit.version, commit.at);
-    entries.push(...changes(before, commit, withEvents).map(([text, kind]) => ({ at: commit.at, order: commit.version, text, kind })));
-    before = { ...commit, handOvers: commit.handOvers ?? 0 };
-  }
-  for (const event of events) {
-    const at = timeOf.get(event.version) ?? event.at;
-    entries.push({ at, order: event.version + 0.5, ...eventText(event) });
-  }
-  for (const note of log) entries.push({ at: note.at, order: Infinity, ...noteText(note) });
-  entries.sort((a, b) => (a.at ?? 0) - (b.at ?? 0) || a.order - b.order);
-  if (error) return el("p", { class: "quiet" }, "What happened is not shown without the inside of the task.");
-  if (waits) return el("p", { class: "quiet" }, "Reading the events…");
-  if (!entries.length) return el("p", { class: "quiet" }, "This task was stored in one write. It has no events.");
-  return el("ol", { class: "timeline" }, entries.map((it) => el("li", { class: it.kind ?? "" }, it.at ? time(it.at) : el("span", {}), icon(markOf(it.text)), el("bdi", {}, it.text))));
-}
-
-/** The icon of an entry. */
-function markOf(text) {
-  const [, state] = /^State: ([a-z-]+)$/.exec(text) ?? [];
-  if (state) return state;
-  const marks = [["Step", "step"], ["Attempt", "again"], ["Event", "chat"], ["Stored", "store"], ["Failed", "warn"]];
-  return marks.find(([word]) => text.startsWith(word))?.[1] ?? (/worker/.test(text) ? "worker" : "dot");
-}
-
-/** What one commit changed, in words. */
-function changes(before, now, withEvents) {
-  const found = [];
-  if (!before.version) found.push(["The task was created"]);
-  if (now.turn > before.turn && before.version) found.push([`Turn ${now.turn} begins`]);
-  if ((now.handOvers ?? 0) > before.handOvers) found.push([`The turn was handed over to another worker (hand-over ${now.handOvers})`]);
-  if (now.waitsForWorker && !before.waitsForWorker) found.push(["The turn waits for a worker"]);
-  if (now.attempt !== before.attempt && now.attempt > 0) found.push([`Attempt ${now.attempt} of turn ${now.turn}`]);
-  else if (now.epoch > before.epoch && now.turn === before.turn && before.version && !ENDED.includes(now.state)) found.push(["Another worker took the turn"]);
-  const known = new Set(before.steps);
-  for (const step of now.steps) if (!known.has(step)) found.push([`Step ${step} finished`]);
-  if (now.state !== before.state) found.push([`State: ${now.state}`, ["failed", "rejected"].includes(now.state) ? "failure" : ""]);
-  // An event shows its own commit.
-  if (!found.length && !withEvents.has(now.version)) found.push([`Stored version ${now.version}`, "dim"]);
-  return found;
-}
-
-function eventText(event) {
-  if (event.kind === "artifact") {
-    return { text: `Event ${event.id}: ${event.append ? "more of artifact" : "artifact"} ${event.name ?? ""}` };
-  }
-  const again = event.metadata?.["a2a-lambda/restarted"] ? " (the turn runs again)" : "";
-  return { text: `Event ${event.id}: ${event.state}${again}${event.text ? `: ${plain(event.text)}` : ""}` };
-}
-
-function noteText(note) {
-  if (note["error.code"]) return { text: `Failed with ${note["error.code"]}${note["error.cause"] ? `: ${note["error.cause"]}` : ""}`, kind: "failure" };
-  // The line of a call says how its turn ended, if it ran one.
-  if (note.attempt !== undefined) {
-    const error = note.message === "turn" ? note.error : note.task_error;
-    return { text: `Attempt ${note.attempt} ended as ${note.state ?? "a reply"} after ${note.turn_ms ?? note.ms} ms${error ? ` (${error})` : ""}`, kind: error ? "failure" : "" };
-  }
-  return { text: note.message ?? "", kind: note.level === "INFO" ? "dim" : "failure" };
+      ? causes.map((it) => [el("h3", { class: "hint" }, "Cause"), el("pre", { tabindex: "0" }, it)])
+      : el("p", { class: "hint" }, "The trace has no further cause."));
 }
 
 /** The stored task, read by the own call of each generation. */

@@ -11,6 +11,7 @@ use self::contention::Races;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadWrite, stored};
 use crate::task::{A2aError, Change, KeyHash, TaskRecord, Timestamp, WriteId};
+use a2a_lambda_skill::CallNames;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,12 +120,16 @@ impl Engine {
     pub(super) async fn commit(&self, commit: Commit) -> Result<CommitOutcome, EngineError> {
         let mut commit = self.with_objects(commit).await?;
         let registers = commit.changes.iter().all(registers_push);
+        let began = self.reader.clock.now();
         let mut races = Races::default();
         loop {
             let write = self.task_write(&commit)?;
             let base = &commit.base;
             commit.base = match self.records.commit(&write).await? {
-                Committed::Done => return Ok(CommitOutcome::Stored(write.record)),
+                Committed::Done => {
+                    self.trace_write(&write.record, began);
+                    return Ok(CommitOutcome::Stored(write.record));
+                }
                 Committed::ThreadConflict => return Ok(CommitOutcome::ThreadMoved),
                 Committed::KeyTaken(holder) => return Ok(CommitOutcome::KeyTaken(holder)),
                 // The task is gone. Only a create may see which task has the id now.
@@ -147,6 +152,15 @@ impl Engine {
                 Committed::Conflict(current) => return Ok(CommitOutcome::Lost(current)),
             };
             races.lost()?;
+        }
+    }
+
+    fn trace_write(&self, record: &TaskRecord, began: Timestamp) {
+        if let Some(trace) = self.trace(&CallNames::current()) {
+            trace.event(record.id(), ("write", "write"), began, |row| {
+                row.fact("version", record.version());
+                row.fact("state", record.state().as_str());
+            });
         }
     }
 
@@ -204,6 +218,9 @@ impl Engine {
     /// expired is not written again. `None` if another write came first.
     pub(super) async fn end(&self, record: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
+        if let Some(recorder) = &self.recorder {
+            recorder.forget(record.id());
+        }
         // A reader with a slow clock must not find it either.
         let expiry = now.minus(CLOCKS_DIFFER);
         if record.expired(expiry) {

@@ -2,10 +2,12 @@
 
 use super::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::task::{Change, TaskRecord, TaskState, Timestamp, metadata_keys};
+use crate::task::{Change, TaskId, TaskRecord, TaskState, Timestamp, metadata_keys};
 use crate::telemetry::events::{self, TurnFields};
 use crate::telemetry::scope::{self, CallScope, TurnNote};
-use serde_json::Value;
+use a2a_lambda_skill::RunTrace;
+use serde_json::{Value, json};
+use std::sync::Arc;
 use tracing::{Instrument as _, Span};
 
 /// A turn while it runs.
@@ -13,6 +15,7 @@ pub(in crate::engine) struct TurnReport<'e> {
     engine: &'e Engine,
     tenant: String,
     task: String,
+    task_id: TaskId,
     skill: Option<String>,
     makes_task: bool,
     attempt: u32,
@@ -21,6 +24,7 @@ pub(in crate::engine) struct TurnReport<'e> {
     /// and metrics would count them twice.
     is_claimed: bool,
     scope: CallScope,
+    run: Option<Arc<RunTrace>>,
     span: Span,
 }
 
@@ -38,14 +42,22 @@ impl<'e> TurnReport<'e> {
         let trace = trace.map(|trace| trace.child(&["turn", &task, &turn, &attempt_text]));
         let makes_task = spec.input.makes_task();
         note(spec, skill.as_deref());
+        let run = engine.trace(scope.names());
+        if let Some(run) = &run {
+            let facts = json!({"turn": spec.facts.turn, "attempt": attempt, "worker": is_claimed});
+            let name = skill.as_deref().unwrap_or_default();
+            run.begin_turn(record.id(), spec.hides_message(), name, facts);
+        }
         Self {
             engine,
             tenant: record.owner().tenant.to_string(),
             makes_task,
+            task_id: record.id().clone(),
             attempt,
             began: engine.reader.clock.now(),
             is_claimed,
             scope: scope.in_span(trace),
+            run,
             // The highest level: lines of every filter have the fields of the span.
             span: tracing::error_span!(
                 target: events::TURN,
@@ -68,7 +80,26 @@ impl<'e> TurnReport<'e> {
         let turn = turn.instrument(self.span.clone());
         let result = self.scope.clone().run(turn).await;
         self.end(&result);
+        self.end_trace(&result);
         result
+    }
+
+    fn end_trace(&self, result: &Result<TurnEnd, EngineError>) {
+        let Some(run) = &self.run else { return };
+        let (end, record) = match result {
+            Ok(TurnEnd::Stopped(record)) => ("stopped", Some(record)),
+            Ok(TurnEnd::HandedOver(record)) => ("handedOver", Some(record)),
+            Ok(TurnEnd::Superseded(record)) => ("superseded", record.as_ref()),
+            Ok(TurnEnd::Duplicate(_)) => ("duplicate", None),
+            Ok(TurnEnd::Message(_)) => ("message", None),
+            Err(_) => ("broken", None),
+        };
+        let state = record.map(|record| record.state().as_str());
+        run.end_turn(json!({"ended": end, "state": state, "error": record.and_then(error_code)}));
+        if let (false, Some(recorder), None) = (self.makes_task, &self.engine.recorder, record) {
+            // The reply is no task, so nobody can ask for its trace.
+            recorder.forget(&self.task_id);
+        }
     }
 
     /// Says how the turn ended: in the line of its call, else in a line of its own. A repeated

@@ -221,10 +221,15 @@ impl Scopes {
         lock(&self.state).current_mut().step
     }
 
+    /// The innermost step around what runs now, if there is one.
+    pub(in crate::engine) fn around(&self) -> Option<ScopeId> {
+        Some(self.step()).filter(|step| *step != TURN)
+    }
+
     /// Whether a step is open around what runs now. It may do another thing than in an earlier
     /// run of the turn.
     pub(in crate::engine) fn is_in_step(&self) -> bool {
-        self.step() != TURN
+        self.around().is_some()
     }
 
     /// The skill has loaded a value that an earlier run of the turn saved after these outputs,

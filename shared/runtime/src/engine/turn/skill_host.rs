@@ -27,7 +27,9 @@ use a2a_lambda_model::store::read_up_to;
 use a2a_lambda_skill::turn_host::{
     DocumentHost, Emission, References, ScopeId, SessionUpdate, Step, StepInput, TurnHost,
 };
-use a2a_lambda_skill::{AgentError, AgentResult, Artifact, Content, SkillOutcome};
+use a2a_lambda_skill::{
+    AgentError, AgentResult, Artifact, CallNames, Content, RunTrace, SkillOutcome,
+};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -58,6 +60,7 @@ pub(in crate::engine) struct TurnHandle<'e> {
     task: TaskKey,
     task_id: TaskId,
     attempt: Attempt,
+    trace: Option<Arc<RunTrace>>,
     stop_at: Option<Timestamp>,
     ends_at: Option<Timestamp>,
 }
@@ -85,6 +88,7 @@ impl<'e> TurnHandle<'e> {
             task: spec.record.key(),
             task_id: spec.record.id().clone(),
             attempt: Attempt::of(&spec.record, engine.reader.clock.now()),
+            trace: engine.trace(&CallNames::current()),
             stop_at: spec.budget.stop_at,
             ends_at: spec.budget.ends_at(),
         };
@@ -287,6 +291,7 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn begin_step(&self, name: &str, input: StepInput) -> BoxFuture<'_, AgentResult<Step>> {
+        let around = self.scopes.around();
         let step_place = self.scopes.begin_step(name);
         Box::pin(async move {
             let step_place = step_place?;
@@ -309,13 +314,17 @@ impl TurnHost for TurnHandle<'_> {
                 let mut operations = self.turn_thread.operations();
                 operations.replay(&key.as_str().into(), result);
             }
-            Ok(Step {
+            let step = Step {
                 scope,
                 key,
                 ordinal,
                 input,
                 value: result.map(|result| result.value),
-            })
+            };
+            if let Some(trace) = &self.trace {
+                trace.begin_step(around, &step);
+            }
+            Ok(step)
         })
     }
 
@@ -324,12 +333,19 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn enter(&self, scope: ScopeId) -> ScopeId {
-        self.scopes.enter(scope)
+        let before = self.scopes.enter(scope);
+        if let Some(trace) = &self.trace {
+            trace.enter(self.scopes.around());
+        }
+        before
     }
 
     fn leave(&self, scope: ScopeId) {
         let (path, outer) = self.scopes.leave(scope);
         self.turn_thread.operations().leave(&path, &outer);
+        if let Some(trace) = &self.trace {
+            trace.leave(scope);
+        }
     }
 
     fn may_start(&self) -> BoxFuture<'_, ()> {
@@ -361,6 +377,9 @@ impl TurnHost for TurnHandle<'_> {
             };
             let (key, copy) = (step.key.clone(), result.clone());
             self.keep(|saved_turn| saved_turn.complete_step(key, copy))?;
+            if let Some(trace) = &self.trace {
+                trace.output(step.scope, &result.value);
+            }
             self.stored_change(|ack| SkillCommand::Step {
                 key: step.key.clone(),
                 result: Box::new(result),

@@ -65,6 +65,18 @@ impl TurnSpec {
         (saved_turn, self.record.base().clone())
     }
 
+    /// Whether the message that began the turn is not kept.
+    pub(in crate::engine) fn hides_message(&self) -> bool {
+        let is_sealed = |change: &Change| match change {
+            Change::Resume { secret, .. } | Change::Queue { secret, .. } => secret.is_some(),
+            change => matches!(change, Change::Seal(_)),
+        };
+        let skill = self.input.skill().map(|skill| skill.metadata());
+        self.record.secret().is_some()
+            || self.opening.iter().any(is_sealed)
+            || skill.is_some_and(|skill| !skill.keeps_input)
+    }
+
     /// Whether the thread state had expired when the message arrived.
     pub(in crate::engine) fn is_reset(&self) -> bool {
         self.context_status.as_ref().is_some_and(|it| it.reset)

@@ -3,12 +3,10 @@
 use a2a_lambda_skill::model::{ModelReply, ModelRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What a cassette has in the place of a secret.
 const REDACTED: &str = "<redacted>";
-/// The ends of the names of options whose value is a secret.
-const SECRET_ENDS: [&str; 5] = ["key", "token", "secret", "authorization", "password"];
 
 /// The secrets of a cassette.
 #[derive(Default)]
@@ -38,9 +36,8 @@ impl Redactor {
 
     /// The request without secrets; `None` if it then is not a request.
     pub(super) fn request(&self, request: &ModelRequest) -> Option<ModelRequest> {
-        let mut request: ModelRequest = self.rewritten(request)?;
-        hide_options(&mut request.options);
-        Some(request)
+        let request: Option<ModelRequest> = self.rewritten(request);
+        request.map(ModelRequest::without_secrets)
     }
 
     /// The reply without secrets; `None` if it then is not a reply.
@@ -68,25 +65,5 @@ impl Redactor {
     fn text(&self, text: String) -> String {
         let secrets = self.secrets.iter();
         secrets.fold(text, |text, secret| text.replace(secret, REDACTED))
-    }
-}
-
-/// Hides the options that are secrets by their name, at any depth.
-fn hide_options(options: &mut Map<String, Value>) {
-    for (name, value) in options.iter_mut() {
-        let name = name.to_lowercase();
-        if SECRET_ENDS.iter().any(|end| name.ends_with(end)) {
-            *value = REDACTED.into();
-        } else {
-            hide_inside(value);
-        }
-    }
-}
-
-fn hide_inside(value: &mut Value) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(hide_inside),
-        Value::Object(members) => hide_options(members),
-        _ => {}
     }
 }

@@ -18,6 +18,7 @@ fn saved(steps: &[(&str, u32, Option<&str>)]) -> Saved {
 
 fn asked(hash: Option<&str>) -> StepInput {
     StepInput {
+        row: None,
         hash: hash.map(str::to_owned),
         circumstances: None,
     }

@@ -1,0 +1,216 @@
+//! Records one run of a turn: its steps, its tools and its calls of a model.
+
+use super::AgentError;
+use super::model::ModelRequest;
+use super::trace::{RecordTrace, TraceRow};
+use super::turn_host::{ScopeId, Step};
+use a2a_lambda_model::task::{TaskId, Timestamp};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The trace of one run of a turn, and of the call before it.
+pub struct RunTrace {
+    recorder: Arc<dyn RecordTrace>,
+    /// The id of the row of the turn; those of the other rows begin with it.
+    run: String,
+    state: Mutex<RunState>,
+}
+
+#[derive(Default)]
+struct RunState {
+    /// `None` until the turn begins; until then the rows wait.
+    task: Option<TaskId>,
+    waiting: Vec<TraceRow>,
+    /// Whether the message that began the turn is not kept: then no content is.
+    hides: bool,
+    turn: TraceRow,
+    /// The steps that are open.
+    steps: BTreeMap<ScopeId, TraceRow>,
+    /// The innermost step around what runs now.
+    step: Option<ScopeId>,
+    count: u32,
+}
+
+impl RunTrace {
+    /// A trace whose ids begin with `run`.
+    pub fn new(recorder: Arc<dyn RecordTrace>, run: String) -> Self {
+        Self {
+            recorder,
+            run,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, RunState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> i64 {
+        self.recorder.now().as_millis()
+    }
+
+    fn put(&self, state: &mut RunState, mut row: TraceRow) {
+        if state.hides {
+            row.content.clear();
+        }
+        match &state.task {
+            Some(task) => self.recorder.record(task, row),
+            None => state.waiting.push(row),
+        }
+    }
+
+    fn row(&self, state: &mut RunState, kind: &'static str, name: &str) -> TraceRow {
+        state.count += 1;
+        let step = state.step.and_then(|step| state.steps.get(&step));
+        TraceRow {
+            id: format!("{}.{}", self.run, state.count),
+            parent: Some(step.map_or_else(|| self.run.clone(), |step| step.id.clone())),
+            kind,
+            name: name.to_owned(),
+            start: self.now(),
+            ..TraceRow::default()
+        }
+    }
+
+    /// A call of a model begins.
+    pub(crate) fn begin_call(&self, request: &ModelRequest) -> TraceRow {
+        let mut state = self.state();
+        // Before the turn begins, the router asks.
+        let name = state.task.as_ref().map_or("router", |_| "model");
+        let mut row = self.row(&mut state, "model", name);
+        row.add("request", &request.clone().without_secrets());
+        self.put(&mut state, row.clone());
+        row
+    }
+
+    /// What a row is about has ended.
+    pub(crate) fn end(&self, mut row: TraceRow) {
+        row.end = Some(self.now());
+        self.put(&mut self.state(), row);
+    }
+
+    /// The milliseconds since the row began.
+    pub(crate) fn took(&self, row: &TraceRow) -> i64 {
+        self.now().saturating_sub(row.start)
+    }
+
+    /// The turn of `task` begins. `hides`: its message is not kept.
+    pub fn begin_turn(&self, task: &TaskId, hides: bool, name: &str, facts: Value) {
+        let mut state = self.state();
+        state.turn = TraceRow {
+            id: self.run.clone(),
+            kind: "turn",
+            name: name.to_owned(),
+            start: self.now(),
+            ..TraceRow::default()
+        };
+        state.turn.facts.extend(members(facts));
+        let turn = state.turn.clone();
+        drop(state);
+        self.name_task(task, hides);
+        self.put(&mut self.state(), turn);
+    }
+
+    /// The rows so far belong to `task`. `hides`: its message is not kept.
+    pub fn name_task(&self, task: &TaskId, hides: bool) {
+        let mut state = self.state();
+        state.task = Some(task.clone());
+        state.hides = hides;
+        for row in std::mem::take(&mut state.waiting) {
+            self.put(&mut state, row);
+        }
+    }
+
+    /// The run of the turn has ended.
+    pub fn end_turn(&self, facts: Value) {
+        let mut state = self.state();
+        let mut turn = std::mem::take(&mut state.turn);
+        turn.end = Some(self.now());
+        turn.facts.extend(members(facts));
+        self.put(&mut state, turn);
+    }
+
+    /// Records what happened to `task` since `start`.
+    pub fn event(
+        &self,
+        task: &TaskId,
+        (kind, name): (&'static str, &str),
+        start: Timestamp,
+        fill: impl FnOnce(&mut TraceRow),
+    ) {
+        let mut state = self.state();
+        let mut row = self.row(&mut state, kind, name);
+        (row.start, row.end) = (start.as_millis(), Some(self.now()));
+        fill(&mut row);
+        if state.hides {
+            row.content.clear();
+        }
+        self.recorder.record(task, row);
+    }
+
+    /// A step begins. One with a value does not run: an earlier run has kept it.
+    pub fn begin_step(&self, around: Option<ScopeId>, step: &Step) {
+        let mut state = self.state();
+        state.step = around;
+        let input = step.input.row.as_deref();
+        let mut row = self.row(&mut state, input.map_or("step", |it| it.kind), &step.key);
+        row.content = input.map(|it| it.content.clone()).unwrap_or_default();
+        row.facts = input.map(|it| it.facts.clone()).unwrap_or_default();
+        if let Some(value) = &step.value {
+            row.add("output", value);
+            row.fact("kept", true);
+            row.end = Some(row.start);
+        } else {
+            state.steps.insert(step.scope, row.clone());
+        }
+        self.put(&mut state, row);
+    }
+
+    /// The innermost step around what runs from now on.
+    pub fn enter(&self, step: Option<ScopeId>) {
+        self.state().step = step;
+    }
+
+    /// The result of a step that is about to be stored.
+    pub fn output(&self, step: ScopeId, value: &Value) {
+        if let Some(row) = self.state().steps.get_mut(&step) {
+            row.add("output", value);
+        }
+    }
+
+    /// A step has failed.
+    pub fn failed(&self, step: ScopeId, error: &AgentError) {
+        if let Some(row) = self.state().steps.get_mut(&step) {
+            row.fact("error", error.code().as_str());
+        }
+    }
+
+    /// A step has ended. One without a result or an error was dropped: its turn has ended.
+    pub fn leave(&self, step: ScopeId) {
+        let mut state = self.state();
+        if let Some(mut row) = state.steps.remove(&step) {
+            if !row.content.contains_key("output") && !row.facts.contains_key("error") {
+                row.fact("dropped", true);
+            }
+            row.end = Some(self.now());
+            self.put(&mut state, row);
+        }
+    }
+}
+
+impl fmt::Debug for RunTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunTrace")
+            .field("run", &self.run)
+            .finish_non_exhaustive()
+    }
+}
+
+fn members(facts: Value) -> Map<String, Value> {
+    match facts {
+        Value::Object(facts) => facts,
+        _ => Map::new(),
+    }
+}
