@@ -28,13 +28,13 @@ const LINES_MAX: [(&str, usize); 12] = [
     ("shared/runtime", 21_850),
     ("shared/macros", 555),
     ("shared/admin", 1_425),
-    ("shared/local", 7_000),
+    ("shared/local", 7_310),
     ("shared/sets", 6_100),
     ("shared/agent", 500),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-const PUBLIC_MAX: usize = 1_440;
+const PUBLIC_MAX: usize = 1_441;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 0.5;
 const STORE_METHODS_MAX: usize = 22;

@@ -10,6 +10,7 @@ use crate::eval;
 use crate::first_words::FirstWords;
 use crate::local_settings::ConfigError;
 use crate::page::AgentPage;
+use crate::process::{RunError, interrupted};
 use crate::pumps::Pumps;
 use crate::server::{Functions, serve};
 use crate::template;
@@ -26,7 +27,6 @@ use a2a_lambda::task::SkillId;
 use a2a_lambda::telemetry::{self, LogFormat, Metrics};
 use a2a_lambda_admin::Export;
 use clap::ArgMatches;
-use std::error::Error;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::panic::{self, PanicHookInfo};
@@ -40,9 +40,6 @@ const LOG: &str = "warn,a2a_lambda::call=info";
 
 /// What is called when a thread panics.
 type PanicHook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
-
-/// Why the program ended: a text for its user.
-pub(crate) type RunError = Box<dyn Error + Send + Sync>;
 
 /// Runs the program.
 ///
@@ -143,12 +140,8 @@ async fn agent(
     agent.make_states().await?;
     let names = (&agent, fallback.as_ref());
     let banner = banner(names, &options, &settings, (address, configuration.path()));
-    let folder = options.folder();
-    let traces = Arc::new(Traces::open(
-        folder,
-        settings.policy.task_ttl,
-        options.trace,
-    ));
+    let (folder, ttl) = (options.folder(), settings.policy.task_ttl);
+    let traces = Arc::new(Traces::open(folder, ttl, options.trace));
     let builds = options.under_dev.then(dev::builds);
     let page = AgentPage::open(
         address, &agent, &settings, &clients, &endpoints, &traces, folder,
@@ -239,23 +232,6 @@ async fn ended(builds: Option<Builds>) {
         () = interrupted() => {}
         () = dev => {}
     }
-}
-
-/// Ready when the user presses Ctrl-C or the process gets SIGTERM.
-pub(crate) async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    // An error means that there is no handler: then Ctrl-C kills the process.
-    let _pressed = tokio::signal::ctrl_c().await;
 }
 
 /// Who may call.

@@ -22,6 +22,7 @@ mod keys;
 mod local_settings;
 mod objects;
 mod page;
+mod process;
 mod program;
 pub mod pumps;
 pub mod queue;

@@ -188,7 +188,7 @@ struct TraceFiles {
 #[derive(Debug, Default)]
 struct TaskTrace {
     /// When it last changed, in milliseconds since 1970.
-    changed: i64,
+    changed_ms: i64,
     bytes: usize,
     /// The rows, if all is in memory.
     text: Vec<u8>,
@@ -204,11 +204,11 @@ impl TraceFiles {
         for entry in fs::read_dir(&folder)? {
             let (entry, name) = entry.map(|entry| (entry.metadata(), entry.file_name()))?;
             let entry = entry?;
-            let changed = entry.modified()?.duration_since(std::time::UNIX_EPOCH);
-            let changed = changed.unwrap_or_default().as_millis();
+            let age = entry.modified()?.duration_since(std::time::UNIX_EPOCH);
+            let age = age.unwrap_or_default().as_millis();
             let bytes = usize::try_from(entry.len()).unwrap_or(ALL_MAX);
             let trace = TaskTrace {
-                changed: i64::try_from(changed).unwrap_or(i64::MAX),
+                changed_ms: i64::try_from(age).unwrap_or(i64::MAX),
                 bytes,
                 text: Vec::new(),
             };
@@ -217,7 +217,7 @@ impl TraceFiles {
         }
         files.folder = Some(folder);
         let traces = files.traces.iter();
-        let old = traces.filter(|(_, trace)| trace.changed < oldest.as_millis());
+        let old = traces.filter(|(_, trace)| trace.changed_ms < oldest.as_millis());
         let old: Vec<String> = old.map(|(name, _)| name.clone()).collect();
         old.iter().for_each(|name| files.remove(name));
         Ok(files)
@@ -248,7 +248,7 @@ impl TraceFiles {
         self.bytes += line.len();
         let trace = self.trace(name);
         trace.bytes += line.len();
-        trace.changed = SystemClock.now().as_millis();
+        trace.changed_ms = SystemClock.now().as_millis();
         Ok(())
     }
 
@@ -259,7 +259,7 @@ impl TraceFiles {
     /// Removes the trace that changed first, but not `name`; `false` if there is none.
     fn remove_oldest(&mut self, name: &str) -> bool {
         let others = self.traces.iter().filter(|(other, _)| *other != name);
-        let oldest = others.min_by_key(|(_, trace)| trace.changed);
+        let oldest = others.min_by_key(|(_, trace)| trace.changed_ms);
         let Some(oldest) = oldest.map(|(name, _)| name.clone()) else {
             return false;
         };
@@ -327,7 +327,7 @@ mod tests {
             for id in 0..10 {
                 files.add(&format!("{task:02}"), row(id, 95_000)).unwrap();
             }
-            files.trace(&format!("{task:02}")).changed = task;
+            files.trace(&format!("{task:02}")).changed_ms = task;
         }
         assert!(files.bytes <= ALL_MAX, "{}", files.bytes);
         assert!(files.bytes > ALL_MAX - TASK_MAX, "{}", files.bytes);

@@ -1,8 +1,8 @@
 //! What cargo says of the workspace, and its builds.
 
 use super::files::Folders;
-use crate::cli::RunError;
 use crate::config::Dev;
+use crate::process::RunError;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -75,14 +75,14 @@ impl Cargo {
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).trim().into());
         }
-        let metadata: Metadata = serde_json::from_slice(&output.stdout)?;
-        let own = metadata.packages.into_iter();
-        let own = own.filter(|package| package.source.is_none());
+        let workspace: Workspace = serde_json::from_slice(&output.stdout)?;
+        let packages = workspace.packages.into_iter();
+        let packages = packages.filter(|package| package.source.is_none());
         let folder = |package: Package| package.manifest_path.parent().map(Path::to_owned);
         Ok(Folders {
-            packages: own.filter_map(folder).collect(),
-            workspace: metadata.workspace_root,
-            target: metadata.target_directory,
+            packages: packages.filter_map(folder).collect(),
+            workspace: workspace.workspace_root,
+            target: workspace.target_directory,
         })
     }
 
@@ -101,12 +101,12 @@ impl Cargo {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let (messages, said) = (cargo.stdout.take(), cargo.stderr.take());
-        let (built, said) = tokio::join!(messages_of(messages), passed_on(said));
+        let (output, errors) = (cargo.stdout.take(), cargo.stderr.take());
+        let (messages, errors) = tokio::join!(messages_of(output), passed_on(errors));
         let status = cargo.wait().await?;
-        let (diagnostics, programs) = built;
+        let (diagnostics, programs) = messages;
         if !status.success() {
-            return Ok(Build::Failed(diagnostics + &said));
+            return Ok(Build::Failed(diagnostics + &errors));
         }
         let none =
             || Build::Failed("the package has no program; name another with -p\n".to_owned());
@@ -116,7 +116,7 @@ impl Cargo {
 
 /// What `cargo metadata` prints, as far as it is read here.
 #[derive(Deserialize)]
-struct Metadata {
+struct Workspace {
     packages: Vec<Package>,
     workspace_root: PathBuf,
     target_directory: PathBuf,
@@ -131,7 +131,7 @@ struct Package {
 
 /// A line of `cargo build --message-format json`: a diagnostic, or what was built.
 #[derive(Deserialize)]
-struct Message {
+struct CargoLine {
     message: Option<Diagnostic>,
     executable: Option<PathBuf>,
 }
@@ -139,7 +139,8 @@ struct Message {
 /// What the compiler says.
 #[derive(Deserialize)]
 struct Diagnostic {
-    rendered: String,
+    #[serde(rename = "rendered")]
+    text: String,
 }
 
 #[expect(
@@ -152,8 +153,8 @@ fn variable(name: &str) -> Option<OsString> {
 
 /// The program to serve: the one with the name of this program, or the only one.
 fn wanted(mut programs: Vec<PathBuf>) -> Option<PathBuf> {
-    let own = std::env::current_exe().ok();
-    let name = own.as_deref().and_then(Path::file_name);
+    let this = std::env::current_exe().ok();
+    let name = this.as_deref().and_then(Path::file_name);
     let same = programs.iter().position(|path| path.file_name() == name);
     match same {
         Some(index) => Some(programs.swap_remove(index)),
@@ -170,12 +171,12 @@ async fn messages_of(output: Option<impl AsyncRead + Unpin>) -> (String, Vec<Pat
     };
     let mut lines = BufReader::new(output).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        let Ok(message) = serde_json::from_str::<Message>(&line) else {
+        let Ok(message) = serde_json::from_str::<CargoLine>(&line) else {
             continue;
         };
-        if let Some(Diagnostic { rendered }) = message.message {
-            let _told = io::stderr().write_all(rendered.as_bytes());
-            diagnostics.push_str(&rendered);
+        if let Some(Diagnostic { text }) = message.message {
+            let _told = io::stderr().write_all(text.as_bytes());
+            diagnostics.push_str(&text);
         }
         programs.extend(message.executable);
     }

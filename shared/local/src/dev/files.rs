@@ -1,7 +1,7 @@
 //! The watched files: those of the packages, without what builds and runs write.
 
 use super::cargo::Cargo;
-use crate::cli::RunError;
+use crate::process::RunError;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,8 +70,8 @@ fn stamps(folders: &Folders, data: &Path) -> Stamps {
     for name in ["Cargo.toml", "Cargo.lock"] {
         stamp(&folders.workspace.join(name), &mut stamps);
     }
-    let mut left = folders.packages.clone();
-    while let Some(folder) = left.pop() {
+    let mut folders_to_read = folders.packages.clone();
+    while let Some(folder) = folders_to_read.pop() {
         // A folder that is gone, or cannot be read, has no files.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -79,7 +79,7 @@ fn stamps(folders: &Folders, data: &Path) -> Stamps {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && !is_hidden => {
                     let is_output = path == folders.target || path == data;
-                    left.extend((!is_output).then_some(path));
+                    folders_to_read.extend((!is_output).then_some(path));
                 }
                 // Editors keep their own files under hidden names.
                 Ok(kind) if kind.is_file() && !is_hidden => stamp(&path, &mut stamps),

@@ -16,13 +16,13 @@ mod service;
 
 pub(crate) use report::{Builds, builds};
 
-use crate::cli::{RunError, interrupted};
 use crate::config::{Cli, Dev};
+use crate::process::{RunError, interrupted};
 use cargo::{Build, Cargo};
 use clap::Parser as _;
 use files::WatchedFiles;
 use report::BuildReport;
-use service::{Service, Start};
+use service::{Launch, Service};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -102,7 +102,7 @@ impl DevLoop {
     /// Waits for the next edit.
     async fn idle(&mut self) {
         loop {
-            let ended = async {
+            let end = async {
                 match &mut self.service {
                     Some(service) => service.ended().await,
                     None => std::future::pending().await,
@@ -110,7 +110,7 @@ impl DevLoop {
             };
             tokio::select! {
                 () = changed(&mut self.files) => return,
-                status = ended => {
+                status = end => {
                     self.service = None;
                     say(&format!("the program ended ({status}); it starts again after the next edit"));
                 }
@@ -135,7 +135,7 @@ impl DevLoop {
             None => None,
         };
         match Service::start(next, &self.serve, &self.report).await? {
-            Start::Serves(service) => {
+            Launch::Serves(service) => {
                 self.serve = service.arguments(&self.serve);
                 self.service = Some(*service);
                 self.report.serves();
@@ -143,10 +143,10 @@ impl DevLoop {
                     old.remove();
                 }
             }
-            Start::Failed(output) => {
+            Launch::Failed(output) => {
                 self.report.not_started(&output);
                 if let Some(old) = old
-                    && let Start::Serves(service) =
+                    && let Launch::Serves(service) =
                         Service::start(old, &self.serve, &self.report).await?
                 {
                     self.service = Some(*service);

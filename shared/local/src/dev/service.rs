@@ -2,7 +2,7 @@
 
 use super::cargo::passed_on;
 use super::report::BuildReport;
-use crate::page::with_port;
+use crate::process::with_port;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
@@ -53,7 +53,7 @@ impl KeptBuild {
 }
 
 /// How a start ended.
-pub(super) enum Start {
+pub(super) enum Launch {
     Serves(Box<Service>),
     /// What the program said.
     Failed(String),
@@ -77,7 +77,7 @@ impl Service {
         build: KeptBuild,
         serve: &[OsString],
         report: &BuildReport,
-    ) -> io::Result<Start> {
+    ) -> io::Result<Launch> {
         let mut process = Command::new(&build.path)
             .arg("--under-dev")
             .args(serve)
@@ -87,7 +87,7 @@ impl Service {
             .kill_on_drop(true)
             .spawn()?;
         let (input, output) = (process.stdin.take(), process.stdout.take());
-        let said = tokio::spawn(passed_on(process.stderr.take()));
+        let errors = tokio::spawn(passed_on(process.stderr.take()));
         let Some((input, output)) = input.zip(output) else {
             return Err(io::Error::other("the process has no pipes"));
         };
@@ -113,15 +113,15 @@ impl Service {
         let Ok(Some(port)) = port.await else {
             process.kill().await?;
             build.remove();
-            let said = said.await.unwrap_or_default();
-            return Ok(Start::Failed(said));
+            let output = errors.await.unwrap_or_default();
+            return Ok(Launch::Failed(output));
         };
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 let _told = writeln!(io::stdout(), "{line}");
             }
         });
-        Ok(Start::Serves(Box::new(Self {
+        Ok(Launch::Serves(Box::new(Self {
             build,
             process,
             reports,

@@ -9,7 +9,6 @@
 //! - `assets`: the files of the page and their headers
 //! - `changes`: counts what is written to the table
 //! - `inside`: what a task keeps that A2A does not show
-//! - `restart`: replaces the process by a new one
 //! - `rows`: the tasks as rows of a list, and the search in them
 //! - `uploads`: puts large files into the object store
 //! - `verdicts`: the checks of the agent
@@ -19,17 +18,15 @@ mod admission;
 mod assets;
 mod changes;
 mod inside;
-mod restart;
 mod rows;
 mod uploads;
 mod verdicts;
 mod webhooks;
 
-pub(crate) use restart::with_port;
-
 use crate::credentials::credentials;
 use crate::dev::Builds;
 use crate::local_settings::{ConfigError, fresh_secret, secret};
+use crate::process;
 use crate::stream::Stream;
 use crate::traces::Traces;
 use a2a_lambda::auth::{Authentication, Identity};
@@ -321,7 +318,7 @@ impl AgentPage {
         let port = self.port;
         tokio::spawn(async move {
             tokio::time::sleep(LAST_WORDS).await;
-            let error = restart::replace(port);
+            let error = process::replace(port);
             tracing::error!("failed to replace the process: {error}");
         });
         Ok(json!({"killed": std::process::id()}))

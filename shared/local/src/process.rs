@@ -1,16 +1,37 @@
-//! Replaces the process by a new one of the same program.
-//!
-//! No destructor runs and nothing is written to the data: for the tasks it is as if the
-//! process was killed. The id of the process, its arguments and its environment stay the
-//! same.
+//! The end of this process, and the one that takes its place.
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::io;
 use std::process::Command;
 
-/// Replaces the process. It listens on `port` again, also if that was a free one. It
-/// returns only if it fails.
-pub(super) fn replace(port: u16) -> io::Error {
+/// Why the program ended: a text for its user.
+pub(crate) type RunError = Box<dyn Error + Send + Sync>;
+
+/// Ready when the user presses Ctrl-C or the process gets SIGTERM.
+pub(crate) async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    // An error means that there is no handler: then Ctrl-C kills the process.
+    let _pressed = tokio::signal::ctrl_c().await;
+}
+
+/// Replaces the process by a new one of the same program. It listens on `port` again, also if
+/// that was a free one. It returns only if it fails.
+///
+/// No destructor runs and nothing is written to the data: for the tasks it is as if the
+/// process was killed. The id of the process, its arguments and its environment stay the
+/// same.
+pub(crate) fn replace(port: u16) -> io::Error {
     let arguments = with_port(std::env::args_os().skip(1), port);
     match std::env::current_exe() {
         Ok(program) => exec(Command::new(program).args(arguments)),
