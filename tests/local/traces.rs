@@ -8,11 +8,13 @@ use a2a_lambda::llm::{LlmTool, LlmWorker};
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::skill::model::{Model as _, ModelMessage, ModelRequest};
 use a2a_lambda::skill::{RecordTrace, TraceRow};
 use a2a_lambda::task::{TaskId, Timestamp};
 use a2a_lambda::testing::ScriptedModel;
 use a2a_lambda_rows::each_row;
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::{HeaderMap, Request};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -314,16 +316,27 @@ async fn diary(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
     counted(cx, &text).await
 }
 
+/// Asks the model without a worker: for a whole answer, and for pieces.
+#[skill(id = "direct", tags = ["test"])]
+async fn direct(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
+    let messages = vec![ModelMessage::User(text)];
+    let request = ModelRequest {
+        messages,
+        ..ModelRequest::default()
+    };
+    let whole = cx.model()?.converse(request.clone()).await?;
+    let pieces = cx.model()?.converse_stream(request).await?;
+    Ok(format!("{:?}, {}", whole.content, pieces.count().await))
+}
+
 /// The rows of one call of `skill`.
-async fn rows_of(skill: &str) -> Vec<TraceRow> {
-    let agent = Agent::builder("two")
-        .description("Has two skills.")
+async fn rows_of(skill: &str, model: ScriptedModel) -> Vec<TraceRow> {
+    let agent = Agent::builder("three")
+        .description("Has three skills.")
         .version("1");
-    let agent = agent.skill(open).skill(diary).build().unwrap();
+    let agent = agent.skill(open).skill(diary).skill(direct);
+    let agent = agent.build().unwrap();
     let rows = Arc::new(Rows::default());
-    let model = ScriptedModel::new()
-        .tool_call("double", json!({"value": 21}))
-        .text("canary of the model");
     let settings = Settings::read(&Development).unwrap();
     let runtime = Runtime::builder(agent, settings).model(model);
     let runtime = runtime.recorder(rows.clone()).build().unwrap();
@@ -344,8 +357,24 @@ async fn rows_of(skill: &str) -> Vec<TraceRow> {
 }
 
 #[tokio::test]
+async fn a_model_that_a_skill_calls_itself_is_in_the_trace() {
+    let model = ScriptedModel::new().text("whole").text("in pieces");
+    let rows = rows_of("direct", model).await;
+    let calls = rows.iter().filter(|row| row.kind == "model");
+    let replies = calls.filter_map(|row| row.content.get("reply").map(|reply| (row, reply)));
+    let replies: Vec<_> = replies.collect();
+    let texts: Vec<_> = replies.iter().map(|(_, it)| &it["content"][0]["text"]).collect();
+    assert_eq!(texts, ["whole", "in pieces"]);
+    assert!(replies[1].0.facts.contains_key("firstMs"), "{rows:?}");
+}
+
+#[tokio::test]
 async fn a_skill_that_keeps_no_input_has_rows_without_content() {
-    let kept = rows_of("open").await;
+    let model = || {
+        let model = ScriptedModel::new().tool_call("double", json!({"value": 21}));
+        model.text("canary of the model")
+    };
+    let kept = rows_of("open", model()).await;
     let with_content = |rows: &[TraceRow]| {
         let rows = rows.iter().filter(|row| !row.content.is_empty());
         let mut kinds: Vec<_> = rows.map(|row| row.kind).collect();
@@ -354,7 +383,7 @@ async fn a_skill_that_keeps_no_input_has_rows_without_content() {
         kinds
     };
     assert_eq!(with_content(&kept), ["model", "step", "tool"]);
-    let bare = rows_of("diary").await;
+    let bare = rows_of("diary", model()).await;
     assert_eq!(with_content(&bare), [""; 0]);
     // It has the same rows.
     let kinds = |rows: &[TraceRow]| rows.iter().map(|row| row.kind).collect::<Vec<_>>();

@@ -1,8 +1,7 @@
-//! One call of a model: its log line, and another attempt for a busy service.
+//! One call of a model, and another attempt for a busy service.
 
-use super::collect::Collected;
 use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason};
-use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, ModelCall};
+use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, Collected};
 use futures::StreamExt as _;
 use std::time::Duration;
 
@@ -39,18 +38,11 @@ async fn once(
     chunks: &mut Option<ArtifactChunks<'_>>,
     has_begun: &mut bool,
 ) -> AgentResult<ModelReply> {
-    let mut call = ModelCall::begin(&request);
     let reply = if chunks.is_some() {
-        let mut delta = || {
-            *has_begun = true;
-            call.delta();
-        };
-        streamed(model, request, chunks, &mut delta).await
+        streamed(model, request, chunks, has_begun).await?
     } else {
-        model.converse(request).await
+        model.converse(request).await?
     };
-    call.end(reply.as_ref());
-    let reply = reply?;
     match reply.stop {
         StopReason::Filtered => Err(AgentError::content_filtered("the model stopped: filtered")),
         StopReason::MaxTokens => Err(AgentError::model_output(
@@ -64,13 +56,13 @@ async fn streamed(
     model: &dyn Model,
     request: ModelRequest,
     chunks: &mut Option<ArtifactChunks<'_>>,
-    note_delta: &mut (dyn FnMut() + Send),
+    has_begun: &mut bool,
 ) -> AgentResult<ModelReply> {
     let mut deltas = model.converse_stream(request).await?;
     let mut collector = Collected::default();
     while let Some(delta) = deltas.next().await {
         let delta = delta?;
-        note_delta();
+        *has_begun = true;
         if let (Delta::Text(text), Some(artifact)) = (&delta, &mut *chunks) {
             artifact.push(text.clone()).await?;
         }

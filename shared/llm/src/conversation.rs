@@ -12,7 +12,7 @@ use a2a_lambda_skill::model::{
 use a2a_lambda_skill::step_hash;
 use a2a_lambda_skill::turn_host::StepInput;
 use a2a_lambda_skill::{
-    AgentError, AgentResult, ArtifactChunks, CallNames, Content, ErrorCode, TaskContext,
+    AgentError, AgentResult, ArtifactChunks, CallNames, Content, ErrorCode, LoggedModel, TaskContext,
     without_fence,
 };
 use futures::future::join_all;
@@ -269,7 +269,10 @@ impl<'a> Talk<'a> {
     ) -> AgentResult<ModelReply> {
         let own_model = self.setup.model.as_deref();
         match self.host {
-            Place::Program(model) => within(remaining, converse(model, &request, None)).await,
+            Place::Program(model) => {
+                let model = LoggedModel(model);
+                within(remaining, converse(&model, &request, None)).await
+            },
             Place::Turn(cx) => {
                 let name = format!("{}/model", self.setup.name);
                 let input = StepInput {

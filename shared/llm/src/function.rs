@@ -7,7 +7,7 @@ use super::tool::decoded;
 use super::transcript::{self, LlmInput};
 use a2a_lambda_model::thread::Thread;
 use a2a_lambda_skill::model::Model;
-use a2a_lambda_skill::{AgentError, AgentResult, TaskContext};
+use a2a_lambda_skill::{AgentError, AgentResult, LoggedModel, TaskContext};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -156,7 +156,7 @@ macro_rules! setters {
         /// Sets a model in place of the agent's.
         #[must_use]
         pub fn model(mut self, model: impl Model + 'static) -> Self {
-            self.setup.model = Some(Arc::new(model));
+            self.setup.model = Some(Arc::new(LoggedModel(Box::new(model))));
             self
         }
 

@@ -21,7 +21,6 @@
 pub mod bedrock;
 mod budget;
 mod call;
-mod collect;
 mod confirm;
 mod conversation;
 mod function;

@@ -35,6 +35,7 @@ mod skill {
 mod artifact;
 mod build;
 mod call_names;
+mod collect;
 mod content;
 mod context;
 mod documents;
@@ -100,7 +101,8 @@ pub use context::TurnFacts;
 pub use documents::bad_name;
 pub use erased::AnySkill;
 pub use field_hash::{FieldHasher, digest, step_hash};
-pub use model_line::{MODEL, ModelCall};
+pub use collect::Collected;
+pub use model_line::{LoggedModel, MODEL};
 pub use run_trace::RunTrace;
 pub use trace::{RecordTrace, TraceRow};
 pub use turn::{Decoded, SkillOutcome, TurnStart};

@@ -1,11 +1,15 @@
 //! Writes the log line of a call of a model, and its row in the trace of the turn.
 
-use super::AgentError;
 use super::call_names::CallNames;
-use super::model::{ModelReply, ModelRequest};
+use super::collect::Collected;
+use super::model::{Delta, Model, ModelReply, ModelRequest};
 use super::run_trace::RunTrace;
 use super::trace::TraceRow;
+use super::{AgentError, AgentResult};
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, StreamExt as _};
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::Level;
@@ -13,16 +17,57 @@ use tracing::Level;
 /// The target of the line of a call of a model.
 pub const MODEL: &str = "a2a_lambda::model";
 
+/// A model whose calls have a log line each, and a row in the trace of the turn.
+#[derive(Debug)]
+pub struct LoggedModel<P>(pub P);
+
+impl<P: Deref<Target: Model> + Send + Sync> Model for LoggedModel<P> {
+    fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
+        Box::pin(async move {
+            let call = ModelCall::begin(&request);
+            let reply = self.0.converse(request).await;
+            call.end(reply.as_ref());
+            reply
+        })
+    }
+
+    fn converse_stream(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
+        Box::pin(async move {
+            let mut call = ModelCall::begin(&request);
+            let deltas = match self.0.converse_stream(request).await {
+                Ok(deltas) => deltas,
+                Err(error) => {
+                    call.end(Err(&error));
+                    return Err(error);
+                }
+            };
+            let mut reply = Collected::default();
+            let deltas = deltas.inspect(move |delta| match delta {
+                Ok(delta) => {
+                    call.delta();
+                    if let Some(reply) = reply.add(delta.clone()) {
+                        call.end(Ok(&reply));
+                    }
+                }
+                Err(error) => call.end(Err(error)),
+            });
+            Ok(deltas.boxed())
+        })
+    }
+}
+
 /// A call of a model while it runs.
-pub struct ModelCall {
+pub(crate) struct ModelCall {
     began: Instant,
     trace: Option<Box<(Arc<RunTrace>, TraceRow)>>,
 }
 
 impl ModelCall {
     /// A call begins.
-    #[must_use]
-    pub fn begin(request: &ModelRequest) -> Self {
+    pub(crate) fn begin(request: &ModelRequest) -> Self {
         Self {
             began: Instant::now(),
             trace: CallNames::current_trace().map(|trace| {
@@ -33,7 +78,7 @@ impl ModelCall {
     }
 
     /// A piece of the answer has arrived.
-    pub fn delta(&mut self) {
+    fn delta(&mut self) {
         if let Some((trace, row)) = self.trace.as_deref_mut()
             && !row.facts.contains_key("firstMs")
         {
@@ -44,9 +89,11 @@ impl ModelCall {
 
     /// Logs the call, without its content. The names of tokens and of the reason are those of
     /// OpenTelemetry for generative AI.
-    pub fn end(mut self, result: Result<&ModelReply, &AgentError>) {
-        if let Some((_, row)) = self.trace.as_deref_mut() {
-            note(row, result);
+    pub(crate) fn end(&mut self, result: Result<&ModelReply, &AgentError>) {
+        if let Some(call) = self.trace.take() {
+            let (trace, mut row) = *call;
+            note(&mut row, result);
+            trace.end(row);
         }
         let names = CallNames::current();
         let reply = result.ok();

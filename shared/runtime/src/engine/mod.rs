@@ -68,7 +68,7 @@ use crate::store::records::{RecordReader, Records};
 use crate::store::{Blobs, ReadBlobs};
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::route::RouterModel;
-use a2a_lambda_skill::{AgentDefinition, AgentError, CallNames, RecordTrace, RunTrace};
+use a2a_lambda_skill::{AgentDefinition, AgentError, CallNames, LoggedModel, RecordTrace, RunTrace};
 use lots::Lots;
 use std::sync::Arc;
 use std::time::Duration;
@@ -289,7 +289,7 @@ impl Engine {
             blobs: services.blobs,
             ids: services.ids,
             agent,
-            model: services.model,
+            model: services.model.map(|model| Arc::new(LoggedModel(model)) as _),
             router: None,
             documents: None,
             push_queue: None,

@@ -6,7 +6,8 @@
 
 use super::decision::{Route, joined, only_text};
 use crate::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
-use crate::{AgentDefinition, AgentError, AgentResult, AnySkill, ModelCall, media};
+use crate::model_line::ModelCall;
+use crate::{AgentDefinition, AgentError, AgentResult, AnySkill, media};
 use a2a_lambda_model::task::{Message, PartContent, SkillId, Timestamp};
 use serde_json::{Value, json};
 use std::fmt;
@@ -95,7 +96,7 @@ impl RouterModel {
         // A wrong answer may be the work of one client, an outage concerns all.
         let mut is_outage = false;
         for _ in 0..CALLS {
-            let call = ModelCall::begin(&request);
+            let mut call = ModelCall::begin(&request);
             let reply = timeout(TIME, self.model.converse(request.clone())).await;
             let reply = reply.unwrap_or_else(|_| Err(AgentError::deadline()));
             call.end(reply.as_ref());

@@ -1,11 +1,11 @@
 //! Reads the chunks of a streamed answer.
 
 use super::{kept, reply::pieces, stop_reason};
-use crate::collect::Collected;
 use crate::openai::failure::{no_json, reported};
 use crate::openai::tool_calls::ToolCallStream;
 use crate::openai::values::{arguments_piece, elements, text, usage};
 use crate::provider::ModelCallError;
+use a2a_lambda_skill::Collected;
 use a2a_lambda_skill::model::{Delta, ModelContent, ModelReply, Usage};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;

@@ -1,10 +1,10 @@
 //! Reads a whole answer.
 
 use super::{ITEM, ResponsesStream};
-use crate::collect::Collected;
 use crate::openai::failure::reported;
 use crate::openai::values::{elements, text, usage};
 use crate::provider::ModelCallError;
+use a2a_lambda_skill::Collected;
 use a2a_lambda_skill::model::{ModelReply, StopReason, Usage};
 use serde_json::{Value, json};
 use std::collections::VecDeque;

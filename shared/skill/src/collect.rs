@@ -1,11 +1,11 @@
 //! Joins the pieces of a streamed answer.
 
-use a2a_lambda_skill::model::{Delta, ModelContent, ModelReply};
+use super::model::{Delta, ModelContent, ModelReply};
 use serde_json::{Map, Value};
 
 /// The pieces of an answer so far.
 #[derive(Debug, Default)]
-pub(super) struct Collected {
+pub struct Collected {
     content: Vec<ModelContent>,
     /// The arguments of the newest tool call, as JSON text.
     input: String,
@@ -13,14 +13,13 @@ pub(super) struct Collected {
 
 impl Collected {
     /// The answer that these pieces are; `None` without the last one.
-    #[cfg(feature = "openai")]
-    pub(super) fn whole(deltas: impl IntoIterator<Item = Delta>) -> Option<ModelReply> {
+    pub fn whole(deltas: impl IntoIterator<Item = Delta>) -> Option<ModelReply> {
         let mut collector = Self::default();
         deltas.into_iter().find_map(|delta| collector.add(delta))
     }
 
     /// Adds a piece; returns the answer with its last one.
-    pub(super) fn add(&mut self, delta: Delta) -> Option<ModelReply> {
+    pub fn add(&mut self, delta: Delta) -> Option<ModelReply> {
         match delta {
             Delta::Text(more) => match self.content.last_mut() {
                 Some(ModelContent::Text(text)) => text.push_str(&more),
@@ -74,7 +73,7 @@ fn arguments(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_lambda_skill::model::{StopReason, Usage};
+    use crate::model::{StopReason, Usage};
     use serde_json::json;
 
     #[test]
