@@ -8,7 +8,7 @@ use a2a_lambda::llm::{LlmTool, LlmWorker};
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
-use a2a_lambda::skill::model::{Model as _, ModelMessage, ModelRequest};
+use a2a_lambda::skill::model::{ModelMessage, ModelRequest};
 use a2a_lambda::skill::{RecordTrace, TraceRow};
 use a2a_lambda::task::{TaskId, Timestamp};
 use a2a_lambda::testing::ScriptedModel;
@@ -363,7 +363,10 @@ async fn a_model_that_a_skill_calls_itself_is_in_the_trace() {
     let calls = rows.iter().filter(|row| row.kind == "model");
     let replies = calls.filter_map(|row| row.content.get("reply").map(|reply| (row, reply)));
     let replies: Vec<_> = replies.collect();
-    let texts: Vec<_> = replies.iter().map(|(_, it)| &it["content"][0]["text"]).collect();
+    let texts: Vec<_> = replies
+        .iter()
+        .map(|(_, it)| &it["content"][0]["text"])
+        .collect();
     assert_eq!(texts, ["whole", "in pieces"]);
     assert!(replies[1].0.facts.contains_key("firstMs"), "{rows:?}");
 }

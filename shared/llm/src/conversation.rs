@@ -12,8 +12,8 @@ use a2a_lambda_skill::model::{
 use a2a_lambda_skill::step_hash;
 use a2a_lambda_skill::turn_host::StepInput;
 use a2a_lambda_skill::{
-    AgentError, AgentResult, ArtifactChunks, CallNames, Content, ErrorCode, LoggedModel, TaskContext,
-    without_fence,
+    AgentError, AgentResult, ArtifactChunks, CallNames, Content, ErrorCode, LoggedModel,
+    TaskContext, without_fence,
 };
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
@@ -272,7 +272,7 @@ impl<'a> Talk<'a> {
             Place::Program(model) => {
                 let model = LoggedModel(model);
                 within(remaining, converse(&model, &request, None)).await
-            },
+            }
             Place::Turn(cx) => {
                 let name = format!("{}/model", self.setup.name);
                 let input = StepInput {

@@ -10,7 +10,7 @@ use super::transcript::{self, LlmInput};
 use a2a_lambda_model::thread::Thread;
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::{
-    AgentError, AgentResult, Content, SkillHandler, SkillSlot, TaskContext, Tool,
+    AgentError, AgentResult, Content, LoggedModel, SkillHandler, SkillSlot, TaskContext, Tool,
 };
 use schemars::JsonSchema;
 use serde::Serialize;

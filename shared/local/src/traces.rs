@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_full_trace_keeps_its_rows_without_content_and_then_nothing() {
         let mut files = TraceFiles::default();
-        for id in 0..10_000 {
+        for id in 0..2_000 {
             files.add("one", row(id, 100_000)).unwrap();
         }
         assert!(files.bytes <= TASK_MAX, "{}", files.bytes);

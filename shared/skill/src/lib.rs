@@ -97,11 +97,11 @@ pub use tool::Tool;
 
 pub use build::check_turns;
 pub use call_names::CallNames;
+pub use collect::Collected;
 pub use context::TurnFacts;
 pub use documents::bad_name;
 pub use erased::AnySkill;
 pub use field_hash::{FieldHasher, digest, step_hash};
-pub use collect::Collected;
 pub use model_line::{LoggedModel, MODEL};
 pub use run_trace::RunTrace;
 pub use trace::{RecordTrace, TraceRow};

@@ -24,7 +24,7 @@ pub struct LoggedModel<P>(pub P);
 impl<P: Deref<Target: Model> + Send + Sync> Model for LoggedModel<P> {
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
         Box::pin(async move {
-            let call = ModelCall::begin(&request);
+            let mut call = ModelCall::begin(&request);
             let reply = self.0.converse(request).await;
             call.end(reply.as_ref());
             reply

@@ -68,7 +68,9 @@ use crate::store::records::{RecordReader, Records};
 use crate::store::{Blobs, ReadBlobs};
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::route::RouterModel;
-use a2a_lambda_skill::{AgentDefinition, AgentError, CallNames, LoggedModel, RecordTrace, RunTrace};
+use a2a_lambda_skill::{
+    AgentDefinition, AgentError, CallNames, LoggedModel, RecordTrace, RunTrace,
+};
 use lots::Lots;
 use std::sync::Arc;
 use std::time::Duration;
@@ -289,7 +291,9 @@ impl Engine {
             blobs: services.blobs,
             ids: services.ids,
             agent,
-            model: services.model.map(|model| Arc::new(LoggedModel(model)) as _),
+            model: services
+                .model
+                .map(|model| Arc::new(LoggedModel(model)) as _),
             router: None,
             documents: None,
             push_queue: None,
