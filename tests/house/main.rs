@@ -22,19 +22,19 @@ const LINES_MAX: [(&str, usize); 12] = [
     ("shared/wire", 5_750),
     ("shared/model", 7_300),
     ("shared/store", 6_200),
-    ("shared/skill", 7_405),
+    ("shared/skill", 7_450),
     ("shared/aws", 3_550),
     ("shared/llm", 4_640),
     ("shared/runtime", 21_850),
     ("shared/macros", 555),
     ("shared/admin", 1_425),
-    ("shared/local", 7_310),
+    ("shared/local", 7_300),
     ("shared/sets", 6_100),
     ("shared/agent", 500),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-const PUBLIC_MAX: usize = 1_441;
+const PUBLIC_MAX: usize = 1_444;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 0.5;
 const STORE_METHODS_MAX: usize = 22;

@@ -44,7 +44,7 @@ async fn each_message_of_the_repository_reaches_its_skill_by_the_expected_rule()
 async fn answers_that_are_as_expected_pass() {
     let folder = folder(&[
         r#"{"text": "/echo hi", "skill": "echo", "by": "command", "contains": "hi"}"#,
-        r#"{"data": {"a": 19, "b": 23}, "by": "schema", "equals": {"sum": 42}}"#,
+        r#"{"data": {"a": 19, "b": 23}, "by": "schema", "equals": {"sum": 42.0}}"#,
         r#"{"text": "Add 17 and 4", "artifact": "add", "equals": {"sum": 21}, "tokens_below": 1}"#,
         r#"{"earlier": ["Book a flight"], "to": "task", "text": "Rome", "by": "pinned", "contains": "When"}"#,
         r#"{"text": "hm", "skill": null, "contains": "?"}"#,
@@ -96,7 +96,7 @@ async fn lines_that_are_no_rows_are_named_together_and_nothing_runs() {
         r#"{"txt": "hi", "skill": "echo"}"#,
         "",
         r#"{"text": "hi", "skill": "ech"}"#,
-        r#"{"text": "hi", "data": {}, "equals": 42, "to": "task"}"#,
+        r#"{"text": "hi", "data": {}, "by": "exampel", "to": "task"}"#,
         r#"{"text": "hi"}"#,
     ]);
     let error = refusal_in(&folder, &["eval", "set.jsonl"], &[]).await;
@@ -105,7 +105,7 @@ async fn lines_that_are_no_rows_are_named_together_and_nothing_runs() {
         "\n  line 2: unknown field `txt`, expected one of `text`, `data`, ",
         "\n  line 4: `skill` is `ech`, expected `null` or one of `echo`, `add`, ",
         "\n  line 5: a row has either `text` or `data`",
-        "\n  line 5: `equals` is 42, expected an object; `contains` compares other values",
+        "\n  line 5: `by` is `exampel`, expected one of `command`, `explicit`, ",
         "\n  line 5: `to` needs texts in `earlier`",
         "\n  line 6: nothing is expected: add `skill`, ",
     ] {

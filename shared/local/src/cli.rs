@@ -19,7 +19,7 @@ use a2a_lambda::auth::AuthMode;
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::runtime::{Runtime, served, stores};
 use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
-use a2a_lambda::skill::{AgentDefinition, RecordTrace};
+use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
 use a2a_lambda::store::s3::create_bucket;
@@ -152,9 +152,9 @@ async fn agent(
         .metrics(metrics);
     // Without a reader nothing is recorded.
     let has_reader = page.is_some() || options.trace;
-    let recorder = has_reader.then_some(traces as Arc<dyn RecordTrace>);
-    if let Some(recorder) = &recorder {
-        runtime = runtime.recorder(Arc::clone(recorder));
+    let traces = has_reader.then_some(traces);
+    if let Some(traces) = &traces {
+        runtime = runtime.recorder(traces.clone());
     }
     if settings.auth.checks_credentials() {
         let table = stores(&clients, &settings).0.table();
@@ -163,7 +163,7 @@ async fn agent(
     }
     let runtime = runtime.build()?;
     let (program, store) = ((&runtime, embedded.as_ref()), (&clients, &endpoints));
-    let pumps = background(program, store, &settings, recorder).await?;
+    let pumps = background(program, store, &settings, traces).await?;
     if let Some(embedded) = &embedded {
         options.write_env_file(configuration, &embedded.settings())?;
     }
@@ -186,10 +186,10 @@ async fn background(
     (runtime, embedded): (&Runtime, Option<&Embedded>),
     (clients, endpoints): (&AwsClients, &Endpoints),
     settings: &Settings,
-    recorder: Option<Arc<dyn RecordTrace>>,
+    traces: Option<Arc<Traces>>,
 ) -> Result<Pumps, RunError> {
     let deliveries = stores(clients, settings).0.deliveries();
-    let pumps = Pumps::start(runtime.engine(), deliveries, endpoints, settings, recorder).await;
+    let pumps = Pumps::start(runtime.engine(), deliveries, endpoints, settings, traces).await;
     let mut pumps =
         pumps.map_err(|error| format!("failed to look for unfinished tasks: {error}"))?;
     if let Some(embedded) = embedded {

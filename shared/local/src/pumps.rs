@@ -7,6 +7,7 @@
 use crate::embedded::Expiry;
 use crate::queue::{Delivery, LocalQueue, Queued};
 use crate::stream::{Stream, TakeRecords, images};
+use crate::traces::Traces;
 use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Ids as _, Leases, PushDelivery, PushDeliveryError,
     PushDispatcher, PushServices, RandomIds, SendPush, SweepPlaces, SystemClock, relay,
@@ -14,7 +15,7 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::outbound::webhook::WebhookClient;
 use a2a_lambda::settings::Settings;
-use a2a_lambda::skill::{RecordTrace, TraceRow};
+use a2a_lambda::skill::{RecordTrace as _, TraceRow};
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
 use a2a_lambda::store::records::Deliveries;
@@ -47,7 +48,8 @@ impl Pumps {
     /// before the server answers its first request: it counts every stored lease as
     /// expired, since the process that held it has ended.
     ///
-    /// `endpoints` has the URL of the table and its stream, and `recorder` gets the deliveries.
+    /// `endpoints` has the URL of the table and its stream. `traces` get the deliveries, and count
+    /// the writes.
     ///
     /// # Errors
     /// [`EngineError`] when the table cannot be read.
@@ -56,7 +58,7 @@ impl Pumps {
         deliveries: Deliveries,
         endpoints: &Endpoints,
         settings: &Settings,
-        recorder: Option<Arc<dyn RecordTrace>>,
+        traces: Option<Arc<Traces>>,
     ) -> Result<Self, EngineError> {
         let clock = Arc::new(SystemClock);
         let pushes = LocalQueue::new(clock.clone(), HIDDEN);
@@ -79,7 +81,7 @@ impl Pumps {
             queue: Arc::new(pushes.clone()),
             webhooks: Arc::new(TracedWebhooks {
                 client: WebhookClient::new(policy.reach),
-                recorder,
+                traces: traces.clone(),
             }),
             clock,
             ids: Arc::new(RandomIds),
@@ -89,6 +91,7 @@ impl Pumps {
         let relay = LocalRelay {
             queue: queue.clone(),
             pushes: pushes.clone(),
+            traces,
         };
         pumps.spawn(async move { stream.follow(&relay).await });
         let deliver = move |delivery| deliver(dispatcher.clone(), delivery);
@@ -115,7 +118,7 @@ impl Pumps {
 /// Calls webhooks, and records it.
 struct TracedWebhooks {
     client: WebhookClient,
-    recorder: Option<Arc<dyn RecordTrace>>,
+    traces: Option<Arc<Traces>>,
 }
 
 #[async_trait]
@@ -123,7 +126,7 @@ impl SendPush for TracedWebhooks {
     async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError> {
         let start = SystemClock.now().as_millis();
         let result = self.client.post(notice).await;
-        if let Some(recorder) = &self.recorder {
+        if let Some(traces) = &self.traces {
             let mut row = TraceRow {
                 id: format!("{:08x}.1", RandomIds.next() & u128::from(u32::MAX)),
                 kind: "delivery",
@@ -135,7 +138,7 @@ impl SendPush for TracedWebhooks {
             if let Err(error) = &result {
                 row.fact("error", error.to_string());
             }
-            recorder.record(&notice.task, row);
+            traces.record(&notice.task, row);
         }
         result
     }
@@ -145,11 +148,15 @@ impl SendPush for TracedWebhooks {
 struct LocalRelay {
     queue: LocalQueue<WorkItem>,
     pushes: LocalQueue<PushItem>,
+    traces: Option<Arc<Traces>>,
 }
 
 #[async_trait]
 impl TakeRecords for LocalRelay {
     async fn take(&self, records: &[Record]) -> bool {
+        if let Some(traces) = &self.traces {
+            traces.add_writes(records.len());
+        }
         let images = images(records);
         relay(&self.queue, &images, SystemClock.now())
             .await

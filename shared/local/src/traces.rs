@@ -9,13 +9,13 @@ use a2a_lambda::skill::{RecordTrace, TraceRow};
 use a2a_lambda::task::{TaskId, Timestamp};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -40,17 +40,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 enum Entry {
     Add(TaskId, TraceRow),
     Forget(TaskId),
-    /// Says that all entries before it are done.
-    Tell(oneshot::Sender<()>),
+    /// Reads the rows so far.
+    Read(TaskId, oneshot::Sender<Vec<Map<String, Value>>>),
 }
 
 /// The traces of this program and those before it.
 #[derive(Debug)]
-pub(crate) struct Traces {
-    queue: SyncSender<Entry>,
-    files: Arc<Mutex<TraceFiles>>,
+pub struct Traces {
+    queue: Sender<Entry>,
+    /// The rows in the queue.
+    waiting: Arc<AtomicUsize>,
     count: AtomicU64,
-    began: Timestamp,
 }
 
 impl Traces {
@@ -58,56 +58,69 @@ impl Traces {
     /// go. `prints`: the rows are printed as they end.
     pub(crate) fn open(data: Option<&Path>, life: Duration, prints: bool) -> Self {
         let began = SystemClock.now();
-        let files = TraceFiles::open(data, began.minus(life)).unwrap_or_else(|error| {
+        let mut files = TraceFiles::open(data, began.minus(life)).unwrap_or_else(|error| {
             tracing::warn!("traces are kept in memory, since their folder fails: {error}");
             TraceFiles::default()
         });
-        let files = Arc::new(Mutex::new(files));
-        let (queue, entries) = sync_channel(QUEUE);
-        let writer = Arc::clone(&files);
-        thread::spawn(move || write(&entries, &writer, prints));
+        files.began = began.as_millis();
+        let (queue, entries) = channel();
+        let waiting = Arc::default();
+        let count = Arc::clone(&waiting);
+        thread::spawn(move || write(&entries, files, &count, prints));
         Self {
             queue,
-            files,
+            waiting,
             count: AtomicU64::new(0),
-            began,
         }
     }
 
-    /// How many rows there were. It grows with each row of any task.
+    /// How many rows there were, and writes of the table. It grows with each of any task.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
+    }
+
+    /// The table has so many more writes, perhaps of other processes.
+    pub(crate) fn add_writes(&self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.count.fetch_add(count, Ordering::Relaxed);
     }
 
     /// The rows of a task, in the order in which they began. A row of an earlier program that
     /// has not ended is `lost`.
     pub(crate) async fn of(&self, task: &TaskId) -> Vec<Map<String, Value>> {
         let (sender, receiver) = oneshot::channel();
-        if self.queue.try_send(Entry::Tell(sender)).is_ok() {
-            let _late = timeout(PATIENCE, receiver).await;
+        let _ended = self.queue.send(Entry::Read(task.clone(), sender));
+        match timeout(PATIENCE, receiver).await {
+            Ok(Ok(rows)) => rows,
+            _ => Vec::new(),
         }
-        let text = lock(&self.files).read(&name_of(task));
-        let mut rows: Vec<Map<String, Value>> = Vec::new();
-        // A line that a killed program has not finished is no row.
-        for line in text.split(|byte| *byte == b'\n') {
-            let Ok(row) = serde_json::from_slice::<Map<String, Value>>(line) else {
-                continue;
-            };
-            match rows.iter_mut().find(|it| it.get("id") == row.get("id")) {
-                Some(start) => start.extend(row),
-                None => rows.push(row),
-            }
-        }
-        let began = self.began.as_millis();
-        for row in &mut rows {
-            let start = row.get("start").and_then(Value::as_i64);
-            if !row.contains_key("end") && start.is_some_and(|start| start < began) {
-                row.insert("lost".to_owned(), true.into());
-            }
-        }
-        rows.sort_by_key(|row| row.get("start").and_then(Value::as_i64));
-        rows
     }
+}
+
+/// The rows of a file. `began`: when this program did, in milliseconds since 1970.
+fn rows(text: &[u8], began: i64) -> Vec<Map<String, Value>> {
+    let mut rows: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    // A line that a killed program has not finished is no row.
+    let lines = text.split(|byte| *byte == b'\n');
+    for row in lines.filter_map(|line| serde_json::from_slice::<Map<String, Value>>(line).ok()) {
+        let id = row.get("id").and_then(Value::as_str).unwrap_or_default();
+        let known = rows.entry(id.to_owned()).or_default();
+        for (name, value) in row {
+            match (known.get_mut(&name), value) {
+                (Some(Value::Object(content)), Value::Object(more)) => content.extend(more),
+                (_, value) => drop(known.insert(name, value)),
+            }
+        }
+    }
+    let mut rows: Vec<_> = rows.into_values().collect();
+    let start = |row: &Map<String, Value>| row.get("start").and_then(Value::as_i64);
+    for row in &mut rows {
+        if !row.contains_key("end") && start(row).is_some_and(|start| start < began) {
+            row.insert("lost".to_owned(), true.into());
+        }
+    }
+    rows.sort_by_key(start);
+    rows
 }
 
 impl RecordTrace for Traces {
@@ -118,25 +131,33 @@ impl RecordTrace for Traces {
     fn record(&self, task: &TaskId, row: TraceRow) {
         self.count.fetch_add(1, Ordering::Relaxed);
         // A full queue drops the row: the turn does not wait.
-        let _dropped = self.queue.try_send(Entry::Add(task.clone(), row));
+        if self.waiting.fetch_add(1, Ordering::Relaxed) < QUEUE {
+            let _ended = self.queue.send(Entry::Add(task.clone(), row));
+        } else {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     fn forget(&self, task: &TaskId) {
-        // This must not be dropped. The thread never waits for a turn.
+        // This must not be dropped.
         let _ended = self.queue.send(Entry::Forget(task.clone()));
     }
 }
 
-fn write(entries: &Receiver<Entry>, files: &Mutex<TraceFiles>, prints: bool) {
+fn write(entries: &Receiver<Entry>, mut files: TraceFiles, waiting: &AtomicUsize, prints: bool) {
     for entry in entries {
         let (task, row) = match entry {
-            Entry::Add(task, row) => (task, row),
+            Entry::Add(task, row) => {
+                waiting.fetch_sub(1, Ordering::Relaxed);
+                (task, row)
+            }
             Entry::Forget(task) => {
-                lock(files).remove(&name_of(&task));
+                files.forget(name_of(&task));
                 continue;
             }
-            Entry::Tell(sender) => {
-                let _gone = sender.send(());
+            Entry::Read(task, sender) => {
+                let text = files.read(&name_of(&task));
+                let _gone = sender.send(rows(&text, files.began));
                 continue;
             }
         };
@@ -144,7 +165,7 @@ fn write(entries: &Receiver<Entry>, files: &Mutex<TraceFiles>, prints: bool) {
             // A closed standard output is no reason to stop.
             let _closed = io::stdout().write_all(line_of(&task, &row).as_bytes());
         }
-        if let Err(error) = lock(files).add(&name_of(&task), row) {
+        if let Err(error) = files.add(&name_of(&task), row) {
             tracing::debug!("failed to write a trace: {error}");
         }
     }
@@ -172,17 +193,17 @@ fn name_of(task: &TaskId) -> String {
     name + ".jsonl"
 }
 
-fn lock(files: &Mutex<TraceFiles>) -> MutexGuard<'_, TraceFiles> {
-    files.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What is kept, by the name of the file.
 #[derive(Debug, Default)]
 struct TraceFiles {
+    /// When this program began, in milliseconds since 1970.
+    began: i64,
     /// `None` if all is in memory.
     folder: Option<PathBuf>,
     traces: BTreeMap<String, TaskTrace>,
     bytes: usize,
+    /// The names of deleted ones. A turn of theirs may still run.
+    deletions: BTreeSet<String>,
 }
 
 #[derive(Debug, Default)]
@@ -224,6 +245,13 @@ impl TraceFiles {
     }
 
     fn add(&mut self, name: &str, mut row: TraceRow) -> io::Result<()> {
+        // A client may give the id to a new task.
+        if row.is_first() {
+            self.deletions.remove(name);
+        }
+        if self.deletions.contains(name) {
+            return Ok(());
+        }
         let bytes = self.traces.get(name).map_or(0, |trace| trace.bytes);
         let mut line = serde_json::to_vec(&row)?;
         if bytes + line.len() > TASK_MAX - RESERVE && !row.content.is_empty() {
@@ -265,6 +293,11 @@ impl TraceFiles {
         };
         self.remove(&oldest);
         true
+    }
+
+    fn forget(&mut self, name: String) {
+        self.remove(&name);
+        self.deletions.insert(name);
     }
 
     fn remove(&mut self, name: &str) {
@@ -349,9 +382,37 @@ mod tests {
         let task = TaskId::parse("one").unwrap();
         traces.record(&task, row(1, 1));
         traces.forget(&task);
+        // The turn of the deleted task has not noticed it.
+        traces.record(&task, row(2, 1));
         assert!(traces.of(&task).await.is_empty());
-        traces.record(&task, row(1, 1));
-        assert_eq!(traces.of(&task).await.len(), 1);
+        let mut turn = TraceRow {
+            kind: "turn",
+            end: None,
+            ..row(3, 1)
+        };
+        turn.fact("turn", 1);
+        turn.fact("attempt", 1);
+        traces.record(&task, turn);
+        traces.record(&task, row(4, 1));
+        assert_eq!(traces.of(&task).await.len(), 2);
+    }
+
+    #[test]
+    fn content_that_a_row_began_with_is_there_after_its_end() {
+        let text = br#"{"id":"a","start":9,"content":{"input":1}}
+{"id":"b","start":2}
+{"id":"a","start":9,"end":12,"content":{"output":2}}
+{"id":"c","st"#;
+        let rows = super::rows(text, 5);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(
+            (&rows[0]["id"], &rows[0]["lost"]),
+            (&"b".into(), &true.into())
+        );
+        assert_eq!(
+            rows[1]["content"],
+            serde_json::json!({"input": 1, "output": 2})
+        );
     }
 
     #[test]

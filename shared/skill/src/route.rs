@@ -26,7 +26,7 @@ mod pattern;
 mod text;
 
 pub use by_model::{ModelChoice, RouterModel, Undecided};
-pub use decision::{EarlierTasks, Route, RouteRequest, Routed, Wrapped, joined};
+pub use decision::{EarlierTasks, Route, RouteRequest, Routed, STEPS, Wrapped, joined};
 
 use super::media::admits;
 use super::{AgentDefinition, AnySkill, Content};

@@ -61,6 +61,18 @@ impl RunTrace {
         }
     }
 
+    /// Puts a row that has no end yet. Its content is then in the trace.
+    fn begin(&self, state: &mut RunState, row: &mut TraceRow) {
+        let content = std::mem::take(&mut row.content);
+        self.put(
+            state,
+            TraceRow {
+                content,
+                ..row.clone()
+            },
+        );
+    }
+
     fn row(&self, state: &mut RunState, kind: &'static str, name: &str) -> TraceRow {
         state.count += 1;
         let step = state.step.and_then(|step| state.steps.get(&step));
@@ -80,8 +92,11 @@ impl RunTrace {
         // Before the turn begins, the router asks.
         let name = state.task.as_ref().map_or("router", |_| "model");
         let mut row = self.row(&mut state, "model", name);
-        row.add("request", &request.clone().without_secrets());
-        self.put(&mut state, row.clone());
+        match request.options.is_empty() {
+            true => row.add("request", request),
+            false => row.add("request", &request.clone().without_secrets()),
+        }
+        self.begin(&mut state, &mut row);
         row
     }
 
@@ -144,7 +159,8 @@ impl RunTrace {
         let mut row = self.row(&mut state, kind, name);
         (row.start, row.end) = (start.as_millis(), Some(self.now()));
         fill(&mut row);
-        if state.hides {
+        // Without a turn it is not known whether the message is kept.
+        if state.hides || state.task.is_none() {
             row.content.clear();
         }
         self.recorder.record(task, row);
@@ -162,10 +178,11 @@ impl RunTrace {
             row.add("output", value);
             row.fact("kept", true);
             row.end = Some(row.start);
+            self.put(&mut state, row);
         } else {
-            state.steps.insert(step.scope, row.clone());
+            self.begin(&mut state, &mut row);
+            state.steps.insert(step.scope, row);
         }
-        self.put(&mut state, row);
     }
 
     /// The innermost step around what runs from now on.

@@ -19,7 +19,8 @@ pub trait RecordTrace: Send + Sync {
     /// The time.
     fn now(&self) -> Timestamp;
 
-    /// Takes a row of a task: as it begins, without its end, and again as it ends.
+    /// Takes a row of a task: as it begins, without its end, and again as it ends, with the
+    /// content that is new.
     fn record(&self, task: &TaskId, row: TraceRow);
 
     /// Removes the trace of a task.
@@ -52,6 +53,13 @@ pub struct TraceRow {
 }
 
 impl TraceRow {
+    /// Whether it begins the first run of a task.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        let is_one = |name: &str| self.facts.get(name).and_then(Value::as_u64) == Some(1);
+        self.kind == "turn" && self.end.is_none() && is_one("turn") && is_one("attempt")
+    }
+
     /// Adds a fact.
     pub fn fact(&mut self, name: &str, value: impl Into<Value>) {
         self.facts.insert(name.to_owned(), value.into());

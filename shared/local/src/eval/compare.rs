@@ -27,7 +27,9 @@ pub(super) fn route(row: &Row, route: &RoutePreview, has_router: bool) -> Vec<St
             faults.push(format!("the skill is {choice}, expected {goal}"));
         }
     }
-    let is_step = |by: &String| *by == route.how || (may_choose && has_router);
+    // Where the rules ask, a model or the fallback has decided.
+    let is_asked = may_choose && has_router && ["model", "fallback"].contains(&&*route.how);
+    let is_step = |by: &String| *by == route.how || is_asked;
     if let Some(by) = row.by.as_ref().filter(|by| !is_step(by)) {
         faults.push(format!("`{}` decides, expected `{by}`", route.how));
     }
@@ -71,13 +73,13 @@ pub(super) fn answer(row: &Row, reply: &Reply, cause: Option<String>) -> Vec<Str
             faults.push(format!("`{words}` is not in: {}", cut(&text)));
         }
     }
-    if let Some(object) = &row.equals {
+    if let Some(value) = &row.equals {
         let parts = contents.iter().copied().flatten();
         let values: Vec<&Value> = parts.filter_map(data).collect();
-        if !values.contains(&object) {
+        if !values.iter().any(|it| is_equal(it, value)) {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
             let values = cut(&values.join(", "));
-            faults.push(format!("no data is {object}; there is: {values}"));
+            faults.push(format!("no data is {value}; there is: {values}"));
         }
     }
     faults
@@ -111,6 +113,25 @@ fn data(part: &Part) -> Option<&Value> {
     match &part.content {
         PartContent::Data(value) => Some(value),
         _ => None,
+    }
+}
+
+/// Whether two values are the same JSON: 4 is 4.0.
+fn is_equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || one.as_f64() == other.as_f64()
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, it)| is_equal(one, it))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let has = |(name, it): (&String, &Value)| {
+                one.get(name).is_some_and(|value| is_equal(value, it))
+            };
+            one.len() == other.len() && other.iter().all(has)
+        }
+        _ => one == other,
     }
 }
 

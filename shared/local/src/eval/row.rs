@@ -1,5 +1,6 @@
 //! A row of a data set: a message, and what is expected of the agent.
 
+use a2a_lambda::engine::ROUTE_STEPS;
 use a2a_lambda::skill::{AgentDefinition, Content};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -105,10 +106,13 @@ impl Row {
                 "`skill` is `{id}`, expected `null` or one of `{ids}`"
             ));
         }
-        if let Some(value) = self.equals.as_ref().filter(|value| !value.is_object()) {
-            faults.push(format!(
-                "`equals` is {value}, expected an object; `contains` compares other values"
-            ));
+        if let Some(by) = self
+            .by
+            .as_ref()
+            .filter(|by| !ROUTE_STEPS.contains(&by.as_str()))
+        {
+            let steps = ROUTE_STEPS.join("`, `");
+            faults.push(format!("`by` is `{by}`, expected one of `{steps}`"));
         }
         if self.skill.is_none() && self.by.is_none() && !self.is_sent() {
             faults.push(

@@ -7,7 +7,6 @@
 //!
 //! - `admission`: which requests the page accepts
 //! - `assets`: the files of the page and their headers
-//! - `changes`: counts what is written to the table
 //! - `inside`: what a task keeps that A2A does not show
 //! - `rows`: the tasks as rows of a list, and the search in them
 //! - `uploads`: puts large files into the object store
@@ -16,7 +15,6 @@
 
 mod admission;
 mod assets;
-mod changes;
 mod inside;
 mod rows;
 mod uploads;
@@ -27,7 +25,6 @@ use crate::credentials::credentials;
 use crate::dev::Builds;
 use crate::local_settings::{ConfigError, fresh_secret, secret};
 use crate::process;
-use crate::stream::Stream;
 use crate::traces::Traces;
 use a2a_lambda::auth::{Authentication, Identity};
 use a2a_lambda::engine::{Clock as _, SystemClock};
@@ -36,12 +33,11 @@ use a2a_lambda::runtime::stores;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::aws::{AwsClients, Endpoints, sdk_config};
+use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::records::RecordReader;
 use a2a_lambda::task::{Owner, TaskId};
 use admission::{Admission, OnlyHere};
 use bytes::Bytes;
-use changes::ChangeCount;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -51,7 +47,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OnceCell;
 use uploads::UploadError;
 
 /// The paths of the page, without `/` itself. No path of A2A begins like this.
@@ -67,7 +62,6 @@ pub(crate) struct AgentPage {
     admission: Admission,
     authentication: Authentication,
     tasks: RecordReader,
-    changes: OnceCell<ChangeCount>,
     traces: Arc<Traces>,
     verdicts: Value,
     facts: Value,
@@ -75,7 +69,6 @@ pub(crate) struct AgentPage {
     builds: Option<Builds>,
     port: u16,
     keeps_data: bool,
-    table: String,
     endpoints: Endpoints,
 }
 
@@ -147,7 +140,6 @@ impl AgentPage {
             admission: Admission::new(address, token),
             authentication: Authentication::new(settings.auth, credentials),
             tasks: records.reader().clone(),
-            changes: OnceCell::new(),
             traces: Arc::clone(traces),
             verdicts: verdicts::of(agent),
             facts: json!({
@@ -163,7 +155,6 @@ impl AgentPage {
             builds: None,
             port: address.port(),
             keeps_data: folder.is_some(),
-            table: settings.table.clone(),
             endpoints: endpoints.clone(),
         }))
     }
@@ -247,8 +238,7 @@ impl AgentPage {
                 Ok(webhooks::page(&self.tasks, &owner, after).await?)
             }
             (&Method::GET, ["changes"]) => {
-                let changes = self.changes.get_or_init(|| self.follow()).await;
-                let count = changes.get().wrapping_add(self.traces.count());
+                let count = self.traces.count();
                 let (began, now) = (self.facts.get("startedMs"), SystemClock.now().as_millis());
                 let build = self.builds.as_ref().and_then(|it| it.borrow().shown());
                 Ok(json!({"commits": count, "startedMs": began, "nowMs": now, "build": build}))
@@ -298,16 +288,6 @@ impl AgentPage {
         });
         task.insert("trace".to_owned(), rows.collect());
         Ok(Value::Object(task))
-    }
-
-    /// Follows the stream of the table from the first use of the page on.
-    async fn follow(&self) -> ChangeCount {
-        let Self {
-            endpoints, table, ..
-        } = self;
-        let config = sdk_config(endpoints.dynamodb.as_deref(), endpoints.keys.as_ref()).await;
-        let client = aws_sdk_dynamodbstreams::Client::new(&config);
-        ChangeCount::follow(Stream::new(client, table))
     }
 
     /// Ends the process soon, and starts it again under the same id.

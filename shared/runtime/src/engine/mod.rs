@@ -42,6 +42,7 @@ pub(crate) mod fuzz {
     pub(crate) use super::handler::page_token::{PagePosition, PagedList, TaskPosition};
 }
 
+pub use a2a_lambda_skill::route::STEPS as ROUTE_STEPS;
 pub use accept::RoutePreview;
 pub use background::collect_objects::CollectReport;
 pub use background::expire_contexts::ThreadSweepReport;
@@ -303,8 +304,14 @@ impl Engine {
         }
     }
 
-    /// The trace of the call or turn with these names; `None` if nobody records one.
-    fn trace(&self, names: &CallNames) -> Option<Arc<RunTrace>> {
+    /// The trace of the call or turn that runs; `None` if nobody records one.
+    fn trace(&self) -> Option<Arc<RunTrace>> {
+        self.recorder.as_ref()?;
+        self.trace_of(&CallNames::current())
+    }
+
+    /// The trace of the call or turn with these names.
+    fn trace_of(&self, names: &CallNames) -> Option<Arc<RunTrace>> {
         let recorder = self.recorder.as_ref()?;
         let make = || {
             let run = format!("{:08x}", self.ids.next() & u128::from(u32::MAX));

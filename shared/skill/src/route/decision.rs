@@ -6,6 +6,23 @@ use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, Ski
 use serde_json::Value;
 use std::sync::Arc;
 
+/// The steps that decide, as they are named in logs and data sets; `ask` leaves it to the client.
+pub const STEPS: [&str; 13] = [
+    "command",
+    "explicit",
+    "pinned",
+    "answer",
+    "reference",
+    "media_type",
+    "schema",
+    "example",
+    "text",
+    "single",
+    "model",
+    "fallback",
+    "ask",
+];
+
 /// Skills that a message may go to, with their ids.
 pub(super) type Skills<'a> = Vec<(&'a SkillId, &'a Arc<dyn AnySkill>)>;
 

@@ -22,8 +22,8 @@ use crate::task::{
 };
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
+use a2a_lambda_skill::TurnFacts;
 use a2a_lambda_skill::route::{self, Routed};
-use a2a_lambda_skill::{CallNames, TurnFacts};
 pub use routing::RoutePreview;
 use turn_input::routing_message;
 
@@ -40,7 +40,7 @@ impl Engine {
         budget: CallBudget,
     ) -> Result<Acceptance, EngineError> {
         // The router may ask a model.
-        self.trace(&CallNames::current());
+        self.trace();
         match self.send_key(caller, &command) {
             Some(key) => Box::pin(self.accept_keyed(caller, command, budget, key)).await,
             None => self.accept_unkeyed(caller, command, budget).await,

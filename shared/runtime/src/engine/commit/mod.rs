@@ -10,8 +10,7 @@ mod thread;
 use self::contention::Races;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadWrite, stored};
-use crate::task::{A2aError, Change, KeyHash, TaskRecord, Timestamp, WriteId};
-use a2a_lambda_skill::CallNames;
+use crate::task::{A2aError, Change, KeyHash, TaskId, TaskRecord, Timestamp, WriteId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -156,7 +155,7 @@ impl Engine {
     }
 
     fn trace_write(&self, record: &TaskRecord, began: Timestamp) {
-        if let Some(trace) = self.trace(&CallNames::current()) {
+        if let Some(trace) = self.trace() {
             trace.event(record.id(), ("write", "write"), began, |row| {
                 row.fact("version", record.version());
                 row.fact("state", record.state().as_str());
@@ -218,12 +217,10 @@ impl Engine {
     /// expired is not written again. `None` if another write came first.
     pub(super) async fn end(&self, record: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
-        if let Some(recorder) = &self.recorder {
-            recorder.forget(record.id());
-        }
         // A reader with a slow clock must not find it either.
         let expiry = now.minus(CLOCKS_DIFFER);
         if record.expired(expiry) {
+            self.forget_trace(record.id());
             return Ok(Some(record));
         }
         let write = TaskWrite {
@@ -236,7 +233,17 @@ impl Engine {
             now,
         };
         let outcome = self.records.commit(&write).await?;
-        Ok((outcome == Committed::Done).then_some(write.record))
+        let is_done = outcome == Committed::Done;
+        if is_done {
+            self.forget_trace(write.record.id());
+        }
+        Ok(is_done.then_some(write.record))
+    }
+
+    fn forget_trace(&self, task: &TaskId) {
+        if let Some(recorder) = &self.recorder {
+            recorder.forget(task);
+        }
     }
 
     /// A random time below `longest`.

@@ -9,7 +9,7 @@ use crate::engine::{Engine, EngineError};
 use crate::task::metadata_keys;
 use crate::task::{Change, ContextId, Message, Part, TaskRecord};
 use a2a_lambda_model::redact::without_values;
-use a2a_lambda_skill::{AgentError, AuthHint, CallNames, Content, Settled, TurnFacts};
+use a2a_lambda_skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use a2a_lambda_skill::{AnySkill, SkillOutcome};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
@@ -187,7 +187,7 @@ impl Engine {
     pub(in crate::engine) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {
         let code = error.code();
         log_failure(record, error);
-        if let Some(trace) = self.trace(&CallNames::current()) {
+        if let Some(trace) = self.trace() {
             let now = self.reader.clock.now();
             trace.event(record.id(), ("failure", code.as_str()), now, |row| {
                 row.add("cause", &error.cause().map(without_values));

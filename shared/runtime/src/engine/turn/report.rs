@@ -42,7 +42,7 @@ impl<'e> TurnReport<'e> {
         let trace = trace.map(|trace| trace.child(&["turn", &task, &turn, &attempt_text]));
         let makes_task = spec.input.makes_task();
         note(spec, skill.as_deref());
-        let run = engine.trace(scope.names());
+        let run = engine.trace_of(scope.names());
         if let Some(run) = &run {
             let facts = json!({"turn": spec.facts.turn, "attempt": attempt, "worker": is_claimed});
             let name = skill.as_deref().unwrap_or_default();
@@ -96,7 +96,7 @@ impl<'e> TurnReport<'e> {
         };
         let state = record.map(|record| record.state().as_str());
         run.end_turn(json!({"ended": end, "state": state, "error": record.and_then(error_code)}));
-        if let (false, Some(recorder), None) = (self.makes_task, &self.engine.recorder, record) {
+        if let (Ok(TurnEnd::Message(_)), Some(recorder)) = (result, &self.engine.recorder) {
             // The reply is no task, so nobody can ask for its trace.
             recorder.forget(&self.task_id);
         }

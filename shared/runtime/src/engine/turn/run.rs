@@ -19,7 +19,7 @@ use crate::store::queue::Receipt;
 use crate::task::TaskRecord;
 use a2a_lambda_skill::begin_session;
 use a2a_lambda_skill::{
-    AgentError, AnySkill, CallNames, SessionAdapter, SkillOutcome, TaskContext, TurnStart,
+    AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart,
 };
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -122,7 +122,7 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
         note(&spec, skill_of(&spec).as_deref());
-        if let Some(trace) = self.trace(&CallNames::current()) {
+        if let Some(trace) = self.trace() {
             trace.name_task(spec.record.id(), spec.hides_message());
         }
         let (mut buffer, call) = WriteBuffer::new(self, spec, sink);

@@ -27,9 +27,7 @@ use a2a_lambda_model::store::read_up_to;
 use a2a_lambda_skill::turn_host::{
     DocumentHost, Emission, References, ScopeId, SessionUpdate, Step, StepInput, TurnHost,
 };
-use a2a_lambda_skill::{
-    AgentError, AgentResult, Artifact, CallNames, Content, RunTrace, SkillOutcome,
-};
+use a2a_lambda_skill::{AgentError, AgentResult, Artifact, Content, RunTrace, SkillOutcome};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -88,7 +86,7 @@ impl<'e> TurnHandle<'e> {
             task: spec.record.key(),
             task_id: spec.record.id().clone(),
             attempt: Attempt::of(&spec.record, engine.reader.clock.now()),
-            trace: engine.trace(&CallNames::current()),
+            trace: engine.trace(),
             stop_at: spec.budget.stop_at,
             ends_at: spec.budget.ends_at(),
         };
