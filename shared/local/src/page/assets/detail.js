@@ -80,7 +80,7 @@ export function detail(row, read, close) {
     const isLetter = event.key.toLowerCase() === "c" && !event.ctrlKey && !event.metaKey && !event.altKey;
     if (isLetter) copy(entries.find(([name]) => name === (event.shiftKey ? "As a cassette" : "As JSON")));
   } } },
-  el("header", {}, icon(row.kind), el("h2", { class: "cut grow", tabindex: "-1" }, row.name), menu(face, () => entries.map((it) => [it[0], () => copy(it)]), { label: "Copy" }), iconButton("close", "Close", close)),
+  el("header", {}, el("span", { class: `is-${row.kind}` }, icon(row.kind)), el("h2", { class: "cut grow", tabindex: "-1" }, row.name), menu(face, () => entries.map((it) => [it[0], () => copy(it)]), { label: "Copy" }), iconButton("close", "Close", close)),
   el("dl", { class: "figures" }, figure("Took", row.kept ? "kept" : took(row.end - row.start)), figure("First token", row.firstMs === undefined ? "" : took(row.firstMs)), figure("In", row.inputTokens), figure("Out", row.outputTokens), !row.inputTokens && figure("Tokens", tokensOf(row) || ""), figure("Error", row.error ? plain(row.error) : "")), body);
   const fill = (known) => {
     entries = copies(row, known?.content);
