@@ -144,8 +144,8 @@ async fn a_model_call_is_in_the_trace_with_its_prompt_and_reply_and_no_key() {
         .clone();
     assert!(has_ended(&rows), "{rows:?}");
     let models = of_kind(&rows, "model");
-    let named = |name: &str| *models.iter().find(|row| row["name"] == name).unwrap();
-    let (step, call) = (named("chat/model#1"), named("model"));
+    assert!(models.iter().all(|row| row["name"] == "chat/model#1"));
+    let (step, call) = (models[0], models[1]);
     assert_eq!(call["parent"], step["id"]);
     assert_eq!(
         (&call["inputTokens"], &call["outputTokens"]),
@@ -297,7 +297,10 @@ impl Source for Development {
 async fn counted(cx: &mut TaskContext<'_>, text: &str) -> AgentResult<String> {
     let length = cx.step_of("count", &text, async { Ok(text.to_owned()) });
     length.await?;
-    let double = LlmTool::new("double", "Doubles.", |n: i64| async move { Ok(n * 2) });
+    let double = LlmTool::new("double", "Doubles.", |n: i64| async move {
+        let twice = n.checked_mul(2);
+        twice.ok_or_else(|| AgentError::domain("TOO_MUCH", "the number is too large"))
+    });
     LlmWorker::<String>::new("Answer.")
         .tool(double)
         .run(cx, text)
@@ -369,6 +372,14 @@ async fn a_model_that_a_skill_calls_itself_is_in_the_trace() {
         .collect();
     assert_eq!(texts, ["whole", "in pieces"]);
     assert!(replies[1].0.facts.contains_key("firstMs"), "{rows:?}");
+}
+
+#[tokio::test]
+async fn a_tool_whose_error_the_model_gets_is_marked() {
+    let model = ScriptedModel::new().tool_call("double", json!({"value": i64::MAX}));
+    let rows = rows_of("open", model.text("too much")).await;
+    let tool = rows.iter().rfind(|row| row.kind == "tool").unwrap();
+    assert_eq!(tool.facts["error"], "TOOL_FAILED", "{tool:?}");
 }
 
 #[tokio::test]

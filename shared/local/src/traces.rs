@@ -161,7 +161,12 @@ fn write(entries: &Receiver<Entry>, mut files: TraceFiles, waiting: &AtomicUsize
                 continue;
             }
         };
-        if prints && row.end.is_some() {
+        // The step around a call of a model says nothing more than the call.
+        let is_around = row.kind == "model"
+            && !["stop", "error", "kept"]
+                .iter()
+                .any(|fact| row.facts.contains_key(*fact));
+        if prints && row.end.is_some() && !is_around {
             // A closed standard output is no reason to stop.
             let _closed = io::stdout().write_all(line_of(&task, &row).as_bytes());
         }

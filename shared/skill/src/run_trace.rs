@@ -89,9 +89,14 @@ impl RunTrace {
     /// A call of a model begins.
     pub(crate) fn begin_call(&self, request: &ModelRequest) -> TraceRow {
         let mut state = self.state();
-        // Before the turn begins, the router asks.
-        let name = state.task.as_ref().map_or("router", |_| "model");
-        let mut row = self.row(&mut state, "model", name);
+        let step = state.step.and_then(|step| state.steps.get(&step));
+        let name = match (&state.task, step) {
+            // Before the turn begins, the router asks.
+            (None, _) => "router".to_owned(),
+            (Some(_), Some(step)) if step.kind == "model" => step.name.clone(),
+            (Some(_), _) => "model".to_owned(),
+        };
+        let mut row = self.row(&mut state, "model", &name);
         match request.options.is_empty() {
             true => row.add("request", request),
             false => row.add("request", &request.clone().without_secrets()),
@@ -194,6 +199,10 @@ impl RunTrace {
     pub fn output(&self, step: ScopeId, value: &Value) {
         if let Some(row) = self.state().steps.get_mut(&step) {
             row.add("output", value);
+            // The model gets the error of a tool.
+            if row.kind == "tool" && value.get("Err").is_some() {
+                row.fact("error", "TOOL_FAILED");
+            }
         }
     }
 

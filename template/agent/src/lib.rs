@@ -20,7 +20,7 @@ impl Menu {
 }
 
 /// Says what a dish costs.
-#[skill(id = "price", tags = ["menu"], examples = ["pasta"])]
+#[skill(id = "price", tags = ["menu"], examples = ["pasta"], effect = "read")]
 pub async fn price(menu: State<Menu>, dish: String) -> AgentResult<String> {
     let found = menu.dishes.iter().find(|(name, _)| *name == dish.trim());
     let (name, cents) = found.ok_or_else(|| {

@@ -55,7 +55,7 @@ pub(super) fn answer(row: &Row, reply: &Reply, cause: Option<String>) -> Vec<Str
         let names: Vec<&str> = artifacts().filter_map(|it| it.name.as_deref()).collect();
         faults.push(format!(
             "no artifact `{name}`; there are: {}",
-            names.join(", ")
+            listed(&names)
         ));
         return faults;
     }
@@ -89,7 +89,7 @@ pub(super) fn answer(row: &Row, reply: &Reply, cause: Option<String>) -> Vec<Str
 pub(super) fn usage(row: &Row, usage: &ModelUse) -> Vec<String> {
     let mut faults = Vec::new();
     if let Some(tool) = row.tool.as_ref().filter(|tool| !usage.tools.contains(tool)) {
-        let tools = usage.tools.join(", ");
+        let tools = listed(&usage.tools);
         faults.push(format!("no model called `{tool}`; called: {tools}"));
     }
     if let Some(most) = row.tokens_below.filter(|most| usage.tokens >= *most) {
@@ -132,6 +132,14 @@ fn is_equal(one: &Value, other: &Value) -> bool {
             one.len() == other.len() && other.iter().all(has)
         }
         _ => one == other,
+    }
+}
+
+fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
     }
 }
 

@@ -44,7 +44,7 @@ impl<'e> TurnReport<'e> {
         note(spec, skill.as_deref());
         let run = engine.trace_of(scope.names());
         if let Some(run) = &run {
-            let facts = json!({"turn": spec.facts.turn, "attempt": attempt, "worker": is_claimed});
+            let facts = json!({"task": task, "turn": spec.facts.turn, "attempt": attempt, "worker": is_claimed});
             let name = skill.as_deref().unwrap_or_default();
             run.begin_turn(record.id(), spec.hides_message(), name, facts);
         }
@@ -87,7 +87,7 @@ impl<'e> TurnReport<'e> {
     fn end_trace(&self, result: &Result<TurnEnd, EngineError>) {
         let Some(run) = &self.run else { return };
         let (end, record) = match result {
-            Ok(TurnEnd::Stopped(record)) => ("stopped", Some(record)),
+            Ok(TurnEnd::Stopped(record)) => ("atRest", Some(record)),
             Ok(TurnEnd::HandedOver(record)) => ("handedOver", Some(record)),
             Ok(TurnEnd::Superseded(record)) => ("superseded", record.as_ref()),
             Ok(TurnEnd::Duplicate(_)) => ("duplicate", None),
