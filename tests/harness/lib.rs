@@ -35,6 +35,8 @@ pub mod documents {
     pub mod sets {}
     #[doc = include_str!("../../docs/guide/tests.md")]
     pub mod tests {}
+    #[doc = include_str!("../../docs/guide/walk.md")]
+    pub mod walk {}
     #[doc = include_str!("../../docs/guide/logs.md")]
     pub mod logs {}
     #[doc = include_str!("../../docs/guide/models.md")]
