@@ -635,11 +635,12 @@ describe("an agent that is edited", () => {
   before(async () => { agent = await startDev(); });
   after(() => agent?.stop());
 
-  test("an open page goes on over an edit, keeps its draft, and says what changed", async () => {
-    const page = await visit(agent);
+  test("two open pages go on over an edit, keep their drafts, and say what changed", async () => {
+    const [page, other] = [await visit(agent), await visit(agent)];
     const foot = page.locator("#foot");
     await foot.getByText("Build 1 serves").waitFor();
     await box(page).fill("not sent yet");
+    await box(other).fill("another one");
     const before = page.url();
     agent.edit("models");
     const bar = page.locator("#bar");
@@ -648,6 +649,8 @@ describe("an agent that is edited", () => {
     await foot.getByText("Build 2 serves").waitFor();
     assert.equal(page.url(), before);
     assert.equal(await box(page).inputValue(), "not sent yet");
+    await other.locator("#bar").getByText("Build 2 serves.").waitFor({ timeout: 20000 });
+    assert.equal(await box(other).inputValue(), "another one");
     agent.edit("reference");
     await bar.getByText("Build 3 serves.").waitFor({ timeout: 20000 });
   });
