@@ -1,7 +1,7 @@
 //! The watched files: those of the packages, without what builds and runs write.
 
 use super::cargo::Cargo;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fs, mem};
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// When a file was written, and its size in bytes.
 pub(super) type Stamp = (Option<SystemTime>, u64);
-type Stamps = BTreeMap<PathBuf, Stamp>;
+type Stamps = BTreeSet<(PathBuf, Stamp)>;
 
 /// The watched files, as they were at the last look. It asks the file system again and again,
 /// which works on each of them, also in containers.
@@ -64,14 +64,8 @@ impl WatchedFiles {
     /// Whether a file has another content than at the last look.
     fn look(&mut self) -> bool {
         let now = stamps(&self.folders, &self.data);
-        let others = now
-            .iter()
-            .filter(|(path, stamp)| self.stamps.get(*path) != Some(*stamp));
-        let removed = self
-            .stamps
-            .iter()
-            .filter(|(path, _)| !now.contains_key(*path));
-        let edits = others.chain(removed).map(|(path, _)| path.clone());
+        let others = self.stamps.symmetric_difference(&now);
+        let edits = others.map(|(path, _)| path.clone());
         let before = self.edits.len();
         self.edits.extend(edits);
         self.stamps = now;

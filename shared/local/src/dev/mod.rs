@@ -43,11 +43,10 @@ pub(crate) async fn run(options: &Dev) -> Result<(), RunError> {
     if cli.command.is_some() {
         return Err("`dev` serves the agent; it takes no other command".into());
     }
-    let folder = cli.serve.folder();
     // Another `dev` would take the data between two programs.
-    let locked = folder.filter(|_| cli.serve.endpoint.is_none());
-    let locked = locked.map(|path| DataFolder::lock(path, "dev.lock"));
-    let _lock = locked
+    let folder = cli.serve.folder().filter(|_| cli.serve.endpoint.is_none());
+    let lock = folder.map(|path| DataFolder::lock(path, "dev.lock"));
+    let _lock = lock
         .transpose()
         .map_err(|error| format!("failed to use the data folder: {error}"))?;
     let cargo = Cargo::new(options);
