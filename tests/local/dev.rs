@@ -11,7 +11,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::fs::File;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
@@ -173,13 +174,13 @@ async fn a_program_that_does_not_start_gives_way_to_the_one_before() {
     assert_eq!(dev.build(3, "serves").await["serving"], 3);
 }
 
-/// Ready when the process that a hanging build has started is gone: it has the pipe open.
-async fn closed(folder: &Folder) {
+/// The pipe that a process of the hanging build has open. Its end is the end of the process.
+async fn pipe(folder: &Folder) -> File {
     let pipe = folder.path().join(".open");
     while !pipe.exists() {
         tokio::task::yield_now().await;
     }
-    tokio::fs::read(pipe).await.unwrap();
+    File::open(pipe).await.unwrap()
 }
 
 #[tokio::test]
@@ -188,11 +189,10 @@ async fn an_edit_ends_a_build_that_hangs_with_all_that_it_started() {
     dev.build(1, "serves").await;
     dev.edit("hang");
     assert_eq!(dev.build(2, "building").await["serving"], 1);
-    let edit = async {
-        dev.edit("good again");
-        assert_eq!(dev.build(3, "serves").await["serving"], 3);
-    };
-    tokio::join!(closed(&dev.folder), edit);
+    let mut pipe = pipe(&dev.folder).await;
+    dev.edit("good again");
+    assert_eq!(dev.build(3, "serves").await["serving"], 3);
+    pipe.read_to_end(&mut Vec::new()).await.unwrap();
 }
 
 #[tokio::test]
@@ -200,8 +200,9 @@ async fn ctrl_c_ends_a_build_that_hangs_with_all_that_it_started() {
     let dev = Developed::start().await;
     dev.build(1, "serves").await;
     dev.edit("hang");
-    dev.build(2, "building").await;
-    tokio::join!(closed(&dev.folder), dev.running.interrupt());
+    let mut pipe = pipe(&dev.folder).await;
+    dev.running.interrupt().await;
+    pipe.read_to_end(&mut Vec::new()).await.unwrap();
 }
 
 #[tokio::test]
