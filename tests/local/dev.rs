@@ -3,13 +3,19 @@
 //! A script takes the place of cargo, so that a build takes no time: it does what the edited
 //! file says. The step `author` edits a real agent, with the real cargo.
 
-use crate::agent::{Folder, Running, ended, program};
+use crate::agent::{Folder, Running, ended, program, refusal_in};
 use crate::background::{OPEN, after, begun};
 use crate::calls::Call;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::fs::File;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines};
 use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::timeout;
 
 /// A file with this text compiles to a program that serves.
 const GOOD: &str = "good";
@@ -20,56 +26,84 @@ fn script(path: &Path, text: &str) {
     std::fs::set_permissions(path, all).unwrap();
 }
 
+/// The options of `dev` in each test.
+const DEV: [&str; 5] = ["dev", "--port", "0", "--agent", "conformance"];
+
+/// A workspace with one file of code, and the cargo that builds it.
+fn workspace() -> (Folder, String) {
+    let folder = Folder::new();
+    let here = folder.path().display().to_string();
+    std::fs::create_dir_all(folder.path().join("target/debug")).unwrap();
+    let cargo = folder.path().join(".cargo-of-test");
+    script(
+        &cargo,
+        &format!(
+            r#"#!/bin/sh
+cd {here}
+built=target/debug/a2a-local
+if [ $1 = metadata ]; then
+    more=$(sed 's|.*|, {{"source": null, "manifest_path": "&"}}|' Cargo.toml 2>/dev/null)
+    echo '{{"packages": [{{"source": null, "manifest_path": "{here}/Cargo.toml"}}, {{"source": "registry", "manifest_path": "/Cargo.toml"}}'$more'], "workspace_root": "{here}", "target_directory": "{here}/target"}}'
+    exit
+fi
+text=$(cat agent.rs)
+serve='echo $$ > .pid; exec {program} "$@"'
+# As a linker does it: the program that runs keeps its file.
+[ "$text" = same ] || rm -f $built
+case $text in
+    bad*)
+        printf '%s\n' '{{"reason": "compiler-message", "message": {{"rendered": "error: mismatched <b>types</b>\n"}}}}'
+        exit 101 ;;
+    hang*)
+        mkfifo .open
+        sleep 1000 > .open ;;
+    panics*) serve='echo "panicked at agent.rs" >&2; exit 101' ;;
+    leaves*) serve='echo "panicked at agent.rs" >&2; sleep 400 & exit 101' ;;
+    waits*) serve='exec sleep 1000' ;;
+    talks*) serve='echo "from the agent"; printf "\377\n"; printf "\377\n" >&2; '$serve ;;
+esac
+[ "$text" = same ] || printf '#!/bin/sh\n%s\n# %s' "$serve" "$text" > $built
+[ "$text" = stays ] || chmod +x $built
+[ "$text" = lost ] && rm $built
+echo '{{"reason": "compiler-artifact", "executable": "{here}/target/debug/another"}}'
+echo '{{"reason": "compiler-artifact", "executable": "{here}/'$built'"}}'
+"#,
+            program = program().display(),
+        ),
+    );
+    std::fs::write(folder.path().join("agent.rs"), GOOD).unwrap();
+    (folder, cargo.display().to_string())
+}
+
+/// How many programs `dev` keeps.
+fn programs(folder: &Folder) -> usize {
+    let files = std::fs::read_dir(folder.path().join("target/debug")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name());
+    names
+        .filter(|name| name.as_encoded_bytes().starts_with(b"dev-"))
+        .count()
+}
+
 /// A workspace whose one file is edited, under `dev`.
 struct Developed {
     running: Running,
     token: String,
     folder: Folder,
+    cargo: String,
 }
 
 impl Developed {
     async fn start() -> Self {
-        let folder = Folder::new();
-        let here = folder.path().display().to_string();
-        std::fs::create_dir_all(folder.path().join("target/debug")).unwrap();
-        script(
-            &folder.path().join(".cargo-of-test"),
-            &format!(
-                r#"#!/bin/sh
-cd {here}
-built=target/debug/a2a-local
-if [ $1 = metadata ]; then
-    echo '{{"packages": [{{"source": null, "manifest_path": "{here}/Cargo.toml"}}, {{"source": "registry", "manifest_path": "/Cargo.toml"}}], "workspace_root": "{here}", "target_directory": "{here}/target"}}'
-    exit
-fi
-text=$(cat agent.rs)
-# As a linker does it: the program that runs keeps its file.
-rm -f $built
-case $text in
-    bad*)
-        printf '%s\n' '{{"reason": "compiler-message", "message": {{"rendered": "error: mismatched <b>types</b>\n"}}}}'
-        exit 101 ;;
-    hang*) exec sleep 1000 ;;
-    panics*) printf '#!/bin/sh\necho "panicked at agent.rs" >&2\nexit 101\n# %s' "$text" > $built ;;
-    *) printf '#!/bin/sh\nexec {program} "$@"\n# %s' "$text" > $built ;;
-esac
-chmod +x $built
-echo '{{"reason": "compiler-artifact", "executable": "{here}/'$built'"}}'
-"#,
-                program = program().display(),
-            ),
-        );
-        std::fs::write(folder.path().join("agent.rs"), GOOD).unwrap();
-        let cargo = folder.path().join(".cargo-of-test");
-        let arguments = ["dev", "--port", "0", "--agent", "conformance"];
-        let settings = [("CARGO", cargo.to_str().unwrap())];
-        let running = Running::start(&folder, &arguments, &settings, "listening on ").await;
+        let (folder, cargo) = workspace();
+        let settings = [("CARGO", cargo.as_str())];
+        let running = Running::start(&folder, &DEV, &settings, "listening on ").await;
         let (_, token) = running.said.split_once("#token=").unwrap();
         let token = token.lines().next().unwrap().to_owned();
         Self {
             running,
             token,
             folder,
+            cargo,
         }
     }
 
@@ -140,14 +174,198 @@ async fn a_program_that_does_not_start_gives_way_to_the_one_before() {
     assert_eq!(dev.build(3, "serves").await["serving"], 3);
 }
 
+/// The pipe that a process of the hanging build has open. Its end is the end of the process.
+async fn pipe(folder: &Folder) -> File {
+    let pipe = folder.path().join(".open");
+    while !pipe.exists() {
+        tokio::task::yield_now().await;
+    }
+    File::open(pipe).await.unwrap()
+}
+
 #[tokio::test]
-async fn an_edit_ends_a_build_that_hangs() {
+async fn an_edit_ends_a_build_that_hangs_with_all_that_it_started() {
     let dev = Developed::start().await;
     dev.build(1, "serves").await;
     dev.edit("hang");
     assert_eq!(dev.build(2, "building").await["serving"], 1);
+    let mut pipe = pipe(&dev.folder).await;
     dev.edit("good again");
     assert_eq!(dev.build(3, "serves").await["serving"], 3);
+    pipe.read_to_end(&mut Vec::new()).await.unwrap();
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_a_build_that_hangs_with_all_that_it_started() {
+    let dev = Developed::start().await;
+    dev.build(1, "serves").await;
+    dev.edit("hang");
+    let mut pipe = pipe(&dev.folder).await;
+    dev.running.interrupt().await;
+    pipe.read_to_end(&mut Vec::new()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_program_that_is_gone_after_its_build_leaves_the_old_one() {
+    let dev = Developed::start().await;
+    dev.build(1, "serves").await;
+    dev.edit("lost");
+    assert_eq!(dev.build(2, "failed").await["serving"], 1);
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_run_gives_way_to_the_one_before() {
+    let dev = Developed::start().await;
+    dev.build(1, "serves").await;
+    dev.edit("stays");
+    assert_eq!(dev.build(2, "not-started").await["serving"], 1);
+}
+
+#[tokio::test]
+async fn an_edit_ends_a_start_that_hangs() {
+    let dev = Developed::start().await;
+    dev.build(1, "serves").await;
+    dev.edit("waits");
+    // Between two programs nobody answers.
+    let url = format!("{}/a2a-local/page/changes", dev.running.base());
+    while Call::get(&url).json_if_served().await.is_some() {
+        tokio::task::yield_now().await;
+    }
+    dev.edit("good again");
+    // A start may take a minute.
+    let build = timeout(Duration::from_secs(45), dev.build(3, "serves")).await;
+    assert_eq!(build.unwrap()["serving"], 3);
+}
+
+#[tokio::test]
+async fn a_start_that_leaves_a_process_ends_with_its_own() {
+    let dev = Developed::start().await;
+    dev.build(1, "serves").await;
+    dev.edit("leaves");
+    let build = dev.build(2, "not-started").await;
+    assert_eq!(build["output"], "panicked at agent.rs\n");
+}
+
+#[tokio::test]
+async fn the_output_of_a_later_start_is_shown_without_the_banner() {
+    let mut dev = Developed::start().await;
+    dev.build(1, "serves").await;
+    dev.edit("talks");
+    dev.build(2, "serves").await;
+    dev.edit("talks again");
+    dev.build(3, "serves").await;
+    // What is not UTF-8 does not end the reader.
+    for line in ["from the agent", "\u{fffd}", "from the agent", "\u{fffd}"] {
+        assert_eq!(dev.running.next_line("", "").await, line);
+    }
+}
+
+#[tokio::test]
+async fn two_commands_in_a_workspace_keep_programs_of_their_own() {
+    let dev = Developed::start().await;
+    let arguments = ["dev", "--port", "0", "--memory"];
+    let settings = [("CARGO", dev.cargo.as_str())];
+    let _second = Running::start(&dev.folder, &arguments, &settings, "listening on ").await;
+    assert_eq!(programs(&dev.folder), 2);
+}
+
+#[tokio::test]
+async fn a_second_command_with_the_same_data_is_refused() {
+    let dev = Developed::start().await;
+    let refusal = refusal_in(&dev.folder, &DEV, &[("CARGO", &dev.cargo)]).await;
+    let holder = format!("in use by pid {}", dev.running.id());
+    assert!(refusal.contains(&holder), "{refusal}");
+}
+
+/// `dev` as a file beside its builds, as `cargo run` has it, and what it says.
+struct Terminal {
+    lines: Lines<BufReader<ChildStderr>>,
+    folder: Folder,
+    _dev: Child,
+}
+
+impl Terminal {
+    fn open() -> Self {
+        let (folder, cargo) = workspace();
+        let this: PathBuf = folder.path().join("target/debug/a2a-local");
+        std::fs::copy(program(), &this).unwrap();
+        let mut dev = Command::new(this)
+            .args(DEV)
+            .current_dir(folder.path())
+            .env_clear()
+            .env("CARGO", cargo)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        Self {
+            lines: BufReader::new(dev.stderr.take().unwrap()).lines(),
+            folder,
+            _dev: dev,
+        }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    /// The next line of `dev` that has `text`.
+    async fn says(&mut self, text: &str) -> String {
+        loop {
+            let line = self.lines.next_line().await.unwrap().unwrap();
+            if line.starts_with("dev: ") && line.contains(text) {
+                return line;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_program_with_the_name_of_this_one_is_served_though_cargo_replaces_it() {
+    let mut terminal = Terminal::open();
+    let line = terminal.says("build 1").await;
+    assert!(line.contains("serves"), "{line}");
+}
+
+#[tokio::test]
+async fn a_program_that_ended_by_itself_no_longer_serves() {
+    let mut dev = Terminal::open();
+    dev.says("build 1 serves").await;
+    let id = std::fs::read_to_string(dev.folder.path().join(".pid")).unwrap();
+    let kill = format!("kill -9 {id}");
+    let kill = Command::new("sh").args(["-c", &kill]).status().await;
+    assert!(kill.unwrap().success());
+    dev.says("the program ended").await;
+    assert_eq!(programs(&dev.folder), 0);
+    dev.write("agent.rs", "bad");
+    let line = dev.says("build 2").await;
+    assert!(!line.contains("serves"), "{line}");
+}
+
+#[tokio::test]
+async fn a_changed_configuration_file_is_in_force_though_the_program_is_the_same() {
+    let mut dev = Terminal::open();
+    dev.says("build 1 serves").await;
+    dev.write("agent.rs", "same");
+    dev.says("the program is the same").await;
+    dev.write("a2a.json", "{}");
+    dev.says("build 2 serves").await;
+}
+
+#[tokio::test]
+async fn a_package_that_an_edit_adds_is_watched() {
+    let mut dev = Terminal::open();
+    dev.says("build 1 serves").await;
+    let other = Folder::new();
+    let manifest = other.path().join("Cargo.toml");
+    std::fs::write(&manifest, "").unwrap();
+    dev.write("Cargo.toml", manifest.to_str().unwrap());
+    dev.says("build 2 serves").await;
+    std::fs::write(other.path().join("lib.rs"), "").unwrap();
+    dev.says("lib.rs changed").await;
+    dev.says("build 3 serves").await;
 }
 
 #[tokio::test]

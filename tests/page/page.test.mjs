@@ -911,6 +911,16 @@ describe("hostile texts", () => {
     const row = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
     assert.equal(row.kind, "step");
     assert.ok("output" in row.content);
+    // Letters that are off do not act here either.
+    const turn = fall(page, /^Turn 1/);
+    const isFocused = () => turn.evaluate((it) => it === document.activeElement);
+    await turn.focus();
+    await page.evaluate(() => localStorage.setItem("a2a-local-letters-off", "1"));
+    await page.keyboard.press("j");
+    assert.ok(await isFocused());
+    await page.evaluate(() => localStorage.clear());
+    await page.keyboard.press("j");
+    assert.ok(!(await isFocused()));
   });
 
   test("a model call is shown with its prompt, and copied as a cassette; a pause is cut out", async () => {

@@ -171,7 +171,8 @@ async fn agent(
     // send a signal immediately.
     let mut interruption = Box::pin(ended(builds));
     let _not_yet = futures::poll!(&mut interruption);
-    print(&(page.as_ref().map(AgentPage::line).unwrap_or_default() + &banner))?;
+    let line = page.as_ref().filter(|_| !options.no_banner);
+    print(&(line.map(AgentPage::line).unwrap_or_default() + &banner))?;
     let functions = Functions::new(&runtime, page);
     serve(listener, Arc::new(functions), interruption).await;
     pumps.stop().await;
@@ -271,6 +272,9 @@ fn banner(
     (address, file): (SocketAddr, Option<&Path>),
 ) -> String {
     let base = format!("http://{address}");
+    if options.no_banner {
+        return format!("listening on {base}\n");
+    }
     let data = match (options.folder(), &options.endpoint) {
         (_, Some(url)) => format!("the emulator at {url}"),
         (Some(folder), None) => format!("{}/ (DynamoDB and S3 in process)", folder.display()),

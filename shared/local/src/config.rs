@@ -125,6 +125,9 @@ pub(crate) struct Serve {
     /// `dev` has started the program: it reads the builds from standard input, and ends with it.
     #[arg(long, hide = true)]
     pub(crate) under_dev: bool,
+    /// Print the address alone at the start.
+    #[arg(long, hide = true)]
+    pub(crate) no_banner: bool,
 }
 
 #[cfg(test)]

@@ -36,9 +36,17 @@ impl DataFolder {
     /// # Errors
     /// [`FolderError`] when it belongs to another user, is shared, or is in use.
     pub(crate) fn take(path: &Path) -> Result<Self, FolderError> {
+        Self::lock(path, "lock")
+    }
+
+    /// The same with the lock `name`: it keeps out only those who take the same lock.
+    ///
+    /// # Errors
+    /// Those of [`DataFolder::take`].
+    pub(crate) fn lock(path: &Path, name: &str) -> Result<Self, FolderError> {
         make_private(path)?;
         shut(path)?;
-        let mut lock = private_file(&path.join("lock"))?;
+        let mut lock = private_file(&path.join(name))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(FolderError::InUse(holder(&mut lock))),

@@ -1,28 +1,23 @@
 //! What cargo says of the workspace, and its builds.
 
-use super::files::Folders;
+use super::files::{Folders, real};
+use super::output::{Beginning, Output};
 use crate::config::Dev;
 use crate::process::RunError;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
-use tokio::process::Command;
-
-/// How a build ended.
-pub(super) enum Build {
-    /// The program.
-    Done(PathBuf),
-    /// What cargo and the compiler said.
-    Failed(String),
-}
+use tokio::io::AsyncRead;
+use tokio::process::{Child, Command};
 
 /// The cargo that started this program, with the arguments of a build.
 pub(super) struct Cargo {
     program: OsString,
     arguments: Vec<OsString>,
+    /// The file name of this program. After the next build the system no longer knows it.
+    name: Option<OsString>,
     is_coloured: bool,
 }
 
@@ -38,9 +33,11 @@ impl Cargo {
         for features in &options.features {
             arguments.extend(["--features".into(), features.into()]);
         }
+        let this = std::env::current_exe().ok();
         Self {
             program: variable("CARGO").unwrap_or_else(|| "cargo".into()),
             arguments,
+            name: this.and_then(|path| path.file_name().map(OsString::from)),
             is_coloured: io::stderr().is_terminal(),
         }
     }
@@ -78,39 +75,68 @@ impl Cargo {
         let workspace: Workspace = serde_json::from_slice(&output.stdout)?;
         let packages = workspace.packages.into_iter();
         let packages = packages.filter(|package| package.source.is_none());
-        let folder = |package: Package| package.manifest_path.parent().map(Path::to_owned);
+        let folder = |package: Package| package.manifest_path.parent().map(real);
         Ok(Folders {
             packages: packages.filter_map(folder).collect(),
-            workspace: workspace.workspace_root,
-            target: workspace.target_directory,
+            workspace: real(&workspace.workspace_root),
+            target: real(&workspace.target_directory),
         })
     }
 
     /// Builds the program, and passes on what cargo and the compiler say.
     ///
     /// # Errors
-    /// When cargo does not run.
-    pub(super) async fn build(&self) -> io::Result<Build> {
+    /// What they say, when there is no program.
+    pub(super) async fn build(&self) -> Result<PathBuf, String> {
         let (format, color) = match self.is_coloured {
             true => ("json-diagnostic-rendered-ansi", "always"),
             false => ("json", "never"),
         };
-        let mut cargo = self
-            .command(&["build", "--color", color, "--message-format", format])
+        let mut command = self.command(&["build", "--color", color, "--message-format", format]);
+        // Cargo ends alone when it is killed; what it has started has its group.
+        #[cfg(unix)]
+        command.process_group(0);
+        let cargo = command
             .args(&self.arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .spawn()?;
-        let (output, errors) = (cargo.stdout.take(), cargo.stderr.take());
-        let (messages, errors) = tokio::join!(messages_of(output), passed_on(errors));
-        let status = cargo.wait().await?;
-        let (diagnostics, programs) = messages;
-        if !status.success() {
-            return Ok(Build::Failed(diagnostics + &errors));
+            .spawn();
+        let mut cargo =
+            BuildProcess(cargo.map_err(|error| format!("failed to run cargo: {error}\n"))?);
+        let mut errors = Output::of(cargo.0.stderr.take());
+        let messages = messages_of(Output::of(cargo.0.stdout.take()));
+        let ((diagnostics, programs), ()) = tokio::join!(messages, errors.pass_on(io::stderr()));
+        if !cargo.0.wait().await.is_ok_and(|status| status.success()) {
+            return Err(diagnostics + &errors.beginning.0);
         }
-        let none =
-            || Build::Failed("the package has no program; name another with -p\n".to_owned());
-        Ok(wanted(programs).map_or_else(none, Build::Done))
+        self.wanted(programs)
+            .ok_or_else(|| "the package has no program; name another with -p\n".to_owned())
+    }
+
+    /// The program to serve: the one with the name of this program, or the only one.
+    fn wanted(&self, mut programs: Vec<PathBuf>) -> Option<PathBuf> {
+        let name = self.name.as_deref();
+        let same = programs.iter().position(|path| path.file_name() == name);
+        match same {
+            Some(index) => Some(programs.swap_remove(index)),
+            None if programs.len() == 1 => programs.pop(),
+            None => None,
+        }
+    }
+}
+
+/// Cargo, with the compilers and build scripts that it has started. Dropping it ends them.
+struct BuildProcess(Child);
+
+#[cfg(unix)]
+impl Drop for BuildProcess {
+    fn drop(&mut self) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        // There is no id after cargo has ended.
+        let id = self.0.id().and_then(|id| id.try_into().ok());
+        if let Some(id) = id.and_then(Pid::from_raw) {
+            let _ended = kill_process_group(id, Signal::KILL);
+        }
     }
 }
 
@@ -151,47 +177,18 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// The program to serve: the one with the name of this program, or the only one.
-fn wanted(mut programs: Vec<PathBuf>) -> Option<PathBuf> {
-    let this = std::env::current_exe().ok();
-    let name = this.as_deref().and_then(Path::file_name);
-    let same = programs.iter().position(|path| path.file_name() == name);
-    match same {
-        Some(index) => Some(programs.swap_remove(index)),
-        None if programs.len() == 1 => programs.pop(),
-        None => None,
-    }
-}
-
 /// Reads the messages of cargo: the diagnostics, which it passes on, and the programs.
-async fn messages_of(output: Option<impl AsyncRead + Unpin>) -> (String, Vec<PathBuf>) {
-    let (mut diagnostics, mut programs) = (String::new(), Vec::new());
-    let Some(output) = output else {
-        return (diagnostics, programs);
-    };
-    let mut lines = BufReader::new(output).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
+async fn messages_of(mut output: Output<impl AsyncRead + Unpin>) -> (String, Vec<PathBuf>) {
+    let (mut diagnostics, mut programs) = (Beginning::default(), Vec::new());
+    while let Some(line) = output.line().await {
         let Ok(message) = serde_json::from_str::<CargoLine>(&line) else {
             continue;
         };
         if let Some(Diagnostic { text }) = message.message {
             let _told = io::stderr().write_all(text.as_bytes());
-            diagnostics.push_str(&text);
+            diagnostics.push(&text);
         }
         programs.extend(message.executable);
     }
-    (diagnostics, programs)
-}
-
-/// Passes each line on to standard error, and returns all.
-pub(super) async fn passed_on(output: Option<impl AsyncRead + Unpin>) -> String {
-    let mut text = String::new();
-    let Some(output) = output else { return text };
-    let mut lines = BufReader::new(output).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        let _told = writeln!(io::stderr(), "{line}");
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
+    (diagnostics.0, programs)
 }

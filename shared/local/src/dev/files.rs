@@ -1,11 +1,11 @@
 //! The watched files: those of the packages, without what builds and runs write.
 
 use super::cargo::Cargo;
-use crate::process::RunError;
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+use std::{fs, mem};
+use tokio::time::sleep;
 
 /// Where the files are.
 #[derive(Debug, Clone, Default)]
@@ -18,8 +18,14 @@ pub(super) struct Folders {
     pub(super) target: PathBuf,
 }
 
-/// When each file was written, and its size in bytes.
-type Stamps = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
+/// The configuration file of the program, in the folder where `dev` runs.
+pub(super) const SETTINGS: &str = "a2a.json";
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// When a file was written, and its size in bytes.
+pub(super) type Stamp = (Option<SystemTime>, u64);
+type Stamps = BTreeSet<(PathBuf, Stamp)>;
 
 /// The watched files, as they were at the last look. It asks the file system again and again,
 /// which works on each of them, also in containers.
@@ -27,49 +33,75 @@ pub(super) struct WatchedFiles {
     folders: Folders,
     data: PathBuf,
     stamps: Stamps,
+    /// What was written, made or removed since the last build began.
+    edits: Vec<PathBuf>,
 }
 
 impl WatchedFiles {
     /// The files as they are now. `data` is the data folder.
-    ///
-    /// # Errors
-    /// [`RunError`] when cargo does not know the workspace.
-    pub(super) async fn read(cargo: &Cargo, data: &Path) -> Result<Self, RunError> {
-        let folders = cargo.folders().await?;
-        let data = std::path::absolute(data)?;
+    pub(super) fn read(folders: Folders, data: &Path) -> Self {
+        let data = real(data);
         let stamps = stamps(&folders, &data);
-        Ok(Self {
+        Self {
             folders,
             data,
             stamps,
-        })
+            edits: Vec::new(),
+        }
     }
 
-    /// The name of a file that was written, made or removed since the last look.
-    pub(super) fn look(&mut self) -> Option<String> {
-        let now = stamps(&self.folders, &self.data);
-        let other = now
-            .iter()
-            .find(|(path, stamp)| self.stamps.get(*path) != Some(*stamp))
-            .or_else(|| {
-                self.stamps
-                    .iter()
-                    .find(|(path, _)| !now.contains_key(*path))
-            });
-        let name = other.map(|(path, _)| {
-            let short = path.strip_prefix(&self.folders.workspace).unwrap_or(path);
-            short.display().to_string()
-        });
-        self.stamps = now;
-        name
+    /// Ready when there was an edit since the last build began. It waits until the files rest,
+    /// since editors and version control write many at once. A wait that is dropped loses no edit.
+    pub(super) async fn changed(&mut self) {
+        loop {
+            sleep(LOOK).await;
+            if !self.look() && !self.edits.is_empty() {
+                return;
+            }
+        }
     }
+
+    /// Whether a file has another content than at the last look.
+    fn look(&mut self) -> bool {
+        let now = stamps(&self.folders, &self.data);
+        let others = self.stamps.symmetric_difference(&now);
+        let edits = others.map(|(path, _)| path.clone());
+        let before = self.edits.len();
+        self.edits.extend(edits);
+        self.stamps = now;
+        self.edits.len() > before
+    }
+
+    /// Before a build: the name of a file that was edited, if there was an edit. A manifest can
+    /// bring other packages.
+    pub(super) async fn begin(&mut self, cargo: &Cargo) -> Option<String> {
+        let edits = mem::take(&mut self.edits);
+        if edits.iter().any(|path| path.ends_with("Cargo.toml"))
+            // The build says what is wrong with it.
+            && let Ok(folders) = cargo.folders().await
+        {
+            self.folders = folders;
+            self.stamps = stamps(&self.folders, &self.data);
+        }
+        let path = edits.first()?;
+        let short = path.strip_prefix(&self.folders.workspace).unwrap_or(path);
+        Some(short.display().to_string())
+    }
+}
+
+/// The one path of a file or folder: without `..` and symbolic links, if it exists.
+pub(super) fn real(path: &Path) -> PathBuf {
+    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    fs::canonicalize(path).unwrap_or_else(|_| absolute())
 }
 
 fn stamps(folders: &Folders, data: &Path) -> Stamps {
     let mut stamps = Stamps::new();
+    let mut add = |path: PathBuf| stamps.extend(stamp(&path).map(|stamp| (path, stamp)));
     for name in ["Cargo.toml", "Cargo.lock"] {
-        stamp(&folders.workspace.join(name), &mut stamps);
+        add(folders.workspace.join(name));
     }
+    add(real(Path::new(SETTINGS)));
     let mut folders_to_read = folders.packages.clone();
     while let Some(folder) = folders_to_read.pop() {
         // A folder that is gone, or cannot be read, has no files.
@@ -82,7 +114,7 @@ fn stamps(folders: &Folders, data: &Path) -> Stamps {
                     folders_to_read.extend((!is_output).then_some(path));
                 }
                 // Editors keep their own files under hidden names.
-                Ok(kind) if kind.is_file() && !is_hidden => stamp(&path, &mut stamps),
+                Ok(kind) if kind.is_file() && !is_hidden => add(path),
                 _ => {}
             }
         }
@@ -90,8 +122,44 @@ fn stamps(folders: &Folders, data: &Path) -> Stamps {
     stamps
 }
 
-fn stamp(path: &Path, stamps: &mut Stamps) {
-    if let Ok(metadata) = fs::metadata(path) {
-        stamps.insert(path.to_owned(), (metadata.modified().ok(), metadata.len()));
+/// `None` for a file that is gone.
+pub(super) fn stamp(path: &Path) -> Option<Stamp> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok(), metadata.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::timeout;
+
+    /// The watched files of a package with the data folder `data/../data`.
+    fn package(name: &str) -> (PathBuf, WatchedFiles) {
+        let path = std::env::temp_dir().join(format!("a2a-{name}-{}", std::process::id()));
+        fs::create_dir_all(path.join("data")).unwrap();
+        let folders = Folders {
+            packages: vec![real(&path)],
+            ..Folders::default()
+        };
+        let files = WatchedFiles::read(folders, &path.join("data/../data"));
+        (path, files)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_edit_is_not_lost_with_the_wait_that_saw_it() {
+        let (path, mut files) = package("edit");
+        fs::write(path.join("agent.rs"), "").unwrap();
+        // It has looked once, and waits until the files rest.
+        timeout(LOOK * 3 / 2, files.changed()).await.unwrap_err();
+        timeout(LOOK * 3 / 2, files.changed()).await.unwrap();
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn the_data_folder_is_not_watched_under_another_path_of_it() {
+        let (path, mut files) = package("data");
+        fs::write(path.join("data/table"), "").unwrap();
+        assert!(!files.look(), "{:?}", files.edits);
+        fs::remove_dir_all(path).unwrap();
     }
 }

@@ -6,31 +6,30 @@
 //!
 //! - `cargo`: what cargo says of the workspace, and its builds
 //! - `files`: the watched files
+//! - `output`: what cargo and the program write
 //! - `report`: which build serves, as the page shows it
 //! - `service`: a build that runs
 
 mod cargo;
 mod files;
+mod output;
 mod report;
 mod service;
 
 pub(crate) use report::{Builds, builds};
 
 use crate::config::{Cli, Dev};
+use crate::folder::DataFolder;
 use crate::process::{RunError, interrupted};
-use cargo::{Build, Cargo};
+use cargo::Cargo;
 use clap::Parser as _;
 use files::WatchedFiles;
 use report::BuildReport;
-use service::{Launch, Service};
+use service::{KeptBuild, Service, keep};
 use std::ffi::OsString;
+use std::future::pending;
 use std::io::{self, Write as _};
-use std::path::Path;
-use std::time::{Duration, Instant};
-use tokio::time::sleep;
-
-/// How often the files are looked at.
-const LOOK: Duration = Duration::from_millis(200);
+use std::time::Instant;
 
 /// Serves the newest build that starts, until the user stops this process.
 ///
@@ -44,8 +43,14 @@ pub(crate) async fn run(options: &Dev) -> Result<(), RunError> {
     if cli.command.is_some() {
         return Err("`dev` serves the agent; it takes no other command".into());
     }
+    // Another `dev` would take the data between two programs.
+    let folder = cli.serve.folder().filter(|_| cli.serve.endpoint.is_none());
+    let lock = folder.map(|path| DataFolder::lock(path, "dev.lock"));
+    let _lock = lock
+        .transpose()
+        .map_err(|error| format!("failed to use the data folder: {error}"))?;
     let cargo = Cargo::new(options);
-    let files = WatchedFiles::read(&cargo, &cli.serve.data).await?;
+    let files = WatchedFiles::read(cargo.folders().await?, &cli.serve.data);
     let mut dev = DevLoop {
         cargo,
         files,
@@ -55,11 +60,11 @@ pub(crate) async fn run(options: &Dev) -> Result<(), RunError> {
     };
     let mut interruption = Box::pin(interrupted());
     tokio::select! {
-        result = dev.run() => result?,
+        () = dev.run() => {}
         () = &mut interruption => {}
     }
     if let Some(service) = dev.service {
-        service.stop().await?.remove();
+        service.stop().await;
     }
     Ok(())
 }
@@ -75,26 +80,31 @@ struct DevLoop {
 }
 
 impl DevLoop {
-    /// Builds and serves; it returns only with an error.
-    async fn run(&mut self) -> io::Result<()> {
+    /// Builds and serves; it does not return.
+    async fn run(&mut self) {
         loop {
+            if let Some(name) = self.files.begin(&self.cargo).await {
+                say(&format!("{name} changed"));
+            }
             self.report.building();
             self.tell();
             let began = Instant::now();
             let build = tokio::select! {
-                build = self.cargo.build() => Some(build?),
+                build = self.cargo.build() => build,
                 // A newer edit ends the build: dropping it ends cargo.
-                () = changed(&mut self.files) => None,
+                () = self.files.changed() => continue,
             };
+            let number = self.report.number();
+            let build = build.and_then(|program| {
+                keep(&program, number)
+                    .map_err(|error| format!("failed to keep the program: {error}\n"))
+            });
             match build {
-                None => continue,
-                Some(Build::Failed(output)) => {
-                    self.report.failed(&output);
-                    self.tell();
-                    say(&self.report.line(began.elapsed()));
-                }
-                Some(Build::Done(program)) => self.replace(&program, began).await?,
+                Ok(next) => self.replace(next).await,
+                Err(output) => self.report.failed(output),
             }
+            self.tell();
+            say(&self.report.line(began.elapsed()));
             self.idle().await;
         }
     }
@@ -105,83 +115,62 @@ impl DevLoop {
             let end = async {
                 match &mut self.service {
                     Some(service) => service.ended().await,
-                    None => std::future::pending().await,
+                    None => pending().await,
                 }
             };
             tokio::select! {
-                () = changed(&mut self.files) => return,
+                () = self.files.changed() => return,
                 status = end => {
                     self.service = None;
+                    self.report.none_serves();
                     say(&format!("the program ended ({status}); it starts again after the next edit"));
                 }
             }
         }
     }
 
-    /// Serves `program` instead of the build before, if it is another one and starts.
-    async fn replace(&mut self, program: &Path, began: Instant) -> io::Result<()> {
-        let next = service::keep(program, self.report.number())?;
-        if let Some(old) = &self.service
-            && old.is(&next)
-        {
-            next.remove();
+    /// Serves `next` instead of the build before, if it is another one and starts.
+    async fn replace(&mut self, next: KeptBuild) {
+        if self.service.as_ref().is_some_and(|old| old.is(&next)) {
             self.report.unchanged();
-            self.tell();
-            return Ok(());
+            say("the program is the same");
+            return;
         }
         // Only one process has the data folder, so the old one ends first.
         let old = match self.service.take() {
-            Some(old) => Some(old.stop().await?),
+            Some(old) => Some(old.stop().await),
             None => None,
         };
-        match Service::start(next, &self.serve, &self.report).await? {
-            Launch::Serves(service) => {
-                self.serve = service.arguments(&self.serve);
-                self.service = Some(*service);
+        let start = tokio::select! {
+            start = Service::start(next, &self.serve, &self.report) => start,
+            // It is built after this one is back.
+            () = self.files.changed() => Err("a newer edit ended the start\n".to_owned()),
+        };
+        let service = match (start, old) {
+            (Ok(service), _) => {
                 self.report.serves();
-                if let Some(old) = old {
-                    old.remove();
-                }
+                Some(service)
             }
-            Launch::Failed(output) => {
-                self.report.not_started(&output);
-                if let Some(old) = old
-                    && let Launch::Serves(service) =
-                        Service::start(old, &self.serve, &self.report).await?
-                {
-                    self.service = Some(*service);
-                } else {
-                    self.report.none_serves();
-                }
+            (Err(output), Some(old)) => {
+                self.report.not_started(output);
+                Service::start(old, &self.serve, &self.report).await.ok()
             }
+            (Err(output), None) => {
+                self.report.not_started(output);
+                None
+            }
+        };
+        match &service {
+            Some(service) => self.serve = service.arguments(&self.serve),
+            None => self.report.none_serves(),
         }
-        self.tell();
-        say(&self.report.line(began.elapsed()));
-        Ok(())
+        self.service = service;
     }
 
     /// Tells the program that serves how the builds are.
     fn tell(&mut self) {
         if let Some(service) = &mut self.service {
             service.tell(&self.report);
-        }
-    }
-}
-
-/// Ready when a file has another content than at the last look. It waits until the files rest,
-/// since editors and version control write many at once.
-async fn changed(files: &mut WatchedFiles) {
-    let mut has_changed = false;
-    loop {
-        sleep(LOOK).await;
-        match files.look() {
-            Some(path) if !has_changed => {
-                say(&format!("{path} changed"));
-                has_changed = true;
-            }
-            Some(_) => {}
-            None if has_changed => return,
-            None => {}
         }
     }
 }

@@ -6,9 +6,6 @@ use std::io::{self, BufRead as _};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The most characters of the output of cargo or of a program that the page shows.
-const OUTPUT: usize = 32 * 1024;
-
 /// What became of the newest build.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -59,14 +56,14 @@ impl BuildReport {
         self.state = BuildState::Building;
     }
 
-    pub(super) fn failed(&mut self, output: &str) {
+    pub(super) fn failed(&mut self, output: String) {
         self.state = BuildState::Failed;
-        self.output = plain(output);
+        self.output = output;
     }
 
-    pub(super) fn not_started(&mut self, output: &str) {
+    pub(super) fn not_started(&mut self, output: String) {
         self.state = BuildState::NotStarted;
-        self.output = plain(output);
+        self.output = output;
     }
 
     pub(super) fn serves(&mut self) {
@@ -75,7 +72,7 @@ impl BuildReport {
         self.output.clear();
     }
 
-    /// The build before does not start again either.
+    /// The program that served has ended, or does not start again.
     pub(super) const fn none_serves(&mut self) {
         self.serving = 0;
     }
@@ -102,24 +99,6 @@ impl BuildReport {
     }
 }
 
-/// The first characters of an output, without the escape sequences of terminals.
-fn plain(output: &str) -> String {
-    let mut text = String::new();
-    let mut characters = output.chars();
-    while let Some(character) = characters.next() {
-        if character == '\u{1b}' {
-            // Cargo and rustc write `ESC [ … letter`.
-            let _sequence = characters.find(char::is_ascii_alphabetic);
-        } else {
-            text.push(character);
-        }
-    }
-    match text.char_indices().nth(OUTPUT) {
-        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "\n…\n",
-        None => text,
-    }
-}
-
 /// How the builds are, in a program that `dev` runs.
 pub(crate) type Builds = watch::Receiver<BuildReport>;
 
@@ -136,15 +115,4 @@ pub(crate) fn builds() -> Builds {
         }
     });
     receiver
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_page_gets_an_output_without_colours_and_not_all_of_a_long_one() {
-        assert_eq!(plain("\u{1b}[1m\u{1b}[91merror\u{1b}[0m: é"), "error: é");
-        assert_eq!(plain(&"é".repeat(OUTPUT + 1)), "é".repeat(OUTPUT) + "\n…\n");
-    }
 }

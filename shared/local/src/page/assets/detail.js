@@ -2,6 +2,7 @@
 
 import { copied, el, grouped, iconButton, json, menu, plain, put, replace, took } from "./dom.js";
 import { icon } from "./icons.js";
+import { hasLetters } from "./keys.js";
 import { prose } from "./parts.js";
 import { tokensOf } from "./waterfall.js";
 
@@ -77,7 +78,7 @@ export function detail(row, read, close) {
   const figure = (name, value) => value !== undefined && value !== "" && el("div", {}, el("dt", {}, name), el("dd", {}, value));
   const panel = el("section", { class: "detail", "aria-label": `Row ${row.name}`, on: { keydown: (event) => {
     if (event.key === "Escape") close();
-    const isLetter = event.key.toLowerCase() === "c" && !event.ctrlKey && !event.metaKey && !event.altKey;
+    const isLetter = event.key.toLowerCase() === "c" && hasLetters() && !event.ctrlKey && !event.metaKey && !event.altKey;
     if (isLetter) copy(entries.find(([name]) => name === (event.shiftKey ? "As a cassette" : "As JSON")));
   } } },
   el("header", {}, el("span", { class: `is-${row.kind}` }, icon(row.kind)), el("h2", { class: "cut grow", tabindex: "-1" }, row.name), menu(face, () => entries.map((it) => [it[0], () => copy(it)]), { label: "Copy" }), iconButton("close", "Close", close)),

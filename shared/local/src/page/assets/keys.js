@@ -35,7 +35,7 @@ function help() {
   box.showModal();
 }
 
-let prefix = 0;
+let prefix = -Infinity;
 
 /** What a key does: a view to go to, or a thing of the view with this mark. */
 export function bindKeys(newTalk) {
@@ -47,7 +47,7 @@ export function bindKeys(newTalk) {
     }
     if (field || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !hasLetters()) return;
     const goes = performance.now() - prefix < 1500;
-    prefix = event.key === "g" ? performance.now() : 0;
+    prefix = event.key === "g" ? performance.now() : -Infinity;
     if (goes && Object.hasOwn(VIEWS, event.key)) {
       location.hash = `#/${VIEWS[event.key]}`;
     } else if (event.key === "/") {

@@ -2,6 +2,7 @@
 
 import { el, grouped, plain, replace, took } from "./dom.js";
 import { icon } from "./icons.js";
+import { hasLetters } from "./keys.js";
 
 /** A pause of all work that is longer is cut out of the axis. */
 const PAUSE = 2000;
@@ -185,6 +186,7 @@ export function waterfall(open) {
     const rows = [...grid.querySelectorAll("[data-row]")];
     const at = rows.indexOf(event.target);
     if (at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key.length === 1 && !hasLetters()) return;
     const isOpen = event.target.getAttribute("aria-expanded");
     const to = { ArrowDown: at + 1, j: at + 1, ArrowUp: at - 1, k: at - 1, Home: 0, End: rows.length - 1 }[event.key];
     if (to !== undefined) {
