@@ -1,6 +1,7 @@
 //! The results of a handler. Only these values end a task.
 
 use super::{AgentError, AgentResult, Artifact, Content, NoSlot};
+use std::convert::Infallible;
 
 /// Describes the credentials a skill needs. It is a hint for the client's user interface;
 /// the server does not verify anything with it. Prefer credentials that reach the agent on
@@ -26,11 +27,11 @@ impl AuthHint {
 
 /// The result of [`SkillHandler::on_request`](super::SkillHandler::on_request).
 #[derive(Debug)]
-pub enum OnRequestResult<O, S = NoSlot> {
-    /// A reply; no task is made.
+pub enum OnRequestResult<O, S = NoSlot, M = Content> {
+    /// A reply; no task is made. An [`OnInputResult`] cannot be one.
     Message {
         /// The reply.
-        message: Content,
+        message: M,
     },
     /// A question: the task becomes `input-required`. The engine passes the answer and the
     /// slot to `on_input_received`.
@@ -72,91 +73,11 @@ pub enum OnRequestResult<O, S = NoSlot> {
 }
 
 /// The result of
-/// [`SkillHandler::on_input_received`](super::SkillHandler::on_input_received). It is
-/// [`OnRequestResult`] without `Message`, since the task already exists.
-#[derive(Debug)]
-pub enum OnInputResult<O, S = NoSlot> {
-    /// Another question: the task becomes `input-required` again.
-    InputRequired {
-        /// The question.
-        message: Content,
-        /// The state to continue with.
-        slot: S,
-    },
-    /// A request for credentials: the task becomes `auth-required`. The answer is never
-    /// stored.
-    AuthRequired {
-        /// The text that asks for them.
-        message: Content,
-        /// The state to continue with.
-        slot: S,
-        /// The kind of credentials.
-        auth: AuthHint,
-    },
-    /// The task is completed.
-    Completed {
-        /// The final status message.
-        message: Option<Content>,
-        /// The result. It becomes the last artifact, named after the skill.
-        output: O,
-        /// Further artifacts; they come before the result.
-        artifacts: Vec<Artifact>,
-    },
-    /// The task failed.
-    Failed {
-        /// The error. Its code, text and details are public.
-        error: AgentError,
-    },
-    /// The skill rejects the task.
-    Rejected {
-        /// The reason; the client sees it.
-        reason: String,
-    },
-}
+/// [`SkillHandler::on_input_received`](super::SkillHandler::on_input_received). It is never a
+/// `Message`, since the task already exists.
+pub type OnInputResult<O, S = NoSlot> = OnRequestResult<O, S, Infallible>;
 
-impl<O, S> OnRequestResult<O, S> {
-    /// Completes the task with `output` as its result.
-    ///
-    /// # Errors
-    /// Never. It returns a `Result` so that it can be the last expression of a handler.
-    pub fn done(output: O) -> AgentResult<Self> {
-        Ok(Self::Completed {
-            message: None,
-            output,
-            artifacts: Vec::new(),
-        })
-    }
-
-    /// Asks a question; `slot` comes back with the answer.
-    ///
-    /// # Errors
-    /// Never. It returns a `Result` so that it can be the last expression of a handler.
-    pub fn ask(message: impl Into<Content>, slot: S) -> AgentResult<Self> {
-        Ok(Self::InputRequired {
-            message: message.into(),
-            slot,
-        })
-    }
-
-    /// Asks for credentials; `slot` comes back with them. They are sealed until the turn that
-    /// gets them ends, and are in no history.
-    ///
-    /// # Errors
-    /// Never. It returns a `Result` so that it can be the last expression of a handler.
-    pub fn ask_credentials(
-        message: impl Into<Content>,
-        slot: S,
-        auth: AuthHint,
-    ) -> AgentResult<Self> {
-        Ok(Self::AuthRequired {
-            message: message.into(),
-            slot,
-            auth,
-        })
-    }
-}
-
-impl<O, S> OnInputResult<O, S> {
+impl<O, S, M> OnRequestResult<O, S, M> {
     /// Completes the task with `output` as its result.
     ///
     /// # Errors
