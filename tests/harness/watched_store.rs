@@ -5,8 +5,10 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::table::{
     Action, Item, Outcome, Query, QueryPage, QuerySource, Range, Table, Value, Write,
 };
-use a2a_lambda::store::{BlobReader, Blobs, Measured, StoreError, UploadTerms, UploadUrl};
-use a2a_lambda::task::{Blob, TaskId, TaskKey, TaskState, ThreadKey, Timestamp};
+use a2a_lambda::store::{
+    BlobOwner, BlobReader, Blobs, Measured, StoreError, UploadTerms, UploadUrl,
+};
+use a2a_lambda::task::{Blob, TaskId, TaskKey, TaskState, Timestamp};
 use a2a_lambda::testing::{
     BlobHooks, BlobLayer, ItemKind, TableHooks, TableLayer, committed_task, reads, writes,
 };
@@ -382,24 +384,16 @@ impl BlobHooks for Watched {
     async fn put_for(
         &self,
         blobs: &dyn Blobs,
-        task: &TaskKey,
+        owner: &BlobOwner,
         key: &str,
         bytes: Bytes,
     ) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
-        self.reach(&self.objects_away)?;
-        blobs.put_for(task, key, bytes).await
-    }
-
-    async fn put_for_thread(
-        &self,
-        blobs: &dyn Blobs,
-        thread: &ThreadKey,
-        key: &str,
-        bytes: Bytes,
-    ) -> Result<(), StoreError> {
-        self.blobs.fetch_add(1, Ordering::SeqCst);
-        blobs.put_for_thread(thread, key, bytes).await
+        // The bucket answers for a thread: only the files of tasks are away.
+        if matches!(owner, BlobOwner::Task(_)) {
+            self.reach(&self.objects_away)?;
+        }
+        blobs.put_for(owner, key, bytes).await
     }
 
     async fn put_from(

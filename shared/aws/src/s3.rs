@@ -20,10 +20,10 @@ mod presign;
 mod versions;
 
 use a2a_lambda_model::store::{
-    BlobHead, BlobReader, Blobs, Download, Measured, ReadBlobs, StoreError, UploadTerms, UploadUrl,
-    read_up_to,
+    BlobHead, BlobOwner, BlobReader, Blobs, Download, Measured, ReadBlobs, StoreError, UploadTerms,
+    UploadUrl, read_up_to,
 };
-use a2a_lambda_model::task::{Blob, TaskKey, ThreadKey, Timestamp};
+use a2a_lambda_model::task::{Blob, TaskKey, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
@@ -34,9 +34,7 @@ use aws_sdk_s3::types::{ChecksumMode, Delete as Removal, ObjectIdentifier};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use metadata::{
-    ObjectNote, TASK_NOTE, THREAD_NOTE, note_of, note_of_thread, task_of_note, thread_of_note,
-};
+use metadata::{ObjectNote, note_of, owner_of};
 use outcome::{PutResult, RetryPut, failed, is_missing, put_of, racing, status, taken, unread};
 use std::time::Duration;
 
@@ -173,7 +171,6 @@ impl ReadBlobs for S3Blobs {
             Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(unread(&error, &self.bucket, key)),
         };
-        let note = |name| head.metadata().and_then(|notes| notes.get(name));
         Ok(Some(BlobHead {
             size: head
                 .content_length()
@@ -185,8 +182,7 @@ impl ReadBlobs for S3Blobs {
                 .checksum_sha256()
                 .and_then(|digest| STANDARD.decode(digest).ok())
                 .map(hex::encode),
-            task: note(TASK_NOTE).and_then(|note| task_of_note(note)),
-            thread: note(THREAD_NOTE).and_then(|note| thread_of_note(note)),
+            owner: head.metadata().and_then(owner_of),
         }))
     }
 
@@ -206,17 +202,8 @@ impl Blobs for S3Blobs {
         self.keep(key, None, bytes).await
     }
 
-    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.keep(key, Some(note_of(task)), bytes).await
-    }
-
-    async fn put_for_thread(
-        &self,
-        thread: &ThreadKey,
-        key: &str,
-        bytes: Bytes,
-    ) -> Result<(), StoreError> {
-        self.keep(key, Some(note_of_thread(thread)), bytes).await
+    async fn put_for(&self, owner: &BlobOwner, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.keep(key, Some(note_of(owner)), bytes).await
     }
 
     async fn put_from(
@@ -228,7 +215,8 @@ impl Blobs for S3Blobs {
         let first = read_up_to(source, multipart::PART).await?;
         if first.len() < multipart::PART {
             let digest = Measured::of(&first);
-            self.keep(key, Some(note_of(task)), first).await?;
+            let owner = BlobOwner::Task(task.clone());
+            self.put_for(&owner, key, first).await?;
             return Ok(digest);
         }
         self.put_parts(task, key, first, source).await

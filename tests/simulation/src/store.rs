@@ -14,8 +14,8 @@ use a2a_lambda::store::table::{
     ReadTable as _, Statement, Table, Value, Write,
 };
 use a2a_lambda::store::{
-    BlobHead, Blobs, Download, Expect, ReadBlobs, StoreError, TaskWrite, ThreadWrite, UploadTerms,
-    UploadUrl, stored,
+    BlobHead, BlobOwner, Blobs, Download, Expect, ReadBlobs, StoreError, TaskWrite, ThreadWrite,
+    UploadTerms, UploadUrl, stored,
 };
 use a2a_lambda::task::{
     ContextId, IdError, Owner, Subject, TaskKey, TaskRecord, TenantId, Timestamp, WriteId,
@@ -436,7 +436,7 @@ impl SimStore {
 
     async fn keep_blob(
         &self,
-        task: Option<&TaskKey>,
+        owner: Option<&BlobOwner>,
         key: &str,
         bytes: Bytes,
     ) -> Result<(), StoreError> {
@@ -444,8 +444,8 @@ impl SimStore {
         if mutant == Some(Mutant::LostBlob) {
             return Ok(());
         }
-        let put = match task {
-            Some(task) => self.memory.blobs.put_for(task, key, bytes).await,
+        let put = match owner {
+            Some(owner) => self.memory.blobs.put_for(owner, key, bytes).await,
             None => self.memory.blobs.put(key, bytes).await,
         };
         if mutant == Some(Mutant::OneBlobKey) {
@@ -644,10 +644,12 @@ impl Blobs for SimStore {
         .await
     }
 
-    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+    async fn put_for(&self, owner: &BlobOwner, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         let key = self.blob_key(key);
+        // The sweep of the model follows the notes of tasks alone.
+        let owner = Some(owner).filter(|owner| matches!(owner, BlobOwner::Task(_)));
         self.call_of(Service::Bucket, || {
-            self.keep_blob(Some(task), &key, bytes.clone())
+            self.keep_blob(owner, &key, bytes.clone())
         })
         .await
     }

@@ -34,10 +34,8 @@ pub struct BlobHead {
     pub size: u64,
     /// Their SHA-256 in lower-case hex, if the store knows it.
     pub sha256: Option<String>,
-    /// The task they were stored for.
-    pub task: Option<TaskKey>,
-    /// The thread they were stored for.
-    pub thread: Option<ThreadKey>,
+    /// What they were stored for.
+    pub owner: Option<BlobOwner>,
 }
 
 /// Length and digest of bytes that were measured while they were stored.
@@ -128,8 +126,7 @@ pub trait ReadBlobs: Send + Sync {
             BlobHead {
                 size,
                 sha256: Some(sha256),
-                task: None,
-                thread: None,
+                owner: None,
             }
         }))
     }
@@ -147,6 +144,15 @@ pub trait ReadBlobs: Send + Sync {
     ) -> Result<Option<String>, StoreError>;
 }
 
+/// What stored bytes belong to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlobOwner {
+    /// A task.
+    Task(TaskKey),
+    /// A thread.
+    Thread(ThreadKey),
+}
+
 /// A store for bytes under server-made keys.
 #[async_trait]
 pub trait Blobs: ReadBlobs {
@@ -157,27 +163,13 @@ pub trait Blobs: ReadBlobs {
     /// [`StoreError`] when the store does not answer or holds other bytes under `key`.
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError>;
 
-    /// [`Blobs::put`], with a note of the task to which the bytes belong. The sweep checks by
-    /// this note whether the bytes are still in use.
+    /// [`Blobs::put`], with a note of the owner. The sweep checks by this note whether the bytes
+    /// are still in use.
     ///
     /// # Errors
     /// As [`Blobs::put`].
-    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        let _no_notes = task;
-        self.put(key, bytes).await
-    }
-
-    /// [`Blobs::put`], with a note of the thread to which the bytes belong.
-    ///
-    /// # Errors
-    /// As [`Blobs::put`].
-    async fn put_for_thread(
-        &self,
-        thread: &ThreadKey,
-        key: &str,
-        bytes: Bytes,
-    ) -> Result<(), StoreError> {
-        let _no_notes = thread;
+    async fn put_for(&self, owner: &BlobOwner, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let _no_notes = owner;
         self.put(key, bytes).await
     }
 
@@ -195,7 +187,8 @@ pub trait Blobs: ReadBlobs {
     ) -> Result<Measured, StoreError> {
         let bytes = read_up_to(source, usize::MAX).await?;
         let digest = Measured::of(&bytes);
-        self.put_for(task, key, bytes).await?;
+        let owner = BlobOwner::Task(task.clone());
+        self.put_for(&owner, key, bytes).await?;
         Ok(digest)
     }
 
@@ -208,7 +201,8 @@ pub trait Blobs: ReadBlobs {
         let Some(bytes) = self.get(&from.key).await? else {
             return Ok(false);
         };
-        self.put_for(task, to, bytes).await?;
+        let owner = BlobOwner::Task(task.clone());
+        self.put_for(&owner, to, bytes).await?;
         Ok(true)
     }
 

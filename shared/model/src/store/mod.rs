@@ -33,8 +33,8 @@ mod tail;
 mod thread;
 
 pub use blobs::{
-    BlobHead, BlobReader, Blobs, Download, Measured, OBJECTS_AT_ONCE, ReadBlobs, UploadTerms,
-    UploadUrl, measured_to_end, read_up_to, remove_below,
+    BlobHead, BlobOwner, BlobReader, Blobs, Download, Measured, OBJECTS_AT_ONCE, ReadBlobs,
+    UploadTerms, UploadUrl, measured_to_end, read_up_to, remove_below,
 };
 pub use commit::{Committed, Expect, TaskWrite};
 pub use error::{SizeError, StoreError};

@@ -1,9 +1,10 @@
 //! A layer in front of a store of bytes, for tests.
 
 use crate::store::{
-    BlobHead, BlobReader, Blobs, Download, Measured, ReadBlobs, StoreError, UploadTerms, UploadUrl,
+    BlobHead, BlobOwner, BlobReader, Blobs, Download, Measured, ReadBlobs, StoreError, UploadTerms,
+    UploadUrl,
 };
-use crate::task::{Blob, TaskKey, ThreadKey, Timestamp};
+use crate::task::{Blob, TaskKey, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -66,25 +67,11 @@ pub trait BlobHooks: Send + Sync {
     async fn put_for(
         &self,
         blobs: &dyn Blobs,
-        task: &TaskKey,
+        owner: &BlobOwner,
         key: &str,
         bytes: Bytes,
     ) -> Result<(), StoreError> {
-        blobs.put_for(task, key, bytes).await
-    }
-
-    /// In place of [`Blobs::put_for_thread`].
-    ///
-    /// # Errors
-    /// As that method.
-    async fn put_for_thread(
-        &self,
-        blobs: &dyn Blobs,
-        thread: &ThreadKey,
-        key: &str,
-        bytes: Bytes,
-    ) -> Result<(), StoreError> {
-        blobs.put_for_thread(thread, key, bytes).await
+        blobs.put_for(owner, key, bytes).await
     }
 
     /// In place of [`Blobs::put_from`].
@@ -205,19 +192,8 @@ impl<H: BlobHooks> Blobs for BlobLayer<H> {
         self.hooks.put(&*self.blobs, key, bytes).await
     }
 
-    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.hooks.put_for(&*self.blobs, task, key, bytes).await
-    }
-
-    async fn put_for_thread(
-        &self,
-        thread: &ThreadKey,
-        key: &str,
-        bytes: Bytes,
-    ) -> Result<(), StoreError> {
-        self.hooks
-            .put_for_thread(&*self.blobs, thread, key, bytes)
-            .await
+    async fn put_for(&self, owner: &BlobOwner, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.hooks.put_for(&*self.blobs, owner, key, bytes).await
     }
 
     async fn put_from(

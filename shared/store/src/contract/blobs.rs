@@ -1,7 +1,7 @@
 //! Blobs: bytes under server-made keys.
 
 use super::{Broken, SampleData, Stores};
-use a2a_lambda_model::store::{BlobReader, Measured, StoreError, remove_below};
+use a2a_lambda_model::store::{BlobOwner, BlobReader, Measured, StoreError, remove_below};
 use a2a_lambda_model::task::{Blob, TaskId, TaskKey};
 use bytes::Bytes;
 use std::pin::Pin;
@@ -133,7 +133,8 @@ pub async fn a_file_read_in_chunks_is_stored_whole(
         let measured = stores.blobs.put_from(&task, &key, &mut file).await?;
         assert_eq!(measured, Measured::of(&expected));
         let head = stores.blobs.head(&key).await?;
-        assert_eq!(head.and_then(|head| head.task), Some(task));
+        let owner = Some(BlobOwner::Task(task));
+        assert_eq!(head.and_then(|head| head.owner), owner);
         let stored = stores.blobs.get(&key).await?;
         assert!(stored == Some(expected), "{length} bytes came back changed");
     }
@@ -170,10 +171,11 @@ pub async fn a_head_shows_the_size_and_the_task(
     let (key, task) = (key(sample), task(sample));
     assert_eq!(stores.blobs.head(&key).await?, None);
     let bytes = Bytes::from_static(b"seven..");
-    stores.blobs.put_for(&task, &key, bytes.clone()).await?;
+    let owner = BlobOwner::Task(task.clone());
+    stores.blobs.put_for(&owner, &key, bytes.clone()).await?;
     let head = stores.blobs.head(&key).await?;
     let head = head.ok_or_else(|| StoreError::Corrupt("no head".to_owned()))?;
-    assert_eq!((head.size, head.task), (7, Some(task)));
+    assert_eq!((head.size, head.owner), (7, Some(owner)));
     let digest = Measured::of(&bytes).sha256;
     assert!(head.sha256.is_none_or(|reported| reported == digest));
     Ok(())
@@ -202,8 +204,9 @@ pub async fn a_copy_outlives_its_source(
         stores.blobs.remove(&[from.key]).await?;
         let copied = stores.blobs.get(&to).await?;
         assert!(copied == Some(bytes), "{length} bytes came back changed");
-        let task = stores.blobs.head(&to).await?.and_then(|head| head.task);
-        assert_eq!(task.as_ref(), Some(&owner));
+        let head = stores.blobs.head(&to).await?;
+        let owner = BlobOwner::Task(owner.clone());
+        assert_eq!(head.and_then(|head| head.owner), Some(owner));
     }
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use a2a_lambda_model::store::Measured;
 use a2a_lambda_model::store::{
-    BlobHead, Blobs, Download, ReadBlobs, StoreError, UploadTerms, UploadUrl,
+    BlobHead, BlobOwner, Blobs, Download, ReadBlobs, StoreError, UploadTerms, UploadUrl,
 };
-use a2a_lambda_model::task::{TaskKey, ThreadKey, Timestamp};
+use a2a_lambda_model::task::Timestamp;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -16,13 +16,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct MemoryBlobs(Mutex<BTreeMap<String, StoredBlob>>);
 
-/// Stored bytes, and the task or thread they belong to.
-#[derive(Debug)]
-struct StoredBlob {
-    bytes: Bytes,
-    task: Option<TaskKey>,
-    thread: Option<ThreadKey>,
-}
+/// Stored bytes, and what they belong to.
+type StoredBlob = (Bytes, Option<BlobOwner>);
 
 impl MemoryBlobs {
     fn blobs(&self) -> MutexGuard<'_, BTreeMap<String, StoredBlob>> {
@@ -30,13 +25,13 @@ impl MemoryBlobs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, key: &str, blob: StoredBlob) -> Result<(), StoreError> {
+    fn keep(&self, key: &str, bytes: Bytes, owner: Option<BlobOwner>) -> Result<(), StoreError> {
         let mut blobs = self.blobs();
-        if blobs.get(key).is_some_and(|it| it.bytes != blob.bytes) {
+        if blobs.get(key).is_some_and(|(other, _)| *other != bytes) {
             let why = format!("other bytes are stored under `{key}`");
             return Err(StoreError::Refused(why));
         }
-        blobs.entry(key.to_owned()).or_insert(blob);
+        blobs.entry(key.to_owned()).or_insert((bytes, owner));
         Ok(())
     }
 }
@@ -44,17 +39,16 @@ impl MemoryBlobs {
 #[async_trait]
 impl ReadBlobs for MemoryBlobs {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.blobs().get(key).map(|blob| blob.bytes.clone()))
+        Ok(self.blobs().get(key).map(|(bytes, _)| bytes.clone()))
     }
 
     async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        Ok(self.blobs().get(key).map(|blob| {
-            let digest = Measured::of(&blob.bytes);
+        Ok(self.blobs().get(key).map(|(bytes, owner)| {
+            let digest = Measured::of(bytes);
             BlobHead {
                 size: digest.size,
                 sha256: Some(digest.sha256),
-                task: blob.task.clone(),
-                thread: blob.thread.clone(),
+                owner: owner.clone(),
             }
         }))
     }
@@ -72,44 +66,11 @@ impl ReadBlobs for MemoryBlobs {
 #[async_trait]
 impl Blobs for MemoryBlobs {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        let (task, thread) = (None, None);
-        self.keep(
-            key,
-            StoredBlob {
-                bytes,
-                task,
-                thread,
-            },
-        )
+        self.keep(key, bytes, None)
     }
 
-    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        let (task, thread) = (Some(task.clone()), None);
-        self.keep(
-            key,
-            StoredBlob {
-                bytes,
-                task,
-                thread,
-            },
-        )
-    }
-
-    async fn put_for_thread(
-        &self,
-        thread: &ThreadKey,
-        key: &str,
-        bytes: Bytes,
-    ) -> Result<(), StoreError> {
-        let (task, thread) = (None, Some(thread.clone()));
-        self.keep(
-            key,
-            StoredBlob {
-                bytes,
-                task,
-                thread,
-            },
-        )
+    async fn put_for(&self, owner: &BlobOwner, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.keep(key, bytes, Some(owner.clone()))
     }
 
     async fn keys(

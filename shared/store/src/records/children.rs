@@ -5,14 +5,14 @@
 //! commit. A reader ignores children that the `META` item does not name. They belong to an
 //! earlier task of the same id, or to output that a restart has taken back.
 
-use super::large_value::{self, ValueOwner};
+use super::large_value;
 use super::task_item::{self, to_task};
 use super::torn_reads::{TRIES, TornReads};
 use super::{RecordReader, Records, prolong};
 use crate::item::{self, INCARNATION, VERSION};
 use crate::keys::{self, META, PK, SK};
 use crate::table::{self, Comparison, Condition, Item, Query, Range, Statement};
-use a2a_lambda_model::store::{StoreError, Tail, TaskWrite};
+use a2a_lambda_model::store::{BlobOwner, StoreError, Tail, TaskWrite};
 use a2a_lambda_model::stored::{self, Child, ChildName};
 use a2a_lambda_model::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
 
@@ -174,13 +174,13 @@ impl Records {
         children: Vec<Child>,
     ) -> Result<Vec<Statement>, StoreError> {
         let record = &write.record;
-        let value_owner = ValueOwner::Task(record.key());
+        let owner = BlobOwner::Task(record.key());
         let mut statements = Vec::new();
         for Child { name, content } in children {
             let key = keys::child(&record.key(), name);
             let mut item = task_item::child(record, content);
             let object = large_value::of_task(record, key.sort());
-            self.spill(&mut item, &value_owner, &object).await?;
+            self.spill(&mut item, &owner, &object).await?;
             let put = Statement::put(key, item);
             statements.push(match name {
                 // The condition of the task covers it, since both are in one transaction.

@@ -8,9 +8,9 @@
 use super::{RecordReader, Records, thread_item};
 use crate::item;
 use crate::table::Item;
-use a2a_lambda_model::store::{SizeError, StoreError, ThreadWrite};
+use a2a_lambda_model::store::{BlobOwner, SizeError, StoreError, ThreadWrite};
 use a2a_lambda_model::stored::{Encoded, ITEM_MAX};
-use a2a_lambda_model::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
+use a2a_lambda_model::task::{TaskRecord, ThreadKey, Timestamp, WriteId};
 use futures::future::try_join_all;
 use sha2::{Digest as _, Sha256};
 
@@ -44,15 +44,6 @@ pub const UPLOADS: &str = "up/";
 pub(super) const KEY: &str = "object";
 const SIZE: &str = "object_size";
 const HASH: &str = "object_sha256";
-
-/// The owner of a piece of content.
-#[derive(Debug, Clone)]
-pub(super) enum ValueOwner {
-    /// A task.
-    Task(TaskKey),
-    /// A thread.
-    Thread(ThreadKey),
-}
 
 impl RecordReader {
     /// Reads the content of an item that names an object. `false` if the object is gone:
@@ -117,7 +108,7 @@ impl Records {
     pub(super) async fn spill(
         &self,
         item: &mut Item,
-        value_owner: &ValueOwner,
+        owner: &BlobOwner,
         name: &str,
     ) -> Result<(), StoreError> {
         if item::body(item)?.size() <= INLINE_MAX {
@@ -132,10 +123,7 @@ impl Records {
             Encoded::Deflated(bytes) => bytes.into_owned(),
         };
         let (size, hash) = (bytes.len(), hex::encode(Sha256::digest(&bytes)));
-        match value_owner {
-            ValueOwner::Task(task) => blobs.put_for(task, name, bytes.into()).await?,
-            ValueOwner::Thread(thread) => blobs.put_for_thread(thread, name, bytes.into()).await?,
-        }
+        blobs.put_for(owner, name, bytes.into()).await?;
         item.insert(KEY.to_owned(), name.into());
         item.insert(SIZE.to_owned(), item::count(size as u64));
         item.insert(HASH.to_owned(), hash.into());

@@ -1,12 +1,12 @@
 //! Reads and writes threads.
 
-use super::large_value::{self, ValueOwner};
+use super::large_value;
 use super::torn_reads::{TRIES, TornReads};
 use super::{RecordReader, Records, changes, task_item, thread_item};
 use crate::item::{self, VERSION};
 use crate::keys::{self, META, PK, SK};
 use crate::table::{Condition, ConditionCheck, ItemChange, Outcome, Query, Statement};
-use a2a_lambda_model::store::{StoreError, ThreadRecord, ThreadWrite};
+use a2a_lambda_model::store::{BlobOwner, StoreError, ThreadRecord, ThreadWrite};
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{ContextId, Owner, ThreadKey};
 
@@ -103,7 +103,7 @@ impl Records {
         }];
         if let Some(mut state) = thread_item::state(&write.record)? {
             let name = large_value::of_thread(write);
-            self.spill(&mut state, &ValueOwner::Thread(thread.clone()), &name)
+            self.spill(&mut state, &BlobOwner::Thread(thread.clone()), &name)
                 .await?;
             statements.push(Statement::put(keys::thread_state(&thread), state));
         }

@@ -13,8 +13,8 @@ use crate::engine::files::object_key::{self, ObjectName};
 use crate::engine::{Clock, Engine, EngineError};
 use crate::store::queue::ObjectsPlace;
 use crate::store::records::Sweep;
-use crate::store::{Blobs, StoreError};
-use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp};
+use crate::store::{BlobOwner, Blobs, StoreError};
+use crate::task::{TaskKey, TaskRecord, Timestamp};
 use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 use std::collections::BTreeSet;
@@ -210,12 +210,16 @@ async fn sweep_folder(
     let Some(head) = blobs.head(first).await? else {
         return Ok(0);
     };
-    let of_task = |task: &TaskKey| first.starts_with(&object_key::below(task));
-    let of_thread = |thread: &ThreadKey| first.starts_with(&object_key::below_thread(thread));
-    let keys_in_use = match (head.task.filter(of_task), head.thread.filter(of_thread)) {
-        (Some(task), _) => named_by_task(sweep, &task, look.position.began).await?,
-        (None, Some(thread)) => Some(sweep.state_object(&thread).await?.into_iter().collect()),
-        (None, None) => None,
+    let keys_in_use = match head.owner {
+        Some(BlobOwner::Task(task)) if first.starts_with(&object_key::below(&task)) => {
+            named_by_task(sweep, &task, look.position.began).await?
+        }
+        Some(BlobOwner::Thread(thread))
+            if first.starts_with(&object_key::below_thread(&thread)) =>
+        {
+            Some(sweep.state_object(&thread).await?.into_iter().collect())
+        }
+        _ => None,
     };
     let Some(keys_in_use) = keys_in_use else {
         return Ok(0);

@@ -22,7 +22,7 @@ use self::object_key::Attempt;
 use self::verified_reader::VerifiedReader;
 use super::turn::turn_break::BreakSignal;
 use super::{Engine, EngineError, Reader};
-use crate::store::{BlobReader, Measured, StoreError};
+use crate::store::{BlobOwner, BlobReader, Measured, StoreError};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
 use a2a_lambda_model::store::OBJECTS_AT_ONCE;
 use bytes::Bytes;
@@ -87,8 +87,8 @@ impl Engine {
         bytes: &Bytes,
     ) -> Result<Blob, EngineError> {
         let measure = Measured::of(bytes);
-        let blobs = &self.blobs;
-        blobs.put_for(&base.key(), &key, bytes.clone()).await?;
+        let (blobs, owner) = (&self.blobs, BlobOwner::Task(base.key()));
+        blobs.put_for(&owner, &key, bytes.clone()).await?;
         Ok(Blob {
             key,
             size: measure.size,

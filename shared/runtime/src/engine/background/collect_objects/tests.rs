@@ -8,7 +8,7 @@ use crate::store::table::{Item, Table};
 use crate::store::{Committed, Expect, TaskWrite};
 use crate::task::{
     Artifact, ArtifactUpdate, Blob, Change, ContextId, Message, Metadata, Part, PartContent,
-    SavedSlot, TaskId, WriteId,
+    SavedSlot, TaskId, ThreadKey, WriteId,
 };
 use crate::testing::TestClock;
 use crate::testing::{BlobHooks, BlobLayer, ItemKind, TableHooks, TableLayer, reads};
@@ -55,11 +55,11 @@ impl Desk {
     }
 
     async fn put(&self, key: &str) {
-        let task = self.record.key();
+        let owner = BlobOwner::Task(self.record.key());
         let put = self
             .store
             .blobs
-            .put_for(&task, key, Bytes::from_static(b"x"));
+            .put_for(&owner, key, Bytes::from_static(b"x"));
         put.await.unwrap();
     }
 
@@ -328,7 +328,7 @@ async fn a_sweep_removes_state_objects_that_no_thread_names() {
         let bytes = Bytes::from_static(b"x");
         desk.store
             .blobs
-            .put_for_thread(&thread, key, bytes)
+            .put_for(&BlobOwner::Thread(thread.clone()), key, bytes)
             .await
             .unwrap();
     }
@@ -398,8 +398,8 @@ async fn a_sweep_looks_up_at_most_sixteen_tasks_at_the_same_time() {
         let id = TaskId::made_of(n + 10);
         let task = desk.sample.new_task(&desk.sample.owner, id).unwrap();
         let key = Attempt::of(&task, desk.sample.now).key(&WriteId::made_of(1), 1);
-        let (task, bytes) = (task.key(), Bytes::from_static(b"x"));
-        desk.store.blobs.put_for(&task, &key, bytes).await.unwrap();
+        let (owner, bytes) = (BlobOwner::Task(task.key()), Bytes::from_static(b"x"));
+        desk.store.blobs.put_for(&owner, &key, bytes).await.unwrap();
     }
     let asking = BlobLayer::new(desk.store.blobs.clone(), Asking::default());
     let sweep = desk.store.records.sweep();

@@ -13,9 +13,9 @@ use crate::store::records::Records;
 use crate::store::table::{
     ConditionCheck, Item, Outcome, Query, QueryPage, Range, Table, Value, Write,
 };
-use crate::store::{Blobs, StoreError, ThreadRecord, ThreadWrite, keys};
+use crate::store::{BlobOwner, Blobs, StoreError, ThreadRecord, ThreadWrite, keys};
 use crate::task::{
-    A2aError, ContextId, SendMode, Sent, TaskId, TaskKey, TaskRecord, TaskState, Timestamp, WriteId,
+    A2aError, ContextId, SendMode, Sent, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
 use crate::testing::{
     BlobHooks, BlobLayer, ItemKind, TableHooks, TableLayer, TestClock, reads, writes,
@@ -158,12 +158,12 @@ impl BlobHooks for Counted {
     async fn put_for(
         &self,
         blobs: &dyn Blobs,
-        task: &TaskKey,
+        owner: &BlobOwner,
         key: &str,
         bytes: Bytes,
     ) -> Result<(), StoreError> {
         self.puts.fetch_add(1, Ordering::SeqCst);
-        blobs.put_for(task, key, bytes).await
+        blobs.put_for(owner, key, bytes).await
     }
 }
 
