@@ -212,18 +212,24 @@ impl<'a> TaskContext<'a> {
 
     /// The outcome of a turn, after the files of its artifacts are stored.
     pub async fn deliver(&self, outcome: SkillOutcome) -> SkillOutcome {
-        let SkillOutcome::Completed { message, artifacts } = outcome else {
+        let SkillOutcome::Completed {
+            message,
+            output,
+            artifacts,
+        } = outcome
+        else {
             return outcome;
         };
         let mut stored_artifacts = Vec::with_capacity(artifacts.len());
         for artifact in artifacts {
             match self.host.store_file(artifact).await {
                 Ok(artifact) => stored_artifacts.push(artifact),
-                Err(error) => return SkillOutcome::Failed(error),
+                Err(error) => return SkillOutcome::Failed { error },
             }
         }
         SkillOutcome::Completed {
             message,
+            output,
             artifacts: stored_artifacts,
         }
     }

@@ -81,14 +81,13 @@ impl<S: SkillSlot, H: SkillHandler<S>> ErasedSkill<H, S> {
         &self,
         result: AgentResult<OnRequestResult<H::Output, S>>,
     ) -> AgentResult<SkillOutcome> {
-        use OnRequestResult as R;
         Ok(match result? {
-            R::Message { message } => SkillOutcome::Message(message),
-            R::InputRequired { message, slot } => SkillOutcome::InputRequired {
+            OnRequestResult::Message { message } => SkillOutcome::Message { message },
+            OnRequestResult::InputRequired { message, slot } => SkillOutcome::InputRequired {
                 message,
                 slot: slot::save(&slot)?,
             },
-            R::AuthRequired {
+            OnRequestResult::AuthRequired {
                 message,
                 slot,
                 auth,
@@ -97,16 +96,20 @@ impl<S: SkillSlot, H: SkillHandler<S>> ErasedSkill<H, S> {
                 slot: slot::save(&slot)?,
                 auth,
             },
-            R::Completed {
+            OnRequestResult::Completed {
                 message,
                 output,
                 mut artifacts,
             } => {
                 artifacts.extend(output::artifact(self.metadata.id, output)?);
-                SkillOutcome::Completed { message, artifacts }
+                SkillOutcome::Completed {
+                    message,
+                    output: (),
+                    artifacts,
+                }
             }
-            R::Failed { error } => SkillOutcome::Failed(error),
-            R::Rejected { reason } => SkillOutcome::Rejected { reason },
+            OnRequestResult::Failed { error } => SkillOutcome::Failed { error },
+            OnRequestResult::Rejected { reason } => SkillOutcome::Rejected { reason },
         })
     }
 
@@ -196,14 +199,17 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
         call: TurnStart,
     ) -> BoxFuture<'a, SkillOutcome> {
         if !RUNS_TURNS {
-            return Box::pin(std::future::ready(SkillOutcome::Failed(runs_nowhere())));
+            return Box::pin(std::future::ready(SkillOutcome::Failed {
+                error: runs_nowhere(),
+            }));
         }
         Box::pin(async move {
             let result = match call {
                 TurnStart::Request(input) => self.request(cx, input).await,
                 TurnStart::Input(slot, content) => self.answer(cx, slot, content).await,
             };
-            self.outcome(result).unwrap_or_else(SkillOutcome::Failed)
+            self.outcome(result)
+                .unwrap_or_else(|error| SkillOutcome::Failed { error })
         })
     }
 

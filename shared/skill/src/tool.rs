@@ -88,12 +88,12 @@ impl Tool {
                 .iter()
                 .rfind(|artifact| artifact.name == self.id())
                 .map_or(Value::Null, value_of)),
-            SkillOutcome::Message(content) => Ok(content.first_text().into()),
+            SkillOutcome::Message { message: content } => Ok(content.first_text().into()),
             SkillOutcome::InputRequired { message, .. }
             | SkillOutcome::AuthRequired { message, .. } => Err(AgentError::missing_input(
                 message.first_text().unwrap_or("the tool asks").to_owned(),
             )),
-            SkillOutcome::Failed(error) => Err(error),
+            SkillOutcome::Failed { error } => Err(error),
             SkillOutcome::Rejected { reason } => Err(AgentError::domain("REJECTED", reason)),
         }
     }

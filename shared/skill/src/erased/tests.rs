@@ -103,7 +103,7 @@ fn completed(outcome: SkillOutcome) -> Vec<(String, Value)> {
 
 fn failed(outcome: SkillOutcome) -> AgentError {
     match outcome {
-        SkillOutcome::Failed(error) => error,
+        SkillOutcome::Failed { error } => error,
         other => panic!("{other:?}"),
     }
 }
@@ -251,7 +251,10 @@ fn a_skill_without_output_or_slot_makes_no_task() {
         })
     }));
     assert!(!replies.makes_task() && !replies.can_ask());
-    assert!(matches!(request(&replies, "hi"), SkillOutcome::Message(_)));
+    assert!(matches!(
+        request(&replies, "hi"),
+        SkillOutcome::Message { .. }
+    ));
     let works = ErasedSkill::<_, NoSlot>::new(Gives(|| OnRequestResult::done(())));
     assert!(works.makes_task() && !works.can_ask());
     assert!(book_flight().makes_task() && book_flight().can_ask());

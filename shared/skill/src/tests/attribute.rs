@@ -100,7 +100,7 @@ fn a_function_that_gives_content_replies_without_a_task() {
     assert!(!skill.makes_task());
     assert_eq!(skill.metadata().description, "Says back what you said.");
     assert_eq!(skill.metadata().name, "echo");
-    let SkillOutcome::Message(said) = request(&*skill, "hi") else {
+    let SkillOutcome::Message { message: said } = request(&*skill, "hi") else {
         panic!("no reply");
     };
     assert_eq!(said.text().unwrap(), "hi");
@@ -117,7 +117,7 @@ fn a_function_that_gives_an_output_completes_a_task() {
     let sum = ("add".to_owned(), json!({"sum": 3}));
     assert_eq!(delivered(&artifacts), [sum]);
     let huge = Content::from_data(&json!({"a": i64::MAX, "b": 2})).unwrap();
-    let SkillOutcome::Failed(error) = request(&*skill, huge) else {
+    let SkillOutcome::Failed { error } = request(&*skill, huge) else {
         panic!("not failed");
     };
     assert_eq!(error.code().as_str(), "OVERFLOW");

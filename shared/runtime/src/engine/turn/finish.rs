@@ -27,7 +27,7 @@ impl WriteBuffer<'_> {
         turn_thread: &TurnThread<'_>,
     ) -> Result<TurnEnd, EngineError> {
         match outcome {
-            SkillOutcome::Message(content) if self.is_unseen() => {
+            SkillOutcome::Message { message: content } if self.is_unseen() => {
                 let reply = self.says(content);
                 let alone = self.alone(reply.clone(), turn_thread);
                 if self.is_given(&alone, turn_thread).await? {
@@ -138,7 +138,7 @@ impl WriteBuffer<'_> {
     /// Turns the skill's return value into changes.
     fn apply_outcome(&mut self, outcome: SkillOutcome) {
         let last = match outcome {
-            SkillOutcome::Message(content) => Change::Complete {
+            SkillOutcome::Message { message: content } => Change::Complete {
                 message: Some(self.says(content)),
             },
             SkillOutcome::InputRequired { message, slot } => Change::AskInput {
@@ -153,7 +153,9 @@ impl WriteBuffer<'_> {
                 message: self.asks_auth(message, &auth),
                 slot,
             },
-            SkillOutcome::Completed { message, artifacts } => {
+            SkillOutcome::Completed {
+                message, artifacts, ..
+            } => {
                 for artifact in artifacts {
                     let update = self.update(artifact, false, true);
                     self.push(Change::Artifact(update));
@@ -162,7 +164,7 @@ impl WriteBuffer<'_> {
                     message: message.map(|content| self.says(content)),
                 }
             }
-            SkillOutcome::Failed(error) => self.engine.failure(&self.record, &error),
+            SkillOutcome::Failed { error } => self.engine.failure(&self.record, &error),
             SkillOutcome::Rejected { reason } => Change::Reject {
                 message: self.says(Content::from_text(reason)),
             },

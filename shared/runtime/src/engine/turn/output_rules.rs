@@ -122,10 +122,12 @@ impl<'e> OutputRules<'e> {
     pub(in crate::engine) fn check_outcome(&self, outcome: &SkillOutcome) {
         let mut results: &[Artifact] = &[];
         match outcome {
-            SkillOutcome::Message(content) => self.check_media_type("the reply", content.parts()),
+            SkillOutcome::Message { message: content } => {
+                self.check_media_type("the reply", content.parts())
+            }
             SkillOutcome::Completed { artifacts, .. } => results = artifacts,
             // An error may come before the end of an artifact.
-            SkillOutcome::Failed(_) => return,
+            SkillOutcome::Failed { .. } => return,
             _ => {}
         }
         for artifact in results {

@@ -120,7 +120,7 @@ impl<'e> TurnHandle<'e> {
         };
         match self.keep(|saved_turn| saved_turn.slot = Some(slot)) {
             Ok(()) => outcome,
-            Err(error) => SkillOutcome::Failed(error),
+            Err(error) => SkillOutcome::Failed { error },
         }
     }
 

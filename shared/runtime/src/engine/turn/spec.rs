@@ -119,7 +119,7 @@ impl TurnInput {
                 let message = Content::from_text(question);
                 Err(SkillOutcome::InputRequired { message, slot })
             }
-            Self::Fail(error) => Err(SkillOutcome::Failed(error)),
+            Self::Fail(error) => Err(SkillOutcome::Failed { error }),
         }
     }
 
