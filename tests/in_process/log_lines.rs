@@ -264,6 +264,7 @@ async fn a_streamed_turn_logs_the_request_id_and_its_task() {
     assert_eq!(spans[0]["trace_id"], trace, "{failed}");
     assert_eq!(spans[1]["a2a.skill"], "broken", "{failed}");
     assert_eq!(spans[1]["a2a.task"], line["a2a.task"], "{failed}");
+    assert_eq!(failed.to_string().matches(trace).count(), 1, "{failed}");
 }
 
 #[tokio::test(start_paused = true)]

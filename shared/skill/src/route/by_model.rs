@@ -94,7 +94,7 @@ impl RouterModel {
         }
         let request = request(agent, case, &text);
         // A wrong answer may be the work of one client, an outage concerns all.
-        let mut is_outage = false;
+        let (mut is_outage, mut failure) = (false, None);
         for _ in 0..CALLS {
             let mut call = ModelCall::begin(&request);
             let reply = timeout(TIME, self.model.converse(request.clone())).await;
@@ -106,16 +106,15 @@ impl RouterModel {
                     self.failures().count = 0;
                     return Some(choice);
                 }
-                Err(error) => {
-                    let cause = error.cause().unwrap_or_default();
-                    let code = error.code().as_str();
-                    tracing::warn!(
-                        error.code = code,
-                        error.cause = cause,
-                        "no route of a model"
-                    );
-                }
+                Err(error) => failure = Some(error),
             }
+        }
+        if let Some(error) = failure {
+            tracing::warn!(
+                error.code = error.code().as_str(),
+                error.cause = error.cause().unwrap_or_default(),
+                "no route of a model"
+            );
         }
         let mut failures = self.failures();
         failures.count = if is_outage { failures.count + 1 } else { 0 };

@@ -58,14 +58,15 @@ impl<'e> TurnReport<'e> {
             is_claimed,
             scope: scope.in_span(trace),
             run,
-            // The highest level: lines of every filter have the fields of the span.
+            // The highest level: lines of every filter have the fields of the span. The span of
+            // a call around it has the id of the trace.
             span: tracing::error_span!(
                 target: events::TURN,
                 "turn",
                 a2a.task = makes_task.then_some(task.as_str()),
                 a2a.skill = skill.as_deref(),
                 a2a.turn = spec.facts.turn,
-                trace_id = trace.map(|trace| trace.trace_id()),
+                trace_id = trace.filter(|_| is_claimed).map(|trace| trace.trace_id()),
             ),
             task,
             skill,

@@ -189,13 +189,23 @@ fn pattern_that_cannot_match_is_refused_when_the_agent_is_built() {
             assert_eq!(error.to_string(), why);
         }};
     }
-    refused!("add {a} and {c}", "`c` is no field of its input");
+    refused!(
+        "add {a} and {c}",
+        "`c` is no field of its input: take `TextOr<T>` of a struct with that field"
+    );
     refused!("add {a", "a place has no `}`");
     refused!("{a}{b}", "two places need a word or a sign between them");
     refused!("{a}", "a pattern needs a word or a sign");
     refused!("add {a} and {a}", "a place is there twice");
     refused!("{a}kg and {b}", "a place needs a space or a sign beside it");
     refused!("x{a} + {b}", "a place needs a space or a sign beside it");
+    /// Says a text.
+    #[skill(id = "say", tags = ["text"], text = ["say {words}"])]
+    async fn say(words: String) -> AgentResult<String> {
+        Ok(words)
+    }
+    let error = Agent::builder("agent").skill(say).build().unwrap_err();
+    assert!(error.to_string().contains("`TextOr<T>`"), "{error}");
     let modes = "it has to take text and data, as `TextOr` does";
     let error = Agent::builder("agent")
         .skill(data_alone)

@@ -8,6 +8,7 @@ use crate::store::queue::WorkItem;
 use crate::task::{
     Message, Part, SendCommand, SendMode, Sent, SkillRoute, Task, TaskRecord, TaskState,
 };
+use crate::telemetry::lines::Lines;
 use crate::testing::ScriptedModel;
 use a2a_lambda_rows::each_row_async;
 use a2a_lambda_skill::model::{ModelContent, ModelMessage, ToolChoice};
@@ -350,6 +351,16 @@ async fn slow_or_failing_model_is_not_waited_for() {
     assert_eq!(model.requests().len(), 6);
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(output(&routing.say("hm").await), Some(json!("la hm")));
+}
+
+#[tokio::test]
+async fn a_model_that_is_down_is_one_warning_for_a_message() {
+    let lines = Lines::default();
+    let _guards = lines.capture();
+    let down = || AgentError::internal("no model");
+    let model = ScriptedModel::new().error(down()).error(down());
+    with(&model).say("something else").await;
+    assert_eq!(lines.text().matches("no route of a model").count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
