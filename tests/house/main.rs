@@ -20,24 +20,24 @@ use std::collections::BTreeMap;
 /// takes out what it adds.
 const LINES_MAX: [(&str, usize); 12] = [
     ("shared/wire", 5_750),
-    ("shared/model", 7_300),
-    ("shared/store", 6_200),
-    ("shared/skill", 7_455),
-    ("shared/aws", 3_550),
-    ("shared/llm", 4_640),
+    ("shared/model", 7_280),
+    ("shared/store", 6_145),
+    ("shared/skill", 7_350),
+    ("shared/aws", 3_495),
+    ("shared/llm", 4_625),
     ("shared/runtime", 21_850),
     ("shared/macros", 555),
     ("shared/admin", 1_425),
-    ("shared/local", 7_376),
+    ("shared/local", 7_215),
     ("shared/sets", 6_100),
     ("shared/agent", 500),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-const PUBLIC_MAX: usize = 1_444;
+const PUBLIC_MAX: usize = 1_442;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 0.5;
-const STORE_METHODS_MAX: usize = 22;
+const STORE_METHODS_MAX: usize = 21;
 /// Traits that a store, a queue or a meter implements.
 const STORE_TRAITS_MAX: usize = 9;
 

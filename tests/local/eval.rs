@@ -66,6 +66,7 @@ async fn each_fault_is_told_with_what_happened_and_the_exit_code_is_one() {
         r#"{"text": "/add many", "tokens_below": 10}"#,
         r#"{"earlier": ["/echo hi"], "to": "task", "text": "again", "skill": "echo"}"#,
         r#"{"text": "/echo hi", "contains": "hi"}"#,
+        r#"{"text": "hm", "by": "ask", "artifact": "sum"}"#,
     ]);
     let output = evaluated(&folder, &[], &[]).await;
     let table = text(&output.stdout);
@@ -81,11 +82,12 @@ async fn each_fault_is_told_with_what_happened_and_the_exit_code_is_one() {
         "line 5: 0 tokens, expected below 0",
         "line 6: ",
         "line 7: `earlier` leaves no open task for `to`",
-        "\nok 1, failed 7, ",
+        "line 9: no artifact `sum`; the agent asks: ",
+        "\nok 1, failed 8, ",
     ] {
         assert!(table.contains(fault), "{fault}\n{table}");
     }
-    assert_eq!(text(&output.stderr), "error: 7 of 8 rows failed\n");
+    assert_eq!(text(&output.stderr), "error: 8 of 9 rows failed\n");
 }
 
 /// `refusal_in` checks that no row was run: the program wrote no table.

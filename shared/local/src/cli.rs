@@ -7,10 +7,9 @@ use crate::credentials::credentials;
 use crate::dev::{self, Builds};
 use crate::embedded::{Embedded, LocalFolders};
 use crate::eval;
-use crate::first_words::FirstWords;
 use crate::local_settings::ConfigError;
 use crate::page::AgentPage;
-use crate::process::{RunError, interrupted};
+use crate::process::{RunError, interrupted, print};
 use crate::pumps::Pumps;
 use crate::server::{Functions, serve};
 use crate::template;
@@ -27,6 +26,7 @@ use a2a_lambda::task::SkillId;
 use a2a_lambda::telemetry::{self, LogFormat, Metrics};
 use a2a_lambda_admin::Export;
 use clap::ArgMatches;
+use serde_json::json;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::panic::{self, PanicHookInfo};
@@ -101,12 +101,6 @@ pub(crate) async fn export(export: &Export, matches: &ArgMatches) -> Result<(), 
     Ok(Box::pin(export.run(matches, &LocalFolders)).await?)
 }
 
-/// Prints a text for the user at once.
-fn print(text: &str) -> io::Result<()> {
-    io::stdout().write_all(text.as_bytes())?;
-    io::stdout().flush()
-}
-
 /// Prints why the program ended.
 #[must_use]
 pub(crate) fn fail(error: &RunError) -> ExitCode {
@@ -140,8 +134,10 @@ async fn agent(
     agent.make_states().await?;
     let names = (&agent, fallback.as_ref());
     let banner = banner(names, &options, &settings, (address, configuration.path()));
-    let (folder, ttl) = (options.folder(), settings.policy.task_ttl);
-    let traces = Arc::new(Traces::open(folder, ttl, options.trace));
+    let folder = options.folder();
+    let traces_folder = folder.or(embedded.as_ref().map(Embedded::folder));
+    let traces = Traces::open(traces_folder, settings.policy.task_ttl, options.trace)?;
+    let traces = Arc::new(traces);
     let builds = options.under_dev.then(dev::builds);
     let page = AgentPage::open(
         address, &agent, &settings, &clients, &endpoints, &traces, folder,
@@ -287,21 +283,24 @@ fn banner(
         .iter()
         .map(|s| s.metadata.id)
         .collect();
-    let words = FirstWords::of(agent.manifest());
+    let mut examples = agent
+        .manifest()
+        .skills
+        .iter()
+        .flat_map(|skill| skill.metadata.examples);
+    let words = quoted(examples.next().unwrap_or(&"hello"));
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
          data   {data}{file}\n  calls  {calls}\n  model  {model}\n\n  try\n    \
          curl {base}/.well-known/agent-card.json\n    \
          curl {base}/{header} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d \
-         '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"SendMessage\",\"params\":{{\"message\":{{\"messageId\":\"m1\",\"role\":\"ROLE_USER\",\"parts\":[{part}]}}}}}}'\n    \
+         '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"SendMessage\",\"params\":{{\"message\":{{\"messageId\":\"m1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":{words}}}]}}}}}}'\n    \
          curl -N {base}/tasks/sendSubscribe{header} -H 'Content-Type: application/json' -d \
-         '{{\"id\":\"my-task-1\",\"message\":{{\"role\":\"user\",\"parts\":[{old_part}]}}}}'\n\n\
+         '{{\"id\":\"my-task-1\",\"message\":{{\"role\":\"user\",\"parts\":[{{\"type\":\"text\",\"text\":{words}}}]}}}}'\n\n\
          listening on {base}\n",
         file = file.unwrap_or_default(),
         calls = callers(options, settings),
         model = model(settings, fallback),
-        part = words.part(),
-        old_part = words.first_generation_part(),
         header = if settings.auth.checks_credentials() {
             " -H 'Authorization: Bearer KEY'"
         } else {
@@ -326,5 +325,23 @@ fn model(settings: &Settings, fallback: Option<&SkillId>) -> String {
     match &model.endpoint {
         Some(url) => format!("{} ({provider}, {url})", model.id),
         None => format!("{} ({provider})", model.id),
+    }
+}
+
+/// JSON of a text, for a place between single quotes.
+fn quoted(text: &str) -> String {
+    json!(text).to_string().replace('\'', "\\u0027")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_single_quote_does_not_end_the_words_of_the_shell() {
+        let words = quoted("what's for lunch?");
+        assert_eq!(words, r#""what\u0027s for lunch?""#);
+        let text: String = serde_json::from_str(&words).unwrap();
+        assert_eq!(text, "what's for lunch?");
     }
 }

@@ -9,7 +9,6 @@ use crate::accept::{ConnectionLimits, accept};
 use crate::dynamodb::DynamoDoor;
 use crate::files::tidy;
 use crate::folder::{DataFolder, FolderError, make_new, make_private, private_file};
-use crate::keys;
 use crate::objects::ObjectDoor;
 use crate::traces::FOLDER;
 use a2a_lambda::engine::{Ids as _, RandomIds};
@@ -114,7 +113,8 @@ impl DataPlace {
         let folder = match data {
             Some(folder) => Self::Kept(folder.to_owned(), DataFolder::take(folder)?),
             None => {
-                let folder = passing_folder();
+                let name = format!("a2a-lambda-{:032x}", RandomIds.next());
+                let folder = std::env::temp_dir().join(name);
                 make_new(&folder)?;
                 Self::Passing(folder)
             }
@@ -201,7 +201,11 @@ impl Embedded {
             }
             None => Database::memory()?,
         };
-        let keys = Arc::new(keys::fresh());
+        // The services accept no others.
+        let keys = Arc::new(EmulatorKeys {
+            id: format!("A2ALOCAL{:032X}", RandomIds.next()),
+            secret: fresh_secret(),
+        });
         let files = ObjectDoor::new(&data_place.objects(), Arc::clone(&keys));
         let files = files.map_err(EmbeddedError::Objects)?;
         let table = DynamoDoor::new(database.clone(), Arc::clone(&keys));
@@ -261,6 +265,12 @@ impl Embedded {
             ("AWS_ACCESS_KEY_ID", self.keys.id.clone()),
             ("AWS_SECRET_ACCESS_KEY", self.keys.secret.clone()),
         ]
+    }
+
+    /// The folder with all data.
+    pub(crate) fn folder(&self) -> &Path {
+        let (DataPlace::Kept(folder, _) | DataPlace::Passing(folder)) = &self.data_place;
+        folder
     }
 
     /// A handle with which expired items can be removed.
@@ -359,6 +369,11 @@ impl OpenFolder for Embedded {
     }
 }
 
+/// 256 random bits.
+pub(crate) fn fresh_secret() -> String {
+    format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next())
+}
+
 /// Listens on a free loopback port. Accepted sockets inherit `TCP_NODELAY`; without it
 /// a read of an object waits up to 44 ms for the client's acknowledgement.
 fn listen() -> Result<TcpListener, std::io::Error> {
@@ -366,9 +381,4 @@ fn listen() -> Result<TcpListener, std::io::Error> {
     socket.set_nodelay(true)?;
     socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     socket.listen(BACKLOG)
-}
-
-/// The path of a temporary folder, with a random name.
-pub(crate) fn passing_folder() -> PathBuf {
-    std::env::temp_dir().join(format!("a2a-lambda-{:032x}", RandomIds.next()))
 }

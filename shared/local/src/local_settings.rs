@@ -2,7 +2,7 @@
 //! then the configuration file.
 
 use crate::config::{AUTH, Serve};
-use crate::embedded::{BUCKET, TABLE};
+use crate::embedded::{BUCKET, TABLE, fresh_secret};
 use crate::folder::{make_private, private_file};
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::http::Hosts;
@@ -214,11 +214,6 @@ pub(crate) fn secret(folder: &Path, file: &str) -> Result<String, ConfigError> {
     let mut file = private_file(&path).map_err(fault)?;
     file.write_all(secret.as_bytes()).map_err(fault)?;
     Ok(secret)
-}
-
-pub(crate) fn fresh_secret() -> String {
-    use a2a_lambda::engine::{Ids as _, RandomIds};
-    format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next())
 }
 
 #[cfg(test)]

@@ -2,11 +2,17 @@
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
 use std::process::Command;
 
 /// Why the program ended: a text for its user.
 pub(crate) type RunError = Box<dyn Error + Send + Sync>;
+
+/// Prints a text for the user at once.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    io::stdout().write_all(text.as_bytes())?;
+    io::stdout().flush()
+}
 
 /// Ready when the user presses Ctrl-C or the process gets SIGTERM.
 pub(crate) async fn interrupted() {

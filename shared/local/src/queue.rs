@@ -49,6 +49,7 @@ impl Queued for PushItem {
 }
 
 /// A queue. A clone is the same queue.
+#[derive(Clone)]
 pub struct LocalQueue<I: Queued> {
     clock: Arc<dyn Clock>,
     visibility: Duration,
@@ -281,17 +282,6 @@ impl<I: Queued> Receipt for LocalReceipt<I> {
 
     fn receives(&self) -> u32 {
         self.receives
-    }
-}
-
-impl<I: Queued> Clone for LocalQueue<I> {
-    fn clone(&self) -> Self {
-        Self {
-            clock: self.clock.clone(),
-            visibility: self.visibility,
-            messages: self.messages.clone(),
-            notify: self.notify.clone(),
-        }
     }
 }
 

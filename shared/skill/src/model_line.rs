@@ -8,7 +8,6 @@ use super::trace::TraceRow;
 use super::{AgentError, AgentResult};
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -132,11 +131,5 @@ impl Drop for ModelCall {
             let (trace, row) = *call;
             trace.end(row);
         }
-    }
-}
-
-impl fmt::Debug for ModelCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelCall").finish_non_exhaustive()
     }
 }

@@ -24,7 +24,7 @@ struct RunState {
     task: Option<TaskId>,
     waiting: Vec<TraceRow>,
     /// Whether the message that began the turn is not kept: then no content is.
-    hides: bool,
+    is_private: bool,
     turn: TraceRow,
     /// The steps that are open.
     steps: BTreeMap<ScopeId, TraceRow>,
@@ -52,7 +52,7 @@ impl RunTrace {
     }
 
     fn put(&self, state: &mut RunState, mut row: TraceRow) {
-        if state.hides {
+        if state.is_private {
             row.content.clear();
         }
         match &state.task {
@@ -116,8 +116,8 @@ impl RunTrace {
         self.now().saturating_sub(row.start)
     }
 
-    /// The turn of `task` begins. `hides`: its message is not kept.
-    pub fn begin_turn(&self, task: &TaskId, hides: bool, name: &str, facts: Value) {
+    /// The turn of `task` begins. `is_private`: its message is not kept.
+    pub fn begin_turn(&self, task: &TaskId, is_private: bool, name: &str, facts: Value) {
         let mut state = self.state();
         state.turn = TraceRow {
             id: self.run.clone(),
@@ -127,17 +127,18 @@ impl RunTrace {
             ..TraceRow::default()
         };
         state.turn.facts.extend(members(facts));
+        // A trace begins with its turn.
         let turn = state.turn.clone();
+        state.waiting.insert(0, turn);
         drop(state);
-        self.name_task(task, hides);
-        self.put(&mut self.state(), turn);
+        self.name_task(task, is_private);
     }
 
-    /// The rows so far belong to `task`. `hides`: its message is not kept.
-    pub fn name_task(&self, task: &TaskId, hides: bool) {
+    /// The rows so far belong to `task`. `is_private`: its message is not kept.
+    pub fn name_task(&self, task: &TaskId, is_private: bool) {
         let mut state = self.state();
         state.task = Some(task.clone());
-        state.hides = hides;
+        state.is_private = is_private;
         for row in std::mem::take(&mut state.waiting) {
             self.put(&mut state, row);
         }
@@ -165,7 +166,7 @@ impl RunTrace {
         (row.start, row.end) = (start.as_millis(), Some(self.now()));
         fill(&mut row);
         // Without a turn it is not known whether the message is kept.
-        if state.hides || state.task.is_none() {
+        if state.is_private || state.task.is_none() {
             row.content.clear();
         }
         self.recorder.record(task, row);

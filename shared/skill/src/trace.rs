@@ -53,11 +53,12 @@ pub struct TraceRow {
 }
 
 impl TraceRow {
-    /// Whether it begins the first run of a task.
+    /// Whether a trace begins with it: a turn that begins, or the first write of a task. Any other
+    /// row of a task without a trace is late: the task is deleted.
     #[must_use]
-    pub fn is_first(&self) -> bool {
-        let is_one = |name: &str| self.facts.get(name).and_then(Value::as_u64) == Some(1);
-        self.kind == "turn" && self.end.is_none() && is_one("turn") && is_one("attempt")
+    pub fn begins_trace(&self) -> bool {
+        let is_created = self.facts.get("version").and_then(Value::as_u64) == Some(1);
+        (self.kind == "turn" && self.end.is_none()) || (self.kind == "write" && is_created)
     }
 
     /// Adds a fact.

@@ -94,7 +94,7 @@ impl DevLoop {
                 // A newer edit ends the build: dropping it ends cargo.
                 () = self.files.changed() => continue,
             };
-            let number = self.report.number();
+            let number = self.report.number;
             let build = build.and_then(|program| {
                 keep(&program, number)
                     .map_err(|error| format!("failed to keep the program: {error}\n"))
@@ -146,18 +146,17 @@ impl DevLoop {
             // It is built after this one is back.
             () = self.files.changed() => Err("a newer edit ended the start\n".to_owned()),
         };
-        let service = match (start, old) {
-            (Ok(service), _) => {
+        let service = match start {
+            Ok(service) => {
                 self.report.serves();
                 Some(service)
             }
-            (Err(output), Some(old)) => {
+            Err(output) => {
                 self.report.not_started(output);
-                Service::start(old, &self.serve, &self.report).await.ok()
-            }
-            (Err(output), None) => {
-                self.report.not_started(output);
-                None
+                match old {
+                    Some(old) => Service::start(old, &self.serve, &self.report).await.ok(),
+                    None => None,
+                }
             }
         };
         match &service {

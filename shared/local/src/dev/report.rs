@@ -26,7 +26,7 @@ enum BuildState {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BuildReport {
     /// The number of the newest build, from 1.
-    number: u32,
+    pub(super) number: u32,
     state: BuildState,
     /// The number of the build that serves; 0 before the first one.
     serving: u32,
@@ -39,10 +39,6 @@ impl BuildReport {
     /// What the page gets; nothing before `dev` has reported.
     pub(crate) fn shown(&self) -> Option<Value> {
         (self.number > 0).then(|| json!(self))
-    }
-
-    pub(super) const fn number(&self) -> u32 {
-        self.number
     }
 
     /// Whether no build serves yet.

@@ -53,10 +53,12 @@ pub(super) fn answer(row: &Row, reply: &Reply, cause: Option<String>) -> Vec<Str
     };
     if let Some(name) = name.filter(|name| reply.artifact(name).is_none()) {
         let names: Vec<&str> = artifacts().filter_map(|it| it.name.as_deref()).collect();
-        faults.push(format!(
-            "no artifact `{name}`; there are: {}",
-            listed(&names)
-        ));
+        let is_question = reply.state().is_some_and(|state| !state.is_terminal());
+        let answer = match is_question.then(|| reply.text()) {
+            Some(text) => format!("the agent asks: {}", cut(text)),
+            None => format!("there are: {}", listed(&names)),
+        };
+        faults.push(format!("no artifact `{name}`; {answer}"));
         return faults;
     }
     let artifacts = artifacts().filter(|it| name.is_none() || it.name.as_deref() == name);

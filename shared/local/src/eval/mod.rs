@@ -11,6 +11,7 @@ mod models;
 mod row;
 
 use crate::agents::Agents;
+use crate::process::{RunError, print};
 use a2a_lambda::engine::RoutePreview;
 use a2a_lambda::runtime::served;
 use a2a_lambda::settings::{Settings, Source};
@@ -19,8 +20,6 @@ use a2a_lambda::testing::{ModelUse, Reply, SkillTest};
 use models::Models;
 use row::{Row, Target};
 use std::collections::BTreeMap;
-use std::error::Error;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 /// A data set, and the models that answer.
@@ -60,7 +59,7 @@ pub(crate) async fn run(
     options: &Eval,
     agents: &Agents,
     source: &dyn Source,
-) -> Result<(), Box<dyn Error + Send + Sync>> {
+) -> Result<(), RunError> {
     let settings = Settings::read_public(source)?;
     let agent = agents.named(options.agent.as_deref()).build(&settings);
     let agent = agent.map_err(|error| format!("failed to build the agent: {error}"))?;
@@ -172,9 +171,4 @@ async fn answer(
     let reply = result.map_err(|error| error.to_string())?;
     let route = client.route().cloned().ok_or("the message has no route")?;
     Ok((route, reply))
-}
-
-fn print(text: &str) -> io::Result<()> {
-    io::stdout().write_all(text.as_bytes())?;
-    io::stdout().flush()
 }

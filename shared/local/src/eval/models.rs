@@ -1,6 +1,7 @@
 //! The models of a run: live, recorded or replayed.
 
-use a2a_lambda::runtime::{NoModelProvider, models_of};
+use crate::process::RunError;
+use a2a_lambda::runtime::models_of;
 use a2a_lambda::settings::{Routing, Settings};
 use a2a_lambda::skill::model::Model;
 use a2a_lambda::testing::{Cassette, CassetteError, ModelMeter, ModelUse};
@@ -15,27 +16,16 @@ pub(super) struct Models {
     cassettes: Vec<Arc<Cassette>>,
 }
 
-/// Why a model cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ModelsError {
-    /// The program does not have the provider.
-    #[error(transparent)]
-    Provider(#[from] NoModelProvider),
-    /// There is no model to record.
-    #[error("`--record` asks a model, and none is configured: set `A2A_MODEL_ID`")]
-    NoModel,
-    /// A cassette cannot be used, or lacks a request.
-    #[error("{0} (here: run with `--record`)")]
-    Cassette(#[from] CassetteError),
-}
-
 impl Models {
     /// The models of the settings; with `cassettes` recordings in this folder.
+    ///
+    /// # Errors
+    /// When the program lacks a provider, a cassette cannot be used, or there is no model to record.
     pub(super) fn of(
         settings: &Settings,
         cassettes: Option<&Path>,
         is_recording: bool,
-    ) -> Result<Self, ModelsError> {
+    ) -> Result<Self, RunError> {
         let mut models = Self::default();
         let Some(folder) = cassettes else {
             let live = models_of(settings)?.map(|model| model.map(ModelMeter::new));
@@ -47,7 +37,9 @@ impl Models {
             false => [None, None],
         };
         if is_recording && skills.is_none() {
-            return Err(ModelsError::NoModel);
+            return Err(
+                "`--record` asks a model, and none is configured: set `A2A_MODEL_ID`".into(),
+            );
         }
         models.skills = Some(models.cassette(&folder.join("skills.json"), skills)?);
         if settings.routing != Routing::Never {
@@ -61,11 +53,12 @@ impl Models {
         &mut self,
         path: &Path,
         live: Option<Arc<dyn Model>>,
-    ) -> Result<ModelMeter, CassetteError> {
-        let cassette = Arc::new(match live {
-            Some(live) => Cassette::record(path, live)?,
-            None => Cassette::replay(path)?,
-        });
+    ) -> Result<ModelMeter, RunError> {
+        let cassette = match live {
+            Some(live) => Cassette::record(path, live),
+            None => Cassette::replay(path),
+        };
+        let cassette = Arc::new(cassette.map_err(|error| hinting(&error))?);
         self.cassettes.push(Arc::clone(&cassette));
         Ok(ModelMeter::new(cassette))
     }
@@ -79,8 +72,13 @@ impl Models {
     }
 
     /// Checks that each request had a recording.
-    pub(super) fn finish(&self) -> Result<(), ModelsError> {
+    pub(super) fn finish(&self) -> Result<(), RunError> {
         let mut cassettes = self.cassettes.iter();
-        Ok(cassettes.try_for_each(|cassette| cassette.finish())?)
+        let result = cassettes.try_for_each(|cassette| cassette.finish());
+        Ok(result.map_err(|error| hinting(&error))?)
     }
+}
+
+fn hinting(error: &CassetteError) -> String {
+    format!("{error} (here: run with `--record`)")
 }

@@ -1,23 +1,12 @@
 //! A row of a data set: a message, and what is expected of the agent.
 
+use crate::process::RunError;
 use a2a_lambda::engine::ROUTE_STEPS;
 use a2a_lambda::skill::{AgentDefinition, Content};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
-/// Why a data set cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RowsError {
-    /// The file cannot be read.
-    #[error("failed to read {}: {}", .0.display(), .1)]
-    File(PathBuf, #[source] io::Error),
-    /// Lines are no rows. `.1` has a text line for each fault.
-    #[error("{}: nothing was run, since its rows cannot be used{}", .0.display(), .1)]
-    Lines(PathBuf, String),
-}
+use std::path::Path;
 
 /// A line of a data set.
 #[derive(Debug, Default, Deserialize)]
@@ -59,9 +48,13 @@ where
 
 impl Row {
     /// The rows of a file, which the agent can be asked.
-    pub(super) fn read(path: &Path, agent: &AgentDefinition) -> Result<Vec<Self>, RowsError> {
+    ///
+    /// # Errors
+    /// When the file cannot be read, or with each line that is no row.
+    pub(super) fn read(path: &Path, agent: &AgentDefinition) -> Result<Vec<Self>, RunError> {
+        let name = path.display();
         let text = fs::read_to_string(path);
-        let text = text.map_err(|source| RowsError::File(path.to_owned(), source))?;
+        let text = text.map_err(|error| format!("failed to read {name}: {error}"))?;
         let (mut rows, mut faults) = (Vec::new(), String::new());
         let lines = text.lines().zip(1..);
         for (text, line) in lines.filter(|(text, _)| !text.trim().is_empty()) {
@@ -83,7 +76,9 @@ impl Row {
         }
         match faults.is_empty() {
             true => Ok(rows),
-            false => Err(RowsError::Lines(path.to_owned(), faults)),
+            false => Err(
+                format!("{name}: nothing was run, since its rows cannot be used{faults}").into(),
+            ),
         }
     }
 

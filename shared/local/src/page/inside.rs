@@ -20,18 +20,11 @@ pub(super) async fn task(
     let Some(record) = store.load(owner, id, now).await? else {
         return Ok(None);
     };
-    let pushes = store.pushes(owner, id).await?;
-    let pushes = pushes
-        .iter()
-        .filter(|push| push.incarnation == *record.incarnation());
-    let last = record.last_seq();
-    let mut inside = Map::new();
-    inside.insert("facts".to_owned(), facts(&record));
-    let pushes = pushes
-        .map(|push| webhooks::shown(push, last, now))
-        .collect();
-    inside.insert("webhooks".to_owned(), pushes);
-    Ok(Some(inside))
+    let webhooks = webhooks::of_task(store, owner, &record, now).await?;
+    Ok(Some(Map::from_iter([
+        ("facts".to_owned(), facts(&record)),
+        ("webhooks".to_owned(), webhooks.into()),
+    ])))
 }
 
 fn facts(record: &TaskRecord) -> Value {

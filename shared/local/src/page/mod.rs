@@ -23,7 +23,8 @@ mod webhooks;
 
 use crate::credentials::credentials;
 use crate::dev::Builds;
-use crate::local_settings::{ConfigError, fresh_secret, secret};
+use crate::embedded::fresh_secret;
+use crate::local_settings::{ConfigError, secret};
 use crate::process;
 use crate::traces::Traces;
 use a2a_lambda::auth::{Authentication, Identity};
@@ -42,12 +43,11 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use rows::RowFilter;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use uploads::UploadError;
 
 /// The paths of the page, without `/` itself. No path of A2A begins like this.
 const BELOW: &str = "/a2a-local/page/";
@@ -90,9 +90,12 @@ enum PageError {
     /// The data would be gone after a restart.
     #[error("the data is in memory, so nothing would be left; start without --memory")]
     Memory,
-    /// A file is not in the object store.
-    #[error(transparent)]
-    Upload(#[from] UploadError),
+    /// An upload names no URL of the object store.
+    #[error("the upload does not name a URL of the agent's object store")]
+    UploadTarget,
+    /// The object store cannot be reached, or does not take a file.
+    #[error("the object store did not take the file: {0}")]
+    Upload(String),
 }
 
 impl PageError {
@@ -103,8 +106,8 @@ impl PageError {
             Self::Absent => StatusCode::NOT_FOUND,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Memory => StatusCode::CONFLICT,
-            Self::Upload(UploadError::Target) => StatusCode::BAD_REQUEST,
-            Self::Upload(UploadError::Store(_)) => StatusCode::BAD_GATEWAY,
+            Self::UploadTarget => StatusCode::BAD_REQUEST,
+            Self::Upload(_) => StatusCode::BAD_GATEWAY,
         }
     }
 }
@@ -181,14 +184,11 @@ impl AgentPage {
         }
         let below = path.strip_prefix(BELOW)?;
         let response = match assets::named(below).filter(|_| reads) {
-            Some(asset) => match self.admission.reads(request.headers()) {
-                Ok(()) => asset.answer(),
-                Err(why) => refused(&why.into()),
-            },
-            None => match self.local(request, below).await {
-                Ok(value) => answer(StatusCode::OK, &value),
-                Err(why) => refused(&why),
-            },
+            Some(asset) => {
+                let admission = self.admission.reads(request.headers());
+                admission.map_or_else(|why| answer(Err(why.into())), |()| asset.answer())
+            }
+            None => answer(self.local(request, below).await),
         };
         Some(response)
     }
@@ -207,10 +207,7 @@ impl AgentPage {
             uploads::put(self.endpoints.s3.as_deref(), request).await?;
             Ok(json!({}))
         };
-        match put.await {
-            Ok(value) => answer(StatusCode::OK, &value),
-            Err(why) => refused(&why),
-        }
+        answer(put.await)
     }
 
     /// The page itself. A browser at `localhost` is sent to the exact address, since
@@ -219,10 +216,8 @@ impl AgentPage {
         if self.admission.is_by_name(request.headers()) {
             return assets::moved(&format!("http://{}/", self.admission.host));
         }
-        match self.admission.reads(request.headers()) {
-            Ok(()) => assets::front(),
-            Err(why) => refused(&why.into()),
-        }
+        let admission = self.admission.reads(request.headers());
+        admission.map_or_else(|why| answer(Err(why.into())), |()| assets::front())
     }
 
     /// The answers below [`BELOW`] that need the token.
@@ -248,20 +243,10 @@ impl AgentPage {
                 let filter = RowFilter::parse(request.uri().query().unwrap_or_default())?;
                 Ok(rows::list(&self.tasks, &owner, filter).await?)
             }
-            (&Method::GET, ["tasks", id]) => {
-                let id = TaskId::parse(*id).map_err(|_| PageError::Absent)?;
-                let owner = self.owner(request).await?;
-                self.task(&owner, &id).await
-            }
+            (&Method::GET, ["tasks", id]) => self.task(&self.owner(request).await?, id, None).await,
             (&Method::GET, ["tasks", id, "trace", row]) => {
-                let id = TaskId::parse(*id).map_err(|_| PageError::Absent)?;
                 let owner = self.owner(request).await?;
-                inside::task(&self.tasks, &owner, &id)
-                    .await?
-                    .ok_or(PageError::Absent)?;
-                let mut rows = self.traces.of(&id).await.into_iter();
-                let row = rows.find(|it| it.get("id").and_then(Value::as_str) == Some(*row));
-                row.map(Value::Object).ok_or(PageError::Absent)
+                self.task(&owner, id, Some(row)).await
             }
             (&Method::POST, ["kill"]) => self.kill(),
             _ => Err(PageError::Absent),
@@ -276,12 +261,22 @@ impl AgentPage {
         Ok(result.map_err(|_| PageError::Caller)?.caller.owner)
     }
 
-    async fn task(&self, owner: &Owner, id: &TaskId) -> Result<Value, PageError> {
-        let task = inside::task(&self.tasks, owner, id).await?;
+    /// A task with the rows of its trace, or the row with the id `row` alone.
+    async fn task(&self, owner: &Owner, id: &str, row: Option<&str>) -> Result<Value, PageError> {
+        let id = TaskId::parse(id).map_err(|_| PageError::Absent)?;
+        let task = inside::task(&self.tasks, owner, &id).await?;
         let mut task = task.ok_or(PageError::Absent)?;
+        let mut rows = self.traces.of(&id).await.into_iter();
+        let is = |it: &Map<String, Value>, name: &str, text: &str| {
+            it.get(name).and_then(Value::as_str) == Some(text)
+        };
+        if let Some(row) = row {
+            let row = rows.find(|it| is(it, "id", row));
+            return row.map(Value::Object).ok_or(PageError::Absent);
+        }
         // The content of a row is read with the row alone, except the cause of a failure.
-        let rows = self.traces.of(id).await.into_iter().map(|mut row| {
-            if row.get("kind").and_then(Value::as_str) != Some("failure") {
+        let rows = rows.map(|mut row| {
+            if !is(&row, "kind", "failure") {
                 row.remove("content");
             }
             Value::Object(row)
@@ -305,17 +300,17 @@ impl AgentPage {
     }
 }
 
-/// The error as JSON.
-fn refused(why: &PageError) -> Response<Body> {
-    match why {
-        PageError::Store(error) => tracing::warn!("the page got no answer: {error}"),
-        PageError::Upload(error) => tracing::warn!("an upload of the page failed: {error:?}"),
-        _ => {}
-    }
-    answer(why.status(), &json!({"error": why.to_string()}))
-}
-
-fn answer(status: StatusCode, value: &Value) -> Response<Body> {
+/// The value or the error as JSON.
+fn answer(result: Result<Value, PageError>) -> Response<Body> {
+    let (status, value) = match result {
+        Ok(value) => (StatusCode::OK, value),
+        Err(why) => {
+            if matches!(why, PageError::Store(_) | PageError::Upload(_)) {
+                tracing::warn!("the page got no answer: {why}");
+            }
+            (why.status(), json!({"error": why.to_string()}))
+        }
+    };
     let bytes = Bytes::from(value.to_string());
     let mut response = Response::new(Full::from(bytes).boxed_unsync());
     *response.status_mut() = status;

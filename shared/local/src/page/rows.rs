@@ -5,7 +5,7 @@
 
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::records::RecordReader;
-use a2a_lambda::store::{ListPosition, Projection, RecordQuery, StoreError};
+use a2a_lambda::store::{ListPosition, Projection, RecordPage, RecordQuery, StoreError};
 use a2a_lambda::task::{
     Artifact, ContextId, Message, Owner, Part, PartContent, TaskRecord, TaskState, Timestamp,
 };
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::iter;
 
+/// Tasks that one read of a list looks at.
+pub(super) const PAGE: usize = 100;
+/// Reads of one request. The next request continues.
+pub(super) const READS: usize = 10;
 /// Rows of one answer.
 const ROWS: usize = 100;
-/// Tasks that one read of the list looks at.
-const PAGE: usize = 100;
-/// Reads of one request. The next request continues.
-const READS: usize = 10;
 /// Bytes of messages and artifacts that are read of a task that has grown.
 const CONTENT: usize = 64 * 1024;
 /// Characters that name a task by a part of its id.
@@ -53,8 +53,7 @@ impl RowFilter {
                 "skill" => value.clone_into(&mut filter.skill),
                 "brief" => filter.is_brief = true,
                 "context" => filter.context = ContextId::parse(value).ok(),
-                // `#` cannot be in a query, so the position has a `,` there.
-                "after" => filter.after = Some(ListPosition::parse(&value.replacen(',', "#", 1))?),
+                "after" => filter.after = Some(position(value)?),
                 "words" => {
                     let text = hex::decode(value).unwrap_or_default();
                     let text = String::from_utf8_lossy(&text).to_lowercase();
@@ -108,16 +107,7 @@ pub(super) async fn list(
     let mut after = filter.after.take();
     let mut next = None;
     for _ in 0..READS {
-        let query = RecordQuery {
-            context_id: filter.context.clone(),
-            state: None,
-            status_after: None,
-            after: after.take(),
-            limit: PAGE,
-            count_limit: 0,
-            now,
-        };
-        let page = store.list(owner, &query).await?;
+        let page = tasks_after(store, owner, filter.context.as_ref(), after, now).await?;
         count = count.saturating_add(page.records.len());
         for head in page.records {
             let position = ListPosition::of(&head);
@@ -146,11 +136,40 @@ pub(super) async fn list(
     let next = next.or(after);
     Ok(json!({
         "rows": rows,
-        "next": next.map(|next| next.to_string().replacen('#', ",", 1)),
+        "next": next.as_ref().map(position_text),
         "searched": count,
         "isWhole": is_whole,
         "groups": groups,
     }))
+}
+
+/// The next tasks of `owner` after a position, the newest first; of one context if it is named.
+pub(super) async fn tasks_after(
+    store: &RecordReader,
+    owner: &Owner,
+    context_id: Option<&ContextId>,
+    after: Option<ListPosition>,
+    now: Timestamp,
+) -> Result<RecordPage, StoreError> {
+    let query = RecordQuery {
+        context_id: context_id.cloned(),
+        state: None,
+        status_after: None,
+        after,
+        limit: PAGE,
+        count_limit: 0,
+        now,
+    };
+    store.list(owner, &query).await
+}
+
+/// The position of a list in a query, which cannot contain `#`: it has a `,` there.
+pub(super) fn position(text: &str) -> Result<ListPosition, StoreError> {
+    ListPosition::parse(&text.replacen(',', "#", 1))
+}
+
+pub(super) fn position_text(position: &ListPosition) -> String {
+    position.to_string().replacen('#', ",", 1)
 }
 
 /// The head with its messages and artifacts, as far as they are short.

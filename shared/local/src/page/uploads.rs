@@ -3,6 +3,7 @@
 //! The store answers no web page, and its port changes with each start. So the page sends
 //! a file to its own server, with the URL that the agent signed for it.
 
+use super::PageError;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, IF_NONE_MATCH};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderName, Request, StatusCode, Uri};
@@ -22,41 +23,27 @@ const SIGNED: [HeaderName; 4] = [
     HeaderName::from_static("x-amz-checksum-sha256"),
 ];
 
-/// Why a file is not in the object store.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum UploadError {
-    /// The request names no URL of the object store.
-    #[error("the upload does not name a URL of the agent's object store")]
-    Target,
-    /// The object store cannot be reached, or does not take the file.
-    #[error("the object store did not take the file: {0}")]
-    Store(String),
-}
-
 /// Sends the body of `request` to the URL in its header. `store` is the base URL of the
 /// object store; nothing is sent anywhere else.
 ///
 /// # Errors
-/// [`UploadError`] for another URL, and when the store does not take the file.
-pub(super) async fn put(
-    store: Option<&str>,
-    request: Request<Incoming>,
-) -> Result<(), UploadError> {
+/// [`PageError`] for another URL, and when the store does not take the file.
+pub(super) async fn put(store: Option<&str>, request: Request<Incoming>) -> Result<(), PageError> {
     let (head, body) = request.into_parts();
-    let target = target(store, &head.headers).ok_or(UploadError::Target)?;
-    let authority = target.authority().ok_or(UploadError::Target)?;
-    let path = target.path_and_query().ok_or(UploadError::Target)?;
+    let target = target(store, &head.headers).ok_or(PageError::UploadTarget)?;
+    let authority = target.authority().ok_or(PageError::UploadTarget)?;
+    let path = target.path_and_query().ok_or(PageError::UploadTarget)?;
     let mut put = Request::put(path.as_str()).header(HOST, authority.as_str());
     for name in SIGNED {
         if let Some(value) = head.headers.get(&name) {
             put = put.header(name, value);
         }
     }
-    let put = put.body(body).map_err(|_| UploadError::Target)?;
+    let put = put.body(body).map_err(|_| PageError::UploadTarget)?;
     let status = send(authority.as_str(), put).await;
-    match status.map_err(|error| UploadError::Store(error.to_string()))? {
+    match status.map_err(|error| PageError::Upload(error.to_string()))? {
         status if status.is_success() => Ok(()),
-        status => Err(UploadError::Store(format!("status {}", status.as_u16()))),
+        status => Err(PageError::Upload(format!("status {}", status.as_u16()))),
     }
 }
 

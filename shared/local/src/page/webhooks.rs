@@ -1,15 +1,11 @@
 //! The push configs of all tasks of a caller, with the progress of their deliveries.
 
+use super::rows::{PAGE, READS, position, position_text, tasks_after};
 use a2a_lambda::engine::{Clock as _, SystemClock};
+use a2a_lambda::store::StoreError;
 use a2a_lambda::store::records::RecordReader;
-use a2a_lambda::store::{ListPosition, RecordQuery, StoreError};
-use a2a_lambda::task::{Owner, PushRecord, Timestamp};
+use a2a_lambda::task::{Owner, PushRecord, TaskRecord, Timestamp};
 use serde_json::{Value, json};
-
-/// Tasks that one read of the list looks at.
-const PAGE: usize = 100;
-/// Reads of one request. The next request continues.
-const READS: usize = 10;
 
 /// The webhooks of the tasks after the position `after`, the newest tasks first, and the
 /// position where the next page begins.
@@ -24,45 +20,47 @@ pub(super) async fn page(
     let now = SystemClock.now();
     let mut webhooks = Vec::new();
     let mut count = 0_usize;
-    // `#` cannot be in a query, so the position has a `,` there.
     let mut next = match after.strip_prefix("after=").filter(|it| !it.is_empty()) {
-        Some(text) => Some(ListPosition::parse(&text.replacen(',', "#", 1))?),
+        Some(text) => Some(position(text)?),
         None => None,
     };
     for _ in 0..READS {
-        let query = RecordQuery {
-            context_id: None,
-            state: None,
-            status_after: None,
-            after: next.take(),
-            limit: PAGE,
-            count_limit: 0,
-            now,
-        };
-        let page = store.list(owner, &query).await?;
+        let page = tasks_after(store, owner, None, next, now).await?;
         count = count.saturating_add(page.records.len());
-        for head in page
-            .records
-            .iter()
-            .filter(|record| !record.listeners().is_empty())
-        {
-            let pushes = store.pushes(owner, head.id()).await?;
-            let pushes = pushes
-                .iter()
-                .filter(|push| push.incarnation == *head.incarnation());
-            webhooks.extend(pushes.map(|push| shown(push, head.last_seq(), now)));
+        for head in page.records {
+            if !head.listeners().is_empty() {
+                webhooks.extend(of_task(store, owner, &head, now).await?);
+            }
         }
         next = page.next;
         if next.is_none() || webhooks.len() >= PAGE {
             break;
         }
     }
-    let next = next.map(|next| next.to_string().replacen('#', ",", 1));
+    let next = next.as_ref().map(position_text);
     Ok(json!({"webhooks": webhooks, "next": next, "tasksRead": count}))
 }
 
+/// The webhooks of a task.
+///
+/// # Errors
+/// [`StoreError`] when the table does not answer.
+pub(super) async fn of_task(
+    store: &RecordReader,
+    owner: &Owner,
+    record: &TaskRecord,
+    now: Timestamp,
+) -> Result<Vec<Value>, StoreError> {
+    let pushes = store.pushes(owner, record.id()).await?;
+    let pushes = pushes
+        .iter()
+        .filter(|push| push.incarnation == *record.incarnation());
+    let last = record.last_seq();
+    Ok(pushes.map(|push| shown(push, last, now)).collect())
+}
+
 /// A webhook without its secrets. `last` is the number of the last event of the task.
-pub(super) fn shown(push: &PushRecord, last: u64, now: Timestamp) -> Value {
+fn shown(push: &PushRecord, last: u64, now: Timestamp) -> Value {
     let delivery = &push.delivery;
     let waits = delivery.retry_at > now;
     json!({

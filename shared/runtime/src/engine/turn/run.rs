@@ -97,17 +97,17 @@ impl Engine {
         let outcome = match ended_by {
             Ok(LoopEnd::Returned(outcome)) => turn.checked(outcome),
             Ok(LoopEnd::Lost) => return Ok(TurnEnd::Superseded(buffer.winner)),
-            Ok(LoopEnd::TimeUp) if !buffer.can_go_on() => {
-                SkillOutcome::Failed(AgentError::deadline())
-            }
+            Ok(LoopEnd::TimeUp) if !buffer.can_go_on() => SkillOutcome::Failed {
+                error: AgentError::deadline(),
+            },
             Ok(LoopEnd::TimeUp) => match self.hand_over_limit(&buffer.record) {
-                Some(error) => SkillOutcome::Failed(error),
+                Some(error) => SkillOutcome::Failed { error },
                 None => return buffer.hand_over(turn.turn_thread()).await,
             },
-            Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => SkillOutcome::Failed(error),
+            Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => SkillOutcome::Failed { error },
             Ok(LoopEnd::Broken(TurnBreak::Outage(error))) => return Err(error.into()),
             Err(error) => match buffer.give_up(&error) {
-                Some(error) => SkillOutcome::Failed(error),
+                Some(error) => SkillOutcome::Failed { error },
                 None => return Err(error),
             },
         };
@@ -122,11 +122,12 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
         note(&spec, skill_of(&spec).as_deref());
-        if let Some(trace) = self.trace() {
-            trace.name_task(spec.record.id(), spec.hides_message());
-        }
+        let (task, is_private) = (spec.record.id().clone(), spec.hides_message());
         let (mut buffer, call) = WriteBuffer::new(self, spec, sink);
         let repeat = buffer.open_as(call.key).await?;
+        if let Some(trace) = self.trace() {
+            trace.name_task(&task, is_private);
+        }
         Ok(repeat.unwrap_or(buffer.record))
     }
 }
@@ -139,7 +140,7 @@ async fn poll_and_open(
     buffer: &mut WriteBuffer<'_>,
 ) -> Result<(), EngineError> {
     let first = (&mut *running).now_or_never();
-    if !matches!(first, Some(SkillOutcome::Message(_))) && buffer.makes_task {
+    if !matches!(first, Some(SkillOutcome::Message { .. })) && buffer.makes_task {
         buffer.open().await?;
     }
     if let Some(outcome) = first {
@@ -164,7 +165,9 @@ fn guarded<'a>(
         let outcome = skill.turn(context, start).await;
         context.deliver(outcome).await
     });
-    let failure = || SkillOutcome::Failed(AgentError::internal("the skill panicked"));
+    let failure = || SkillOutcome::Failed {
+        error: AgentError::internal("the skill panicked"),
+    };
     let turn = turn.catch_unwind();
     turn.map(move |result| result.unwrap_or_else(|_| failure()))
         .boxed()
