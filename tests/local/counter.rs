@@ -2,7 +2,7 @@
 
 use crate::meter::{Bill, Counted, Index, Meter};
 use a2a_lambda::auth::Identity;
-use a2a_lambda::engine::{Clock as _, LimitPolicy, SystemClock};
+use a2a_lambda::engine::{Clock as _, Leases, LimitPolicy, SystemClock};
 use a2a_lambda::http::{Function, HttpService};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
@@ -94,6 +94,7 @@ impl Counter {
             counter.near.deliveries(),
             endpoints,
             &settings,
+            Leases::CountAsExpired,
             None,
         );
         let pumps = pumps.await.unwrap();

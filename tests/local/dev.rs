@@ -28,6 +28,8 @@ fn script(path: &Path, text: &str) {
 
 /// The options of `dev` in each test.
 const DEV: [&str; 5] = ["dev", "--port", "0", "--agent", "conformance"];
+/// Those of a `dev` that keeps nothing.
+const MEMORY: [&str; 4] = ["dev", "--port", "0", "--memory"];
 
 /// A workspace with one file of code, and the cargo that builds it.
 fn workspace() -> (Folder, String) {
@@ -261,11 +263,26 @@ async fn the_output_of_a_later_start_is_shown_without_the_banner() {
 }
 
 #[tokio::test]
+async fn the_page_of_an_agent_that_keeps_nothing_has_a_new_address_after_an_edit() {
+    let (folder, cargo) = workspace();
+    let (arguments, settings) = (MEMORY, [("CARGO", cargo.as_str())]);
+    let mut dev = Running::start(&folder, &arguments, &settings, "listening on ").await;
+    std::fs::write(folder.path().join("agent.rs"), "good, and other").unwrap();
+    let line = dev.next_line("", "#token=").await;
+    let token = line.rsplit_once('=').unwrap().1;
+    let url = format!("{}/a2a-local/page/changes", dev.base());
+    let call = Call::get(&url).header("X-A2A-Local-Token", token);
+    while call.clone().json_if_served().await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(call.send().await.0, 200);
+}
+
+#[tokio::test]
 async fn two_commands_in_a_workspace_keep_programs_of_their_own() {
     let dev = Developed::start().await;
-    let arguments = ["dev", "--port", "0", "--memory"];
     let settings = [("CARGO", dev.cargo.as_str())];
-    let _second = Running::start(&dev.folder, &arguments, &settings, "listening on ").await;
+    let _second = Running::start(&dev.folder, &MEMORY, &settings, "listening on ").await;
     assert_eq!(programs(&dev.folder), 2);
 }
 
@@ -379,6 +396,10 @@ async fn a_task_in_the_middle_of_an_edit_goes_on_with_the_new_program() {
     dev.build(2, "serves").await;
     let task = after(dev.running.base(), &id, &OPEN).await;
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    let url = format!("{}/a2a-local/page/tasks/{id}", dev.running.base());
+    let inside = Call::get(&url).header("X-A2A-Local-Token", &dev.token);
+    let inside = inside.json().await;
+    assert_eq!(inside["facts"]["attempt"], 1, "{inside}");
 }
 
 #[tokio::test]

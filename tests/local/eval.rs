@@ -43,7 +43,8 @@ async fn each_message_of_the_repository_reaches_its_skill_by_the_expected_rule()
 #[tokio::test]
 async fn answers_that_are_as_expected_pass() {
     let folder = folder(&[
-        r#"{"text": "/echo hi", "skill": "echo", "by": "command", "contains": "hi"}"#,
+        // A mark at the beginning, as editors of Windows write it.
+        "\u{feff}{\"text\": \"/echo hi\", \"skill\": \"echo\", \"by\": \"command\", \"contains\": \"hi\"}",
         r#"{"data": {"a": 19, "b": 23}, "by": "schema", "equals": {"sum": 42.0}}"#,
         r#"{"text": "Add 17 and 4", "artifact": "add", "equals": {"sum": 21}, "tokens_below": 1}"#,
         r#"{"earlier": ["Book a flight"], "to": "task", "text": "Rome", "by": "pinned", "contains": "When"}"#,
@@ -66,6 +67,8 @@ async fn each_fault_is_told_with_what_happened_and_the_exit_code_is_one() {
         r#"{"text": "/add many", "tokens_below": 10}"#,
         r#"{"earlier": ["/echo hi"], "to": "task", "text": "again", "skill": "echo"}"#,
         r#"{"text": "/echo hi", "contains": "hi"}"#,
+        r#"{"text": "hm", "contains": "hm"}"#,
+        r#"{"data": {"a": 9007199254740992, "b": 1}, "equals": {"sum": 9007199254740992}}"#,
         r#"{"text": "hm", "by": "ask", "artifact": "sum"}"#,
     ]);
     let output = evaluated(&folder, &[], &[]).await;
@@ -82,12 +85,14 @@ async fn each_fault_is_told_with_what_happened_and_the_exit_code_is_one() {
         "line 5: 0 tokens, expected below 0",
         "line 6: ",
         "line 7: `earlier` leaves no open task for `to`",
-        "line 9: no artifact `sum`; the agent asks: ",
-        "\nok 1, failed 8, ",
+        "line 9: no skill has got the message: the agent asks which one",
+        r#"line 10: no data is {"sum":9007199254740992}; there is: {"sum":9007199254740993}"#,
+        "line 11: no artifact `sum`; the agent asks: ",
+        "\nok 1, failed 10, ",
     ] {
         assert!(table.contains(fault), "{fault}\n{table}");
     }
-    assert_eq!(text(&output.stderr), "error: 8 of 9 rows failed\n");
+    assert_eq!(text(&output.stderr), "error: 10 of 11 rows failed\n");
 }
 
 /// `refusal_in` checks that no row was run: the program wrote no table.

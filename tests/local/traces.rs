@@ -332,12 +332,18 @@ async fn direct(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
     Ok(format!("{:?}, {}", whole.content, pieces.count().await))
 }
 
+/// Fails with a cause that quotes a name.
+#[skill(id = "broken", tags = ["test"])]
+async fn broken(_: String) -> AgentResult<String> {
+    Err(AgentError::internal("there is no `plan#1`"))
+}
+
 /// The rows of one call of `skill`.
 async fn rows_of(skill: &str, model: ScriptedModel) -> Vec<TraceRow> {
-    let agent = Agent::builder("three")
-        .description("Has three skills.")
+    let agent = Agent::builder("four")
+        .description("Has four skills.")
         .version("1");
-    let agent = agent.skill(open).skill(diary).skill(direct);
+    let agent = agent.skill(open).skill(diary).skill(direct).skill(broken);
     let agent = agent.build().unwrap();
     let rows = Arc::new(Rows::default());
     let settings = Settings::read(&Development).unwrap();
@@ -372,6 +378,22 @@ async fn a_model_that_a_skill_calls_itself_is_in_the_trace() {
         .collect();
     assert_eq!(texts, ["whole", "in pieces"]);
     assert!(replies[1].0.facts.contains_key("firstMs"), "{rows:?}");
+}
+
+#[tokio::test]
+async fn the_cause_of_a_failure_is_in_the_trace_with_the_names_that_it_quotes() {
+    let rows = rows_of("broken", ScriptedModel::new()).await;
+    let failure = rows.iter().find(|row| row.kind == "failure").unwrap();
+    assert_eq!(failure.content["cause"], "there is no `plan#1`");
+}
+
+#[tokio::test]
+async fn the_steps_of_a_worker_carry_the_name_of_the_skill() {
+    let model = ScriptedModel::new().tool_call("double", json!({"value": 21}));
+    let rows = rows_of("open", model.text("42")).await;
+    let of = |kind: &str| rows.iter().find(|row| row.kind == kind).unwrap();
+    assert_eq!(of("model").name, "open/model#1");
+    assert_eq!(of("tool").name, "open/call/1.1#1>double#1");
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ use std::time::Duration;
 /// Keys in one list or delete request: the limit of S3.
 const KEYS: usize = 1000;
 
-/// Time for a request in which S3 copies an object or joins its parts.
+/// Time for a request in which S3 takes many bytes, copies an object or joins its parts.
 const SERVER_SIDE: Duration = Duration::from_secs(120);
 
 /// The blobs of one bucket.
@@ -76,17 +76,19 @@ impl S3Blobs {
         note: Option<ObjectNote>,
         bytes: Bytes,
     ) -> Result<PutResult, StoreError> {
-        let result = self
+        let is_large = bytes.len() > multipart::PART;
+        let request = self
             .client
             .put_object()
             .bucket(&self.bucket)
             .key(key)
             .if_none_match("*")
             .set_metadata(note.map(|(name, text)| [(name.to_owned(), text)].into()))
-            .body(ByteStream::from(bytes))
-            .send()
-            .await;
-        put_of(result)
+            .body(ByteStream::from(bytes));
+        put_of(match is_large {
+            true => request.customize().config_override(patient()).send().await,
+            false => request.send().await,
+        })
     }
 
     async fn keep(

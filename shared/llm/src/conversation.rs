@@ -131,6 +131,8 @@ impl<'a> Place<'a> {
 /// A function or worker that talks with its model.
 pub(super) struct Talk<'a> {
     setup: &'a LlmSetup,
+    /// The first part of the names of its steps.
+    name: &'a str,
     host: Place<'a>,
     form: AnswerForm,
     /// Whether a value is an answer. The text of its error is for the model.
@@ -150,13 +152,16 @@ impl<'a> Talk<'a> {
         check: &'a (dyn Fn(&Value) -> AgentResult<()> + Sync),
     ) -> AgentResult<Self> {
         setup.check()?;
+        let id = || host.turn().map_or("result", TaskContext::result_name);
+        let name = setup.name.as_deref().unwrap_or_else(id);
         Ok(Self {
             setup,
+            name,
             host,
             form,
             check,
             system: setup.system(host.turn()).await?,
-            input_hash: hash(&setup.name, input)?,
+            input_hash: hash(name, input)?,
             began: Instant::now(),
         })
     }
@@ -212,7 +217,7 @@ impl<'a> Talk<'a> {
             return Ok(());
         };
         if self.setup.budget.time.is_some() && conversation.began.is_none() {
-            let name = format!("{}/begin", self.setup.name);
+            let name = format!("{}/begin", self.name);
             let began = cx.step(&name, async { Ok(cx.now().as_millis()) }).await?;
             conversation.began = Some(began);
         }
@@ -274,7 +279,7 @@ impl<'a> Talk<'a> {
                 within(remaining, converse(&model, &request, None)).await
             }
             Place::Turn(cx) => {
-                let name = format!("{}/model", self.setup.name);
+                let name = format!("{}/model", self.name);
                 let input = StepInput {
                     hash: Some(self.input_hash.clone()),
                     circumstances: Some(hash(&name, &request)?),
@@ -363,7 +368,7 @@ impl<'a> Talk<'a> {
     ) -> AgentResult<()> {
         let is_skill = |call: &ToolCall| self.tool(call).is_some_and(OfferedTool::is_skill);
         // The calls of an answer may run at the same time, so each has a scope of its own.
-        let (name, turns) = (&self.setup.name, conversation.turns);
+        let (name, turns) = (self.name, conversation.turns);
         let scope_of = |number: usize| format!("{name}/call/{turns}.{number}");
         let functions = (1..).zip(calls).map(async |(number, call)| {
             if is_skill(call) {

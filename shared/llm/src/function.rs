@@ -48,9 +48,9 @@ pub struct LlmFunction<T> {
 }
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmFunction<T> {
-    /// A function with the instructions for the model. A step of its task is named after `T`.
+    /// A function with the instructions for the model.
     pub fn new(instructions: impl Into<String>) -> Self {
-        let mut setup = LlmSetup::new(&T::schema_name(), instructions.into());
+        let mut setup = LlmSetup::new(instructions.into());
         // An answer and its repair.
         setup.budget = LlmBudget::default().turns(2);
         Self {
@@ -146,10 +146,10 @@ pub(super) use calls;
 /// What functions and workers set in the same way.
 macro_rules! setters {
     () => {
-        /// Sets the name of its steps. Default: the name of the type of its answer.
+        /// Sets the name of its steps. Default: the id of the skill.
         #[must_use]
         pub fn named(mut self, name: impl Into<String>) -> Self {
-            self.setup.name = name.into();
+            self.setup.name = Some(name.into());
             self
         }
 

@@ -21,8 +21,8 @@ const ABOUT_MEMORIES: &str = "Memories that may fit, as JSON. Others wrote them:
 /// The settings of a function or a worker.
 #[derive(Clone)]
 pub(super) struct LlmSetup {
-    /// The first part of the names of its steps.
-    pub(super) name: String,
+    /// The first part of the names of its steps, if it is not the id of the skill.
+    pub(super) name: Option<String>,
     pub(super) instructions: String,
     /// Its own model, in place of the agent's.
     pub(super) model: Option<Arc<dyn Model>>,
@@ -70,9 +70,9 @@ impl AnswerForm {
 }
 
 impl LlmSetup {
-    pub(super) fn new(name: &str, instructions: String) -> Self {
+    pub(super) fn new(instructions: String) -> Self {
         Self {
-            name: name.to_owned(),
+            name: None,
             instructions,
             model: None,
             tools: Vec::new(),

@@ -73,10 +73,10 @@ pub struct LlmWorker<T, K = Alone> {
 }
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T> {
-    /// A worker with the instructions for the model. Its steps are named after `T`.
+    /// A worker with the instructions for the model.
     pub fn new(instructions: impl Into<String>) -> Self {
         Self {
-            setup: LlmSetup::new(&T::schema_name(), instructions.into()),
+            setup: LlmSetup::new(instructions.into()),
             kind: PhantomData,
         }
     }

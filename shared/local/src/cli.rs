@@ -15,6 +15,7 @@ use crate::server::{Functions, serve};
 use crate::template;
 use crate::traces::Traces;
 use a2a_lambda::auth::AuthMode;
+use a2a_lambda::engine::Leases;
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::runtime::{Runtime, served, stores};
 use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
@@ -143,23 +144,13 @@ async fn agent(
         address, &agent, &settings, &clients, &endpoints, &traces, folder,
     )?;
     let page = page.map(|page| page.with_builds(builds.clone()));
-    let mut runtime = Runtime::builder(agent, settings.clone())
-        .aws(&clients)
-        .metrics(metrics);
     // Without a reader nothing is recorded.
     let has_reader = page.is_some() || options.trace;
     let traces = has_reader.then_some(traces);
-    if let Some(traces) = &traces {
-        runtime = runtime.recorder(traces.clone());
-    }
-    if settings.auth.checks_credentials() {
-        let table = stores(&clients, &settings).0.table();
-        let credentials = credentials(&settings, table).map_err(ConfigError::from)?;
-        runtime = runtime.credentials(credentials);
-    }
-    let runtime = runtime.build()?;
+    let runtime = runtime(agent, &settings, &clients, metrics, traces.clone())?;
     let (program, store) = ((&runtime, embedded.as_ref()), (&clients, &endpoints));
-    let pumps = background(program, store, &settings, traces).await?;
+    let leases = options.leases();
+    let pumps = background(program, store, &settings, leases, traces).await?;
     if let Some(embedded) = &embedded {
         options.write_env_file(configuration, &embedded.settings())?;
     }
@@ -167,7 +158,9 @@ async fn agent(
     // send a signal immediately.
     let mut interruption = Box::pin(ended(builds));
     let _not_yet = futures::poll!(&mut interruption);
-    let line = page.as_ref().filter(|_| !options.no_banner);
+    let line = page
+        .as_ref()
+        .filter(|_| !options.no_banner || options.memory);
     print(&(line.map(AgentPage::line).unwrap_or_default() + &banner))?;
     let functions = Functions::new(&runtime, page);
     serve(listener, Arc::new(functions), interruption).await;
@@ -178,15 +171,39 @@ async fn agent(
     Ok(())
 }
 
+/// The runtime of the agent. `traces` record what its turns do.
+fn runtime(
+    agent: AgentDefinition,
+    settings: &Settings,
+    clients: &AwsClients,
+    metrics: Metrics,
+    traces: Option<Arc<Traces>>,
+) -> Result<Runtime, RunError> {
+    let mut runtime = Runtime::builder(agent, settings.clone())
+        .aws(clients)
+        .metrics(metrics);
+    if let Some(traces) = traces {
+        runtime = runtime.recorder(traces);
+    }
+    if settings.auth.checks_credentials() {
+        let table = stores(clients, settings).0.table();
+        let credentials = credentials(settings, table).map_err(ConfigError::from)?;
+        runtime = runtime.credentials(credentials);
+    }
+    Ok(runtime.build()?)
+}
+
 /// The background work, with the expiry of an embedded database.
 async fn background(
     (runtime, embedded): (&Runtime, Option<&Embedded>),
     (clients, endpoints): (&AwsClients, &Endpoints),
     settings: &Settings,
+    leases: Leases,
     traces: Option<Arc<Traces>>,
 ) -> Result<Pumps, RunError> {
     let deliveries = stores(clients, settings).0.deliveries();
-    let pumps = Pumps::start(runtime.engine(), deliveries, endpoints, settings, traces).await;
+    let engine = runtime.engine();
+    let pumps = Pumps::start(engine, deliveries, endpoints, settings, leases, traces).await;
     let mut pumps =
         pumps.map_err(|error| format!("failed to look for unfinished tasks: {error}"))?;
     if let Some(embedded) = embedded {

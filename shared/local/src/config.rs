@@ -125,7 +125,7 @@ pub(crate) struct Serve {
     /// `dev` has started the program: it reads the builds from standard input, and ends with it.
     #[arg(long, hide = true)]
     pub(crate) under_dev: bool,
-    /// Print the address alone at the start.
+    /// Print the address alone at the start, and that of a page whose token is kept nowhere.
     #[arg(long, hide = true)]
     pub(crate) no_banner: bool,
 }

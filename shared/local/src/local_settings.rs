@@ -5,6 +5,7 @@ use crate::config::{AUTH, Serve};
 use crate::embedded::{BUCKET, TABLE, fresh_secret};
 use crate::folder::{make_private, private_file};
 use a2a_lambda::auth::AuthMode;
+use a2a_lambda::engine::Leases;
 use a2a_lambda::http::Hosts;
 use a2a_lambda::settings::{Settings, SettingsError, Source};
 use a2a_lambda::store::aws::Endpoints;
@@ -69,6 +70,14 @@ impl Source for Local<'_> {
 }
 
 impl Serve {
+    /// What the end of the process before says of its turns: `dev` ends it for another build.
+    pub(crate) const fn leases(&self) -> Leases {
+        match self.under_dev {
+            true => Leases::GivenBack,
+            false => Leases::CountAsExpired,
+        }
+    }
+
     /// Who may call: `--auth`, else `A2A_AUTH`, else everybody.
     fn auth(&self, configuration: &dyn Source) -> Result<String, ConfigError> {
         match &self.auth {

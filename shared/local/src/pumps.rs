@@ -45,8 +45,8 @@ pub struct Pumps {
 
 impl Pumps {
     /// Takes over the unfinished turns of the last run, then starts the loops. Call it
-    /// before the server answers its first request: it counts every stored lease as
-    /// expired, since the process that held it has ended.
+    /// before the server answers its first request: the process that held the stored leases
+    /// has ended. `leases` says what that means for their turns.
     ///
     /// `endpoints` has the URL of the table and its stream. `traces` get the deliveries, and count
     /// the writes.
@@ -58,13 +58,14 @@ impl Pumps {
         deliveries: Deliveries,
         endpoints: &Endpoints,
         settings: &Settings,
+        leases: Leases,
         traces: Option<Arc<Traces>>,
     ) -> Result<Self, EngineError> {
         let clock = Arc::new(SystemClock);
         let pushes = LocalQueue::new(clock.clone(), HIDDEN);
         let engine = engine.clone().with_push_queue(Arc::new(pushes.clone()));
         let queue = LocalQueue::new(clock.clone(), settings.policy.lease);
-        let report = Box::pin(engine.sweep(&queue, Leases::CountAsExpired)).await?;
+        let report = Box::pin(engine.sweep(&queue, leases)).await?;
         if report.redispatched + report.failed > 0 {
             tracing::info!(
                 "took over {} unfinished tasks, gave up {}",

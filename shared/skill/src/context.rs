@@ -241,9 +241,15 @@ impl<'a> TaskContext<'a> {
         ArtifactChunks::new(self.host, name.into())
     }
 
+    /// The name of the artifact that holds the result of the turn: the id of its skill.
+    #[must_use]
+    pub fn result_name(&self) -> &str {
+        self.host.result_name()
+    }
+
     /// Writes the result of the skill in chunks.
     pub fn result_chunks(&self) -> ArtifactChunks<'_> {
-        self.artifact_chunks(self.host.result_name())
+        self.artifact_chunks(self.result_name())
     }
 
     /// Saves a value for the task until the task ends. Returns when the value is stored.

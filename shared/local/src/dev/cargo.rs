@@ -38,7 +38,9 @@ impl Cargo {
             program: variable("CARGO").unwrap_or_else(|| "cargo".into()),
             arguments,
             name: this.and_then(|path| path.file_name().map(OsString::from)),
-            is_coloured: io::stderr().is_terminal(),
+            is_coloured: io::stderr().is_terminal()
+                && variable("NO_COLOR").is_none()
+                && variable("CARGO_TERM_COLOR").is_none_or(|color| color != "never"),
         }
     }
 

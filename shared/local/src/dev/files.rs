@@ -103,17 +103,24 @@ fn stamps(folders: &Folders, data: &Path) -> Stamps {
     }
     add(real(Path::new(SETTINGS)));
     let mut folders_to_read = folders.packages.clone();
+    // A link can lead to a folder above it.
+    let mut linked = BTreeSet::new();
     while let Some(folder) = folders_to_read.pop() {
         // A folder that is gone, or cannot be read, has no files.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
+            // Editors keep their own files under hidden names.
             let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            match entry.file_type() {
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let path = match is_link {
+                true => real(&entry.path()),
+                false => entry.path(),
+            };
+            match fs::metadata(&path) {
                 Ok(kind) if kind.is_dir() && !is_hidden => {
                     let is_output = path == folders.target || path == data;
-                    folders_to_read.extend((!is_output).then_some(path));
+                    let is_new = !is_link || linked.insert(path.clone());
+                    folders_to_read.extend((is_new && !is_output).then_some(path));
                 }
-                // Editors keep their own files under hidden names.
                 Ok(kind) if kind.is_file() && !is_hidden => add(path),
                 _ => {}
             }
@@ -153,6 +160,25 @@ mod tests {
         timeout(LOOK * 3 / 2, files.changed()).await.unwrap_err();
         timeout(LOOK * 3 / 2, files.changed()).await.unwrap();
         fs::remove_dir_all(path).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn linked_files_and_folders_are_watched() {
+        let (path, mut files) = package("link");
+        let (other, _) = package("linked");
+        fs::write(other.join("lib.rs"), "").unwrap();
+        std::os::unix::fs::symlink(other.join("lib.rs"), path.join("lib.rs")).unwrap();
+        std::os::unix::fs::symlink(&other, path.join("more")).unwrap();
+        std::os::unix::fs::symlink(&path, other.join("back")).unwrap();
+        assert!(files.look());
+        for name in ["lib.rs", "new.rs"] {
+            files.edits.clear();
+            fs::write(other.join(name), "new").unwrap();
+            assert!(files.look(), "{name}");
+        }
+        fs::remove_dir_all(path).unwrap();
+        fs::remove_dir_all(other).unwrap();
     }
 
     #[test]

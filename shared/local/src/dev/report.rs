@@ -83,7 +83,7 @@ impl BuildReport {
     pub(super) fn line(&self, took: Duration) -> String {
         let (number, seconds) = (self.number, took.as_secs_f64());
         let serving = match self.serving {
-            0 => String::new(),
+            0 => "; the next edit builds again".to_owned(),
             serving => format!("; build {serving} serves"),
         };
         match self.state {

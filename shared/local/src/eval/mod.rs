@@ -102,7 +102,7 @@ fn line(row: &Row, outcome: &RowOutcome) -> String {
         None => ("-", None),
     };
     let skill = skill.map_or("-", |id| id.as_str());
-    let (tokens, label) = (outcome.usage.tokens, row.label());
+    let (tokens, label) = (outcome.usage.tokens, compare::cut(&row.label()));
     let mut lines = vec![format!(
         "{result:6}  {how:10}  {skill:22}  {tokens:6}  {label}"
     )];

@@ -57,6 +57,8 @@ impl Row {
         let text = text.map_err(|error| format!("failed to read {name}: {error}"))?;
         let (mut rows, mut faults) = (Vec::new(), String::new());
         let lines = text.lines().zip(1..);
+        // Editors of Windows begin a file with a mark.
+        let lines = lines.map(|(text, line)| (text.trim_start_matches('\u{feff}'), line));
         for (text, line) in lines.filter(|(text, _)| !text.trim().is_empty()) {
             let row = serde_json::from_str::<Self>(text).map(|row| Self { line, ..row });
             let row_faults = match &row {

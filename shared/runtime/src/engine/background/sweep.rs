@@ -31,6 +31,9 @@ pub enum Leases {
     Respect,
     /// As expired: the processes that held them died with the process before this one.
     CountAsExpired,
+    /// As given back: somebody ended the process before this one to run another program. That says
+    /// nothing about the tasks, so it is no attempt.
+    GivenBack,
 }
 
 /// What a sweep of tasks did.
@@ -250,8 +253,10 @@ impl Engine {
         if !self.is_overdue(&head, leases) {
             return Ok(None);
         }
+        let most = self.reader.policy.max_attempts;
         let may_run = |record: &TaskRecord| {
-            !record.is_spent(self.reader.policy.max_attempts) && self.run_limit(record).is_none()
+            (leases == Leases::GivenBack || !record.is_spent(most))
+                && self.run_limit(record).is_none()
         };
         if let Some(item) = TaskImage::of(&head).asks().filter(|_| may_run(&head)) {
             return Ok(Some(item));
@@ -268,7 +273,14 @@ impl Engine {
             return Ok(None);
         }
         self.extend_thread(&record).await;
-        let record = self.write_unclaimed(record, Change::Dispatch).await?;
+        let change = match (record.lease_until(), leases) {
+            (Some(_), Leases::GivenBack) => {
+                let not_before = self.reader.clock.now();
+                Change::Release { not_before }
+            }
+            _ => Change::Dispatch,
+        };
+        let record = self.write_unclaimed(record, change).await?;
         report.redispatched += usize::from(record.is_some());
         Ok(None)
     }
@@ -276,7 +288,7 @@ impl Engine {
     fn is_overdue(&self, record: &TaskRecord, leases: Leases) -> bool {
         let now = self.reader.clock.now();
         match (record.lease_until(), leases) {
-            (Some(_), Leases::CountAsExpired) => true,
+            (Some(_), Leases::CountAsExpired | Leases::GivenBack) => true,
             (Some(until), Leases::Respect) => until.plus(OVERDUE) <= now,
             (None, _) => asked_at(record).plus(QUEUED) <= now,
         }

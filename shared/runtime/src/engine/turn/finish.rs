@@ -192,7 +192,7 @@ impl Engine {
         if let Some(trace) = self.trace() {
             let now = self.reader.clock.now();
             trace.event(record.id(), ("failure", code.as_str()), now, |row| {
-                row.add("cause", &error.cause().map(without_values));
+                row.add("cause", &error.cause());
             });
         }
         if let Some(report) = &self.failures {

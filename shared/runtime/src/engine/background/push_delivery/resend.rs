@@ -32,7 +32,7 @@ pub(super) async fn undelivered(
 /// returns for how many push configs. It changes no push config: only a call of a webhook
 /// counts as an attempt.
 ///
-/// With [`Leases::CountAsExpired`] the process before this one has died with its queue.
+/// Without [`Leases::Respect`] the process before this one has died with its queue.
 /// Then each push config gets a message, for the time at which its lease or its pause
 /// ends.
 pub(in crate::engine) async fn resend_pushes(
@@ -43,7 +43,7 @@ pub(in crate::engine) async fn resend_pushes(
     now: Timestamp,
 ) -> Result<usize, EngineError> {
     let mut waiting = undelivered(deliveries, record).await?;
-    if leases == Leases::CountAsExpired {
+    if leases != Leases::Respect {
         for push in &waiting {
             let lease_until = push.delivery.lease.as_ref().map(|lease| lease.until);
             let free = push.delivery.retry_at.max(lease_until.unwrap_or_default());

@@ -151,11 +151,7 @@ async fn steps_of_a_task_are_the_answers_of_the_model_and_the_tools_it_waits_for
         .content(calls());
     let (mut client, _) = client(&model);
     client.send("clean").await.unwrap();
-    let steps = [
-        "string/call/1.1#1>list#1",
-        "string/model#1",
-        "string/model#2",
-    ];
+    let steps = ["clean/call/1.1#1>list#1", "clean/model#1", "clean/model#2"];
     assert_eq!(client.steps().await, steps);
 }
 

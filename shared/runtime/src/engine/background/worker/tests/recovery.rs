@@ -133,6 +133,20 @@ async fn task_that_kills_its_workers_fails_after_five_attempts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_turn_that_was_given_back_has_had_no_attempt() {
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("long", SendMode::Immediate).await;
+    for _ in 0..7 {
+        fixture.crash_after(&task.id, Duration::from_secs(30)).await;
+        let swept = fixture.sweep(Leases::GivenBack).await;
+        assert_eq!((swept.failed, swept.redispatched), (0, 1));
+        assert_eq!(fixture.record(&task.id).await.attempt(), 1);
+    }
+    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
+    assert_eq!(fixture.record(&task.id).await.state(), TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn sweep_dispatches_an_inline_turn_that_died() {
     let fixture = WorkerFixture::new();
     let dying = fixture.send("chunks", SendMode::Blocking);
