@@ -262,6 +262,12 @@ describe("the reference agent", () => {
     await other.getByRole("button", { name: "Show earlier tasks" }).click();
     await other.locator("#log .you").getByText("Book a flight").waitFor();
     assert.equal((await bubbles(other))[0], "Book a flight");
+    await other.locator("main .scroll").evaluate((it) => { it.scrollTop = 0; });
+    const end = other.getByRole("button", { name: "To the end" });
+    await end.waitFor();
+    assert.ok((await end.boundingBox()).y > 0, "the button is above the window");
+    await end.click();
+    await end.waitFor({ state: "hidden" });
   });
 
   test("an artifact can be refined from the page of its task", async () => {
@@ -310,6 +316,11 @@ describe("the reference agent", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("tab", { name: "Trace" }).waitFor();
     assert.ok(page.url().endsWith(first));
+    await at(page, "conversations");
+    await page.getByRole("button", { name: "Continue" }).first().waitFor();
+    await page.locator("tbody tr").first().focus();
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), "Continue");
     await page.keyboard.press("?");
     await page.getByRole("dialog").getByText("Single letters act").waitFor();
   });
@@ -911,16 +922,29 @@ describe("hostile texts", () => {
     const row = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
     assert.equal(row.kind, "step");
     assert.ok("output" in row.content);
-    // Letters that are off do not act here either.
+    await page.keyboard.press("?");
+    await page.getByLabel("Single letters act").uncheck();
+    await page.keyboard.press("Escape");
+    // Letters that are off act nowhere: in the waterfall, in the panel, on the page of the task.
     const turn = fall(page, /^Turn 1/);
-    const isFocused = () => turn.evaluate((it) => it === document.activeElement);
-    await turn.focus();
-    await page.evaluate(() => localStorage.setItem("a2a-local-letters-off", "1"));
-    await page.keyboard.press("j");
-    assert.ok(await isFocused());
+    const places = [turn, page.getByRole("region", { name: "Row step" }).getByRole("heading").first(), page.getByRole("tab", { name: "Trace" })];
+    const state = () => page.evaluate(() => [location.hash, document.activeElement.outerHTML, document.getElementById("announcer").textContent, document.querySelectorAll("dialog").length]);
+    for (const place of places) {
+      await place.focus();
+      await page.evaluate(() => { document.getElementById("announcer").textContent = ""; });
+      const before = await state();
+      for (const key of ["c", "Shift+C", "j", "k", "e", "n", "/", "?", "g", "c"]) {
+        await page.keyboard.press(key);
+        await page.waitForTimeout(30);
+        assert.deepEqual(await state(), before, key);
+      }
+    }
     await page.evaluate(() => localStorage.clear());
+    await turn.focus();
     await page.keyboard.press("j");
-    assert.ok(!(await isFocused()));
+    assert.ok(await turn.evaluate((it) => it !== document.activeElement));
+    await page.keyboard.press("c");
+    await page.waitForFunction(() => document.getElementById("announcer").textContent === "The row is copied");
   });
 
   test("a model call is shown with its prompt, and copied as a cassette; a pause is cut out", async () => {

@@ -4,7 +4,7 @@ const TOKEN = "a2a-local-token";
 const CALLER = "a2a-local-caller";
 
 /** A refused call: the text of the agent, the HTTP status and its reason. */
-export class CallError extends Error {
+class CallError extends Error {
   constructor(message, status, reason) {
     super(message);
     this.status = status;
@@ -46,11 +46,6 @@ export function authorization() {
   return { Authorization: `Bearer ${mode === "dev" ? `dev:${text.includes(":") ? text : `${text}:${text}`}` : text}` };
 }
 
-/** The headers of a call of A2A 1.0. */
-export function headers(more = {}) {
-  return { "A2A-Version": "1.0", ...authorization(), ...more };
-}
-
 /**
  * Reads JSON. A number that the browser would round keeps its digits: `JSON.stringify`
  * writes it as it was. Other code of the page does not compute with such a number.
@@ -90,26 +85,13 @@ export function failure(status, body, text = "") {
   return new CallError(message || text || `HTTP ${status}`, status, reason);
 }
 
-/** Calls a path of A2A and returns its JSON. */
-export async function call(path, { method = "GET", body, more = {} } = {}) {
-  const sends = body === undefined ? {} : { "Content-Type": "application/json" };
-  return read(await fetch(path, {
-    method,
-    headers: headers({ ...sends, ...more }),
-    body: body === undefined ? undefined : JSON.stringify(body),
-    cache: "no-store",
-  }));
-}
-
-/** Opens a stream of A2A; a refusal throws. */
-export async function open(path, { method = "GET", body, last, signal } = {}) {
-  const more = { Accept: "text/event-stream" };
-  if (body !== undefined) more["Content-Type"] = "application/json";
-  if (last) more["Last-Event-ID"] = last;
+/** Calls a path of A2A as JSON; a refusal throws. The older generations have no `version`. */
+export async function open(path, { body, method = body ? "POST" : "GET", version = "1.0", more, signal } = {}) {
+  const sends = body && { "Content-Type": "application/json" };
   const response = await fetch(path, {
     method,
-    headers: headers(more),
-    body: body === undefined ? undefined : JSON.stringify(body),
+    headers: { ...(version && { "A2A-Version": version }), ...authorization(), ...sends, ...more },
+    body: JSON.stringify(body),
     cache: "no-store",
     signal,
   });
@@ -117,8 +99,11 @@ export async function open(path, { method = "GET", body, last, signal } = {}) {
   return response;
 }
 
+/** The same, and reads the JSON of the response. */
+export const call = async (path, options) => read(await open(path, options));
+
 /** Calls a local path of the page. */
-export async function local(path, method = "GET", { body, more = {} } = {}) {
+export async function local(path, method = "GET", { body, more } = {}) {
   const token = sessionStorage.getItem(TOKEN) ?? "";
   return read(await fetch(`/a2a-local/page/${path}`, {
     method,

@@ -1,7 +1,7 @@
 // The agent: its card and the verdicts of the checks.
 
 import { call, local } from "./api.js";
-import { el, facts, json, view } from "./dom.js";
+import { el, facts, json, p, span, view } from "./dom.js";
 import { icon } from "./icons.js";
 
 export async function cardView() {
@@ -25,12 +25,12 @@ export async function cardView() {
     facts((has.extensions ?? []).map((it) => [el("code", {}, it.uri), it.description ?? ""])),
     el("details", {}, el("summary", {}, "The card as JSON"), json(card)),
   ];
-  return view({ title: card.name, note: el("span", { class: "note" }, "What clients read"), body });
+  return view({ title: card.name, note: span("note", "What clients read"), body });
 }
 
 function verdicts({ checks, error }) {
-  if (error) return el("p", { class: "error" }, `The checks are not shown: ${error.message}`);
-  return el("ul", { class: "verdicts" }, checks.map((it) => el("li", { class: `verdict ${it.passed ? "" : "bad"}` },
+  if (error) return p("error", `The checks are not shown: ${error.message}`);
+  return el("ul", {}, checks.map((it) => el("li", { class: `verdict ${it.passed ? "" : "bad"}` },
     icon(it.passed ? "completed" : "failed"),
     el("div", {}, el("strong", { class: it.passed ? "passed" : "failed-check" }, it.passed ? "Passed" : "Failed"), `: ${it.title}`,
       it.faults.length > 0 && el("ul", {}, it.faults.map((fault) => el("li", { class: "quiet" }, fault)))))));

@@ -2,7 +2,10 @@
 
 import { ASKS, ENDED, call, message, taskPath } from "./api.js";
 import { composer } from "./composer.js";
-import { announce, badge, button, el, iconButton, plain, put, replace, shortId, view } from "./dom.js";
+import {
+  announce, badge, button, counted, div, el, empty, hashOf, iconButton, p, plain, put, replace, shortId, span,
+  view,
+} from "./dom.js";
 import { icon } from "./icons.js";
 import { readRows } from "./lists.js";
 import { live } from "./live.js";
@@ -19,10 +22,12 @@ const REPLIES = "a2a-local-replies:";
 const MOST_REPLIES = 100000;
 
 const log = el("div", { id: "log", role: "log", "aria-label": "Messages", "aria-live": "off" });
-const talk = { context: "", title: "", panels: new Map(), stop: new AbortController(), running: 0, box: null, followsEnd: true };
+const talk = {
+  context: "", title: "", panels: new Map(), stop: new AbortController(), running: 0, box: null, followsEnd: true,
+};
 let skills = [];
 
-const host = { changed, refine, drawn: toEnd };
+const host = { changed, refine: (task, name) => talk.box.refine(task, name), drawn: toEnd };
 
 /** The view. Its messages stay and go on while other views are shown. */
 export async function chatView(listed, context, signal) {
@@ -34,12 +39,12 @@ export async function chatView(listed, context, signal) {
   else talk.box.use(wanted, true);
   // The conversation of the last visit may be gone.
   if (!context && !log.childElementCount && talk.context) newTalk();
-  const end = iconButton("down", "To the end", () => scrollToEnd(), { class: "to-end", hidden: true });
+  const end = iconButton("down", "To the end", () => scrollToEnd(), { class: "icon to-end", hidden: true });
   const nodes = view({
     title: el("span", { id: "talk-title", dir: "auto" }),
     note: el("span", { id: "talk-note", class: "row" }),
     actions: button([icon("plus"), "New"], newTalk, { class: "plain", title: "New conversation (n)" }),
-    body: el("div", { class: "talk" }, el("span", { class: "fill" }), el("div", { id: "welcome" }), log),
+    body: div("talk", span("fill"), el("div", { id: "welcome" }), log),
     under: [end, talk.box.element],
     full: true,
   });
@@ -64,7 +69,7 @@ export async function chatView(listed, context, signal) {
   return nodes;
 }
 
-const address = (context) => (context ? `#/chat/${encodeURIComponent(context)}` : "#/chat");
+const address = (context) => (context ? hashOf("chat", context) : "#/chat");
 
 /** Files can be dropped on the whole view. */
 function dropAnywhere(signal) {
@@ -74,7 +79,9 @@ function dropAnywhere(signal) {
     talk.box.drop.dragover(event);
     outlined(event.defaultPrevented);
   }, { signal });
-  main.addEventListener("dragleave", (event) => { if (!main.contains(event.relatedTarget)) outlined(false); }, { signal });
+  main.addEventListener("dragleave", (event) => {
+    if (!main.contains(event.relatedTarget)) outlined(false);
+  }, { signal });
   main.addEventListener("drop", (event) => {
     outlined(false);
     talk.box.drop.drop(event);
@@ -95,27 +102,25 @@ function showHead() {
   if (!title) return;
   replace(title, talk.title || "New conversation");
   const count = talk.panels.size;
-  replace(document.getElementById("talk-note"), talk.context && shortId(talk.context), count > 0 && el("span", { class: "note" }, `${count} ${count === 1 ? "task" : "tasks"}`));
+  replace(document.getElementById("talk-note"), talk.context && shortId(talk.context),
+    count > 0 && span("note", counted(count, "task")));
   document.title = `${plain(talk.title || "Chat")} · a2a-lambda`;
   replace(document.getElementById("welcome"), !log.childElementCount && welcome());
 }
 
 /** What a new conversation shows: what one can say. */
 function welcome() {
-  const examples = skills.flatMap((it) => (it.examples ?? []).slice(0, 1).map((text) => [it.id, text])).slice(0, 6);
-  return el("div", { class: "empty" }, el("strong", {}, "What should the agent do?"), el("p", {}, "Write a message, drop files, or begin with an example."),
-    el("div", { class: "row" }, examples.map(([skill, text]) => button(text, () => send({ parts: [{ text }], skill })))));
+  const first = skills.filter((it) => it.examples?.length).slice(0, 6);
+  return empty("What should the agent do?", "Write a message, drop files, or begin with an example.",
+    ...first.map(({ id, examples: [text] }) => button(text, () => send({ parts: [{ text }], skill: id }))));
 }
 
 /** The questions that are open, for the composer. */
 function changed() {
   const open = [...talk.panels.values()].filter((it) => ASKS.includes(it.state)).sort((a, b) => a.at - b.at);
-  talk.box?.ask(open.map((it) => ({ task: it.id, skill: it.skill || "the task", state: it.state, text: it.question.split("\n")[0] })));
+  talk.box?.ask(open.map(({ id, skill, state, question }) =>
+    ({ task: id, skill: skill || "the task", state, text: question.split("\n")[0] })));
   showHead();
-}
-
-function refine(task, name) {
-  talk.box.refine(task, name);
 }
 
 /** Continues with a reference to an artifact of a task, from any view. */
@@ -149,15 +154,22 @@ function timesOf(row, task) {
   const isRest = (it) => ASKS.includes(it.state);
   const answers = changes.filter((it, n) => n > 0 && isRest(changes[n - 1]) && !ENDED.includes(it.state));
   const began = row?.createdAt ?? Date.parse(task.status?.timestamp);
-  return { own: [began, ...answers.map((it) => it.at)], asked: changes.filter(isRest).map((it) => it.at), last: changes.at(-1)?.at ?? began };
+  const at = (list) => list.map((it) => it.at);
+  return { own: [began, ...at(answers)], asked: at(changes.filter(isRest)), last: changes.at(-1)?.at ?? began };
 }
+
+/** What only the program knows of the tasks of a conversation; nothing without the token. */
+const rowsOf = (context) => readRows({ context }).then((it) => it.rows, () => []);
 
 /** Reads a conversation: its tasks with their messages, the oldest first. */
 async function load(context, token = "") {
   if (!token) reset(context);
   if (!context) return;
-  const query = new URLSearchParams({ contextId: context, pageSize: TASKS, historyLength: 100, includeArtifacts: "true", ...(token && { pageToken: token }) });
-  const [page, { rows }] = await Promise.all([call(`/tasks?${query}`), readRows({ context }).catch(() => ({ rows: [] }))]);
+  const query = new URLSearchParams({
+    contextId: context, pageSize: TASKS, historyLength: 100, includeArtifacts: "true",
+    ...(token && { pageToken: token }),
+  });
+  const [page, rows] = await Promise.all([call(`/tasks?${query}`), rowsOf(context)]);
   if (talk.context !== context) return;
   const known = new Map(rows.map((it) => [it.task, it]));
   const blocks = token ? [] : repliesOf(context);
@@ -167,7 +179,10 @@ async function load(context, token = "") {
     blocks.push(...blocksOf(task, known.get(task.id)));
   }
   blocks.sort((a, b) => a.at - b.at);
-  const earlier = page.nextPageToken && button("Show earlier tasks", () => { earlier.remove(); load(context, page.nextPageToken); }, { class: "small" });
+  const earlier = page.nextPageToken && button("Show earlier tasks", () => {
+    earlier.remove();
+    load(context, page.nextPageToken);
+  }, { class: "small" });
   const oldest = rows.at(-1);
   if (!token) talk.title = oldest?.title || words(page.tasks.at(-1)?.history?.[0]).slice(0, 200);
   log.prepend(...[earlier || [], blocks.map((it) => it.element)].flat());
@@ -180,25 +195,21 @@ function blocksOf(task, row) {
   const panel = panelOf(task.id);
   const last = task.status?.message?.messageId;
   const blocks = [];
-  let [own, asked] = [0, 0];
+  const add = (at, element) => blocks.push({ at: at ?? times.last, element });
   const said = (task.history ?? []).filter((it) => it.messageId !== last);
   said.forEach((it, n) => {
     if (it.role === "ROLE_USER") {
-      blocks.push({ at: times.own[own] ?? times.last, element: ownTurn(it) });
-      own += 1;
+      add(times.own.shift(), ownTurn(it));
       return;
     }
-    blocks.push({ at: times.asked[asked] ?? times.last, element: turnOf(el("div", { class: "bubble" }, prose(words(it)))) });
-    asked += 1;
+    add(times.asked.shift(), turnOf(div("bubble", prose(words(it)))));
     // An answer that the agent does not keep had credentials.
-    if (said[n + 1]?.role === "ROLE_USER") return;
-    blocks.push({ at: times.own[own] ?? times.last, element: ownTurn({}, true) });
-    own += 1;
+    if (said[n + 1]?.role !== "ROLE_USER") add(times.own.shift(), ownTurn({}, true));
   });
   panel.use(row);
   panel.show({ task, whole: true }, "");
   const isOpen = !ENDED.includes(panel.state) && !ASKS.includes(panel.state);
-  blocks.push({ at: isOpen ? Infinity : times.last, element: panel.element });
+  add(isOpen ? Infinity : times.last, panel.element);
   if (isOpen) run({ task: task.id });
   return blocks;
 }
@@ -207,16 +218,17 @@ function blocksOf(task, row) {
 async function refresh() {
   if (!talk.context || talk.running) return;
   const { context } = talk;
-  const { rows } = await readRows({ context }).catch(() => ({ rows: [] }));
+  const rows = await rowsOf(context);
   // Older tasks are not on the page.
   const differs = rows.slice(0, TASKS).some((it) => talk.panels.get(it.task)?.at !== it.updatedAt);
   if (differs && !talk.running && talk.context === context) {
     const { followsEnd } = talk;
-    const top = log.closest(".scroll")?.scrollTop ?? 0;
+    const scroll = log.closest(".scroll");
+    const top = scroll?.scrollTop;
     await load(context);
     talk.followsEnd = followsEnd;
     if (followsEnd) scrollToEnd();
-    else if (log.closest(".scroll")) log.closest(".scroll").scrollTop = top;
+    else if (scroll) scroll.scrollTop = top;
   }
 }
 
@@ -234,7 +246,7 @@ export function sendNew(sent) {
 }
 
 /** Sends a message of the user and shows what happens. */
-export async function send({ parts: sent, skill = "", task = "", references = [], secret = false, background = false }) {
+export async function send({ parts: sent, skill, task = "", references = [], secret, background }) {
   const more = { metadata: skill ? { "a2a-lambda/skillId": skill } : undefined };
   if (talk.context) more.contextId = talk.context;
   if (task) more.taskId = task;
@@ -253,7 +265,7 @@ export async function send({ parts: sent, skill = "", task = "", references = []
 
 async function run({ body, task }) {
   const { signal } = talk.stop;
-  const waiting = el("div", { class: "turn" }, el("p", { class: "run" }, badge("working", "Sent")));
+  const waiting = div("turn", p("run", badge("working", "Sent")));
   if (!task) put(log, waiting);
   talk.running += 1;
   let panel = task ? panelOf(task) : null;
@@ -299,17 +311,15 @@ function entered(context) {
   showHead();
 }
 
+const keptReplies = (context) => JSON.parse(sessionStorage.getItem(REPLIES + context) ?? "[]");
+
 /** Keeps a reply without a task for a reload: the agent does not keep it. */
 function keepReply(own, reply) {
-  const name = REPLIES + talk.context;
-  const all = JSON.parse(sessionStorage.getItem(name) ?? "[]");
-  all.push({ at: Date.now(), own: own?.parts, reply: reply.parts });
-  const text = JSON.stringify(all);
-  if (text.length < MOST_REPLIES) sessionStorage.setItem(name, text);
+  const text = JSON.stringify([...keptReplies(talk.context), { at: Date.now(), own: own?.parts, reply: reply.parts }]);
+  if (text.length < MOST_REPLIES) sessionStorage.setItem(REPLIES + talk.context, text);
 }
 
 function repliesOf(context) {
-  const all = JSON.parse(sessionStorage.getItem(REPLIES + context) ?? "[]");
-  return all.flatMap(({ at, own, reply }) => [{ at: at - 1, element: ownTurn({ parts: own }) }, { at, element: turnOf(parts(reply)) }]);
+  return keptReplies(context).flatMap(({ at, own, reply }) =>
+    [{ at: at - 1, element: ownTurn({ parts: own }) }, { at, element: turnOf(parts(reply)) }]);
 }
-

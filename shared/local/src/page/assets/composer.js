@@ -1,7 +1,7 @@
 // The composer: what the next message is (a new task, an answer, credentials), its text, its
 // references and its files. Credentials are never kept: not in a draft, not in the address.
 
-import { button, el, iconButton, menu, plain, replace } from "./dom.js";
+import { button, choice, div, el, iconButton, menu, plain, replace, span } from "./dom.js";
 import { fileBox } from "./files.js";
 import { icon } from "./icons.js";
 
@@ -9,23 +9,28 @@ const DRAFT = "a2a-local-draft:";
 
 /** `send` gets `{parts, task, skill, references, secret}`. */
 export function composer({ skills, send }) {
-  const text = el("textarea", { id: "say", rows: 1, "aria-label": "Message", dir: "auto", on: { input: typed, keydown: enter } });
-  const secret = el("input", { id: "secret", type: "password", autocomplete: "off", spellcheck: "false", "aria-label": "Credentials" });
+  const on = { input: typed, keydown: enter };
+  const text = el("textarea", { id: "say", rows: 1, "aria-label": "Message", dir: "auto", on });
+  const secret = el("input", {
+    id: "secret", type: "password", autocomplete: "off", spellcheck: "false", "aria-label": "Credentials",
+  });
   const eye = iconButton("eye", "Show what is typed", () => {
     secret.type = secret.type === "password" ? "text" : "password";
     eye.setAttribute("aria-pressed", String(secret.type === "text"));
   });
   const hidden = el("div", { class: "secret", hidden: true }, secret, eye);
-  const chips = el("div", { class: "chips" });
-  const skill = el("select", { class: "pick", id: "say-skill", "aria-label": "Skill" }, el("option", { value: "" }, "The agent chooses"), skills.map((it) => el("option", { value: it.id }, it.name)));
+  const chips = div("chips");
+  const names = [["", "The agent chooses"], ...skills.map((it) => [it.id, it.name])];
+  const skill = choice(names, { class: "pick cut", "aria-label": "Skill" });
   const answers = el("span", { class: "tag cut", hidden: true });
   const files = fileBox();
   const press = el("button", { type: "submit", class: "ink send", "aria-label": "Send", title: "Send" }, icon("up"));
   const hint = el("p", { class: "hint", hidden: true }, "Sent once. Not kept in page, history or trace.");
   const form = el("form", { class: "composer", "aria-label": "New message", on: { submit, keydown: leave } },
     chips, files.element, text, hidden,
-    el("div", { class: "deck" }, files.button, skill, answers, el("span", { class: "grow" }), el("span", { class: "hint keys-hint" }, "Enter sends"), press));
-  const element = el("div", { class: "composer-place" }, form, hint);
+    div("deck", files.button, skill, answers, span("grow"),
+      span("hint keys-hint", "Enter sends"), press));
+  const element = div("composer-place", form, hint);
   const state = { context: "", questions: [], target: "", closed: new Set(), references: [] };
 
   const question = () => state.questions.find((it) => it.task === state.target);
@@ -85,30 +90,44 @@ export function composer({ skills, send }) {
   }
 
   function chip(mark, verb, words, remove, name) {
-    return el("span", { class: mark === "refine" ? "chip" : "chip asks" }, icon(mark), el("span", { class: "cut" }, el("b", {}, verb), " ", el("bdi", {}, words)),
-      iconButton("close", name, () => { remove(); show(); focus(); }, { class: "" }));
+    const press = iconButton("close", name, () => {
+      remove();
+      show();
+      focus();
+    }, { class: "" });
+    return el("span", { class: mark === "refine" ? "chip" : "chip asks" }, icon(mark),
+      span("cut", el("b", {}, verb), " ", el("bdi", {}, words)), press);
+  }
+
+  function refines(it) {
+    const remove = () => { state.references = state.references.filter((other) => other !== it); };
+    return chip("refine", "Refines", it.name, remove, `Do not refine ${plain(it.name)}`);
   }
 
   function show() {
     const asked = question();
-    const isOpen = Boolean(asked);
-    const others = state.questions.filter((it) => it.task !== state.target);
-    const pick = (it) => { state.closed.delete(it.task); state.target = it.task; show(); focus(); };
-    replace(chips,
-      isOpen && (isSecret() ? chip(asked.state, "", `Credentials for ${asked.skill}`, close, "Do not answer") : chip(asked.state, "Answers", asked.text, close, "Do not answer")),
-      isOpen && others.length > 0 && menu([`${others.length} more`, icon("down")], () => others.map((it) => [`Answer ${it.skill}`, () => pick(it)]), { class: "small", up: true }),
-      !isOpen && others.map((it) => button(`Answer ${it.skill}`, () => pick(it), { class: "small plain" })),
-      state.references.map((it) => chip("refine", "Refines", it.name, () => { state.references = state.references.filter((other) => other !== it); }, `Do not refine ${plain(it.name)}`)));
     const hides = isSecret();
+    const others = state.questions.filter((it) => it !== asked);
+    const pick = (it) => [`Answer ${it.skill}`, () => {
+      state.closed.delete(it.task);
+      state.target = it.task;
+      show();
+      focus();
+    }];
+    const says = hides ? ["", `Credentials for ${asked.skill}`] : ["Answers", asked?.text];
+    const more = asked && others.length > 0 && [`${others.length} more`, icon("down")];
+    replace(chips,
+      asked && chip(asked.state, ...says, close, "Do not answer"),
+      more && menu(more, () => others.map(pick), { class: "small", up: true }),
+      !asked && others.map((it) => button(...pick(it), { class: "small plain" })),
+      state.references.map(refines));
     form.classList.toggle("secretly", hides);
-    text.hidden = hides;
-    hidden.hidden = !hides;
-    hint.hidden = !hides;
-    files.button.hidden = hides;
-    skill.hidden = isOpen;
-    answers.hidden = !isOpen || hides;
+    for (const it of [text, files.button]) it.hidden = hides;
+    for (const it of [hidden, hint]) it.hidden = !hides;
+    skill.hidden = Boolean(asked);
+    answers.hidden = !asked || hides;
     replace(answers, asked?.skill);
-    text.placeholder = isOpen ? "Your answer" : "Message the agent, or drop files anywhere";
+    text.placeholder = asked ? "Your answer" : "Message the agent, or drop files anywhere";
   }
 
   function focus() {
@@ -121,7 +140,7 @@ export function composer({ skills, send }) {
     const hadFocus = element.contains(document.activeElement) || document.activeElement === document.body;
     state.questions = questions;
     const fresh = questions.filter((it) => !before.includes(it.task));
-    if (fresh.length || !question()) state.target = questions.filter((it) => !state.closed.has(it.task)).at(-1)?.task ?? "";
+    if (fresh.length || !question()) state.target = questions.findLast((it) => !state.closed.has(it.task))?.task ?? "";
     show();
     if (hadFocus && element.isConnected) focus();
   }

@@ -34,6 +34,11 @@ export function el(name, properties = {}, ...children) {
   return made;
 }
 
+/** The elements that are made most, by their classes. */
+export const div = (classes, ...children) => el("div", { class: classes }, ...children);
+export const span = (classes, ...children) => el("span", { class: classes }, ...children);
+export const p = (classes, ...children) => el("p", { class: classes }, ...children);
+
 /** Adds children; texts become text nodes. */
 export function put(parent, ...children) {
   for (const child of children.flat(Infinity)) {
@@ -52,9 +57,66 @@ export function button(text, click, properties = {}) {
   return el("button", { type: "button", on: { click }, ...properties }, text);
 }
 
+/** A select of pairs: a value and its text. */
+export function choice(pairs, properties) {
+  return el("select", properties, pairs.map(([value, text]) => el("option", { value }, text)));
+}
+
+/** A field for a search. `changed` gets its text; Escape clears it. */
+export function search(label, placeholder, value, changed) {
+  const input = el("input", { type: "search", "aria-label": label, placeholder, autocomplete: "off", value });
+  const clear = () => {
+    input.value = "";
+    changed("");
+    input.focus();
+  };
+  input.addEventListener("input", () => changed(input.value));
+  input.addEventListener("keydown", (event) => { if (event.key === "Escape") clear(); });
+  return { element: span("search", icon("search"), input, el("kbd", {}, "/")), clear };
+}
+
+/** A dialog that is gone when it is closed. */
+export function dialog(title, ...content) {
+  const id = fresh("dialog");
+  const box = el("dialog", { "aria-labelledby": id, on: { close: () => box.remove() } },
+    el("h2", { id }, title), content);
+  document.body.append(box);
+  box.showModal();
+  return box;
+}
+
+/** The address of a thing in a view. */
+export const hashOf = (view, id) => `#/${view}/${encodeURIComponent(id)}`;
+
+const OFF = "a2a-local-letters-off";
+/** Whether single letters act. */
+export const hasLetters = () => !localStorage.getItem(OFF);
+export const useLetters = (is) => (is ? localStorage.removeItem(OFF) : localStorage.setItem(OFF, "1"));
+
+/** The key of an event; empty with a modifier, and for a letter while letters are off. */
+export function keyOf(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return "";
+  return event.key.length === 1 && !hasLetters() ? "" : event.key;
+}
+
+/** Moves the focus among `items` by the keys of a list. Says whether the key is one of them. */
+export function rove(event, items, [after, before] = ["ArrowDown", "ArrowUp"]) {
+  const at = items.indexOf(event.target);
+  const last = items.length - 1;
+  const to = { [after]: at + 1, j: at + 1, [before]: at - 1, k: at - 1, Home: 0, End: last }[keyOf(event)];
+  if (at < 0 || to === undefined) return false;
+  event.preventDefault();
+  items[Math.max(0, Math.min(last, to))].focus();
+  return true;
+}
+
+/** A link to a view that looks like a button. */
+export const linkButton = (text, href, kind = "") => el("a", { class: `button ${kind}`, href }, text);
+
 /** A button that shows an icon alone; its name is for screen readers and the pointer. */
 export function iconButton(name, text, click, properties = {}) {
-  return button(icon(name), click, { class: "icon plain", "aria-label": plain(text), title: plain(text), ...properties });
+  const label = plain(text);
+  return button(icon(name), click, { class: "icon plain", "aria-label": label, title: label, ...properties });
 }
 
 /** A text of somebody else, in a direction of its own. */
@@ -88,7 +150,7 @@ export function field(text, control, hint, error) {
   const note = hint ? el("span", { class: "hint", id: `${id}-hint` }, hint) : null;
   const described = [note?.id, error?.id].filter(Boolean).join(" ");
   if (described) control.setAttribute("aria-describedby", described);
-  return el("div", { class: "field" }, el("span", {}, el("label", { for: id }, text), note && [" ", note]), control, error);
+  return div("field", el("span", {}, el("label", { for: id }, text), note && [" ", note]), control, error);
 }
 
 let made = 0;
@@ -119,7 +181,8 @@ export function badge(state, text = stateWord(state)) {
 
 /** The glyph alone, with the word for screen readers. */
 export function glyph(state) {
-  return el("span", { class: `glyph ${isState(state) ? state : ""}`, title: stateWord(state) }, icon(state), el("span", { class: "unseen" }, stateWord(state)));
+  const title = stateWord(state);
+  return el("span", { class: `glyph ${isState(state) ? state : ""}`, title }, icon(state), span("unseen", title));
 }
 
 /** Eight characters of an id, with a button that copies all of it. */
@@ -161,35 +224,24 @@ export function bar(kind, text, more = "", ...buttons) {
   if (!text) return;
   const mark = { wait: "working", good: "completed", bad: "warn" }[kind];
   const role = kind === "bad" ? "alert" : "status";
-  document.getElementById("main").append(el("div", { id: "bar", class: kind, role }, icon(mark), el("p", { class: "grow" }, el("strong", {}, text), " ", el("span", { class: "quiet" }, more)), buttons));
+  const words = p("grow", el("strong", {}, text), " ", span("quiet", more));
+  document.getElementById("main").append(el("div", { id: "bar", class: kind, role }, icon(mark), words, buttons));
 }
 
-const two = (number) => String(number).padStart(2, "0");
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-const clock = (when) => `${two(when.getHours())}:${two(when.getMinutes())}`;
+const clock = (when) => when.toTimeString().slice(0, 5);
+const day = (when) => `${when.getDate()} ${when.toDateString().slice(4, 7)}`;
 
-/** All of a time, for titles. */
-export function fullTime(at) {
-  const when = new Date(at);
-  const millis = String(when.getMilliseconds()).padStart(3, "0");
-  return `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())} ${clock(when)}:${two(when.getSeconds())}.${millis}`;
-}
-
+/** A time as a text, with all of it in its title. */
 function timed(at, text) {
   const when = new Date(at);
   if (Number.isNaN(when.getTime())) return el("time", {}, at);
-  return el("time", { datetime: when.toISOString(), title: fullTime(at) }, text(when));
-}
-
-/** A time of day with milliseconds, from a number or an ISO text. */
-export function time(at) {
-  return timed(at, (when) => fullTime(when).slice(Date.now() - when.getTime() > 86400000 ? 0 : 11));
+  // Swedish writes a date as ISO does, in local time.
+  const title = `${when.toLocaleString("sv")}.${String(when.getMilliseconds()).padStart(3, "0")}`;
+  return el("time", { datetime: when.toISOString(), title }, text(when));
 }
 
 /** A day and a time of day. */
-export function dated(at) {
-  return timed(at, (when) => `${when.getDate()} ${MONTHS[when.getMonth()]} ${clock(when)}`);
-}
+export const dated = (at) => timed(at, (when) => `${day(when)} ${clock(when)}`);
 
 /** How long ago: `now`, `12 s`, `4 min`, `3 h`, `yesterday`, then the date. It goes on by itself. */
 export function age(at) {
@@ -198,15 +250,14 @@ export function age(at) {
   return element;
 }
 
-export function ago(at) {
+function ago(at) {
   const seconds = Math.max(0, (Date.now() - at) / 1000);
   if (seconds < 5) return "now";
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
   if (seconds < 172800) return "yesterday";
-  const when = new Date(at);
-  return `${when.getDate()} ${MONTHS[when.getMonth()]}`;
+  return day(new Date(at));
 }
 
 setInterval(() => {
@@ -229,6 +280,10 @@ export function grouped(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
+/** `1 task`, `2 tasks`, `2 deliveries`. */
+export const counted = (count, word) =>
+  `${grouped(count)} ${count === 1 ? word : `${word}s`.replace(/ys$/, "ies")}`;
+
 /** `bytes`, `12 KB`, `1.5 MB`. */
 export function size(bytes) {
   if (bytes < 1000) return `${bytes} bytes`;
@@ -249,37 +304,36 @@ export function action(text, work, properties = {}) {
       press.disabled = false;
     }
   }, properties);
-  return el("span", { class: "row" }, press, error);
+  return span("row", press, error);
 }
 
 /** What is shown where nothing is: what is missing, what to do, and at most two buttons. */
 export function empty(missing, todo, ...buttons) {
-  return el("div", { class: "empty" }, el("strong", {}, missing), el("p", {}, todo), buttons.length > 0 && el("div", { class: "row" }, buttons));
+  return div("empty", el("strong", {}, missing), el("p", {}, todo), buttons.length > 0 && div("row", buttons));
 }
 
 /** A button that opens a menu: entries are a text and what it does. */
-export function menu(face, entries, properties = {}) {
-  const place = el("span", { class: "menu-of" });
-  const list = el("div", { class: `menu ${properties.up ? "up" : ""}`, role: "menu", hidden: true, on: { keydown: move } });
-  const open = el("button", { type: "button", "aria-haspopup": "menu", "aria-expanded": "false", class: properties.class, "aria-label": properties.label, title: properties.label, on: { click: () => show(list.hidden) } }, face);
+export function menu(face, entries, { up, label, ...properties } = {}) {
+  const place = span("menu-of");
+  const list = el("div", { class: `menu ${up ? "up" : ""}`, role: "menu", hidden: true, on: { keydown: keys } });
+  const open = button(face, () => show(list.hidden),
+    { "aria-haspopup": "menu", "aria-expanded": "false", "aria-label": label, title: label, ...properties });
+  const entry = ([text, click, kind]) => button(text, () => {
+    show(false);
+    open.focus();
+    click();
+  }, { role: "menuitem", class: kind });
   function show(shown) {
-    if (shown) replace(list, entries().map(([text, click, kind]) => button(text, () => { show(false); open.focus(); click(); }, { role: "menuitem", class: kind })));
+    if (shown) replace(list, entries().map(entry));
     list.hidden = !shown;
     open.setAttribute("aria-expanded", String(shown));
-    if (shown) list.querySelector("button")?.focus();
+    if (shown) list.firstElementChild?.focus();
   }
-  function move(event) {
-    const all = [...list.querySelectorAll("button")];
-    const at = all.indexOf(document.activeElement);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: all.length - 1 }[event.key];
-    if (to !== undefined) {
-      event.preventDefault();
-      all.at(to % all.length)?.focus();
-    } else if (event.key === "Escape") {
-      event.stopPropagation();
-      show(false);
-      open.focus();
-    }
+  function keys(event) {
+    if (rove(event, [...list.children]) || event.key !== "Escape") return;
+    event.stopPropagation();
+    show(false);
+    open.focus();
   }
   place.addEventListener("focusout", (event) => { if (!place.contains(event.relatedTarget)) show(false); });
   put(place, open, list);
@@ -289,9 +343,9 @@ export function menu(face, entries, properties = {}) {
 /** The frame of a view: its header, and what it scrolls. */
 export function view({ title, note, tools, actions, under, body, full }) {
   return [
-    el("header", { class: "head" }, el("h1", { tabindex: "-1", class: "cut" }, title), note, el("span", { class: "grow" }), actions),
-    tools && el("div", { class: "tools" }, tools),
-    el("div", { class: "scroll" }, full ? body : el("div", { class: "body" }, body)),
-    under && el("div", { class: "under" }, under),
+    el("header", { class: "head" }, el("h1", { tabindex: "-1", class: "cut" }, title), note, span("grow"), actions),
+    tools && div("tools", tools),
+    div("scroll", full ? body : div("body", body)),
+    under && div("under", under),
   ];
 }

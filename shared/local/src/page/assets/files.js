@@ -1,8 +1,8 @@
 // The files of a message: chosen or dropped, then sent inside the message or uploaded first.
 
 import { call, local } from "./api.js";
-import { announce, button, el, iconButton, plain, put, size } from "./dom.js";
-import { icon } from "./icons.js";
+import { announce, counted, el, iconButton, plain, replace, size } from "./dom.js";
+import { card } from "./parts.js";
 
 /** The sizes that this agent takes, in bytes. */
 let sizes = null;
@@ -10,8 +10,6 @@ async function limits() {
   sizes ??= await local("facts");
   return sizes;
 }
-
-const shownSize = (bytes) => `${String(bytes).replace(/\B(?=(\d{3})+$)/g, " ")} bytes`;
 
 /** The most that one file may have, in words; empty without the token. */
 export async function mostOfAFile() {
@@ -27,7 +25,9 @@ export function fileBox(takes = []) {
   const chosen = [];
   const list = el("ul", { class: "files", "aria-label": "Attached files", hidden: true });
   const error = el("p", { class: "error", role: "alert" });
-  const input = el("input", { type: "file", multiple: true, accept: takes.join(","), hidden: true, "aria-label": "Files", on: { change: take } });
+  const input = el("input", {
+    type: "file", multiple: true, accept: takes.join(","), hidden: true, "aria-label": "Files", on: { change: take },
+  });
   const pick = iconButton("clip", "Attach files", () => input.click());
   const waiting = el("p", { class: "hint", role: "status" });
   let busy = false;
@@ -38,7 +38,10 @@ export function fileBox(takes = []) {
     return add(files);
   }
 
-  const isTaken = ({ type }) => !takes.length || takes.some((it) => it === "*/*" || it === (type || "application/octet-stream") || (it.endsWith("/*") && type.startsWith(it.slice(0, -1))));
+  function isTaken({ type }) {
+    const names = ["*/*", type || "application/octet-stream", type.replace(/\/.*/, "/*")];
+    return !takes.length || takes.some((it) => names.includes(it));
+  }
 
   async function add(files) {
     error.textContent = "";
@@ -47,9 +50,10 @@ export function fileBox(takes = []) {
       const { maxUpload } = await limits();
       for (const file of files) {
         const used = chosen.reduce((sum, it) => sum + it.size, 0);
-        if (!isTaken(file)) refused.push(`${plain(file.name)} is ${file.type || "of no known type"}, and this takes ${takes.join(", ")}.`);
+        const kind = file.type || "of no known type";
+        if (!isTaken(file)) refused.push(`${plain(file.name)} is ${kind}, and this takes ${takes.join(", ")}.`);
         else if (used + file.size > maxUpload) refused.push(tooLarge(file, maxUpload, used));
-        else show(file);
+        else hold(file);
       }
     } catch (failed) {
       refused.push(`No file is attached: ${failed.message}.`);
@@ -57,25 +61,27 @@ export function fileBox(takes = []) {
     error.textContent = plain(refused.join(" "));
   }
 
-  function show(file) {
+  function hold(file) {
     chosen.push(file);
-    const remove = iconButton("close", `Remove ${plain(file.name)}`, () => {
-      chosen.splice(chosen.indexOf(file), 1);
-      line.remove();
-      list.hidden = !chosen.length;
-      pick.focus();
-    }, { class: "icon plain small" });
-    const about = `${shownSize(file.size)}, ${file.type || "no type"}`;
-    const line = el("li", { class: "file" }, el("span", { class: "thumb" }, icon("file")), el("span", { class: "grow" }, el("bdi", { class: "name cut" }, file.name), el("span", { class: "about cut" }, about)), remove);
-    put(list, line);
-    list.hidden = false;
+    show();
     announce(`${file.name} is attached`);
+  }
+
+  function show() {
+    replace(list, chosen.map((file) => {
+      const remove = iconButton("close", `Remove ${plain(file.name)}`, () => {
+        chosen.splice(chosen.indexOf(file), 1);
+        show();
+        pick.focus();
+      }, { class: "icon plain small" });
+      return el("li", {}, card(file.name, `${counted(file.size, "byte")}, ${file.type || "no type"}`, remove));
+    }));
+    list.hidden = !chosen.length;
   }
 
   function clear() {
     chosen.length = 0;
-    list.replaceChildren();
-    list.hidden = true;
+    show();
   }
 
   async function parts() {
@@ -104,12 +110,14 @@ export function fileBox(takes = []) {
     event.stopPropagation();
     add([...event.dataTransfer.files]);
   };
-  return { element: el("div", { class: "attached" }, input, list, waiting, error), button: pick, choose: () => input.click(), drop: { dragover, drop }, parts, clear };
+  const element = el("div", {}, input, list, waiting, error);
+  return { element, button: pick, choose: () => input.click(), drop: { dragover, drop }, parts, clear };
 }
 
 function tooLarge(file, most, used) {
-  const others = used ? ` together with the other files (${shownSize(used)})` : "";
-  return `${plain(file.name)} is too large: it has ${shownSize(file.size)}${others}, and a message takes at most ${shownSize(most)}.`;
+  const others = used ? ` together with the other files (${counted(used, "byte")})` : "";
+  const has = `${plain(file.name)} is too large: it has ${counted(file.size, "byte")}${others}`;
+  return `${has}, and a message takes at most ${counted(most, "byte")}.`;
 }
 
 /** Small files go inside the message. The others are uploaded before it. */
@@ -146,7 +154,7 @@ function base64(bytes) {
 async function upload(bytes, about) {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   const sha256 = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  const order = await call("/a2a-lambda/uploads", { method: "POST", body: { size: bytes.byteLength, sha256, ...about } });
+  const order = await call("/a2a-lambda/uploads", { body: { size: bytes.byteLength, sha256, ...about } });
   // The browser sets these two itself.
   const { host, "content-length": length, ...signed } = order.headers;
   await local("upload", "PUT", { body: bytes, more: { ...signed, "X-A2A-Local-Upload": order.url } });

@@ -1,5 +1,8 @@
 // The icons: line drawings of 16 by 16, made as nodes.
 
+/** The circle around a state. */
+const CIRCLE = "M8 1.8a6.2 6.2 0 1 1 0 12.4A6.2 6.2 0 0 1 8 1.8z";
+
 const PATHS = {
   chat: "M3 3.5h10v7H8l-2.5 2.5v-2.5H3z",
   tasks: "M6 4h7.5M6 8h7.5M6 12h7.5M2.5 4h.01M2.5 8h.01M2.5 12h.01",
@@ -13,7 +16,6 @@ const PATHS = {
   check: "m3.5 8.5 3 3 6-7",
   close: "m4 4 8 8M12 4l-8 8",
   right: "m6 3.5 4.5 4.5L6 12.5",
-  left: "M10 3.5 5.5 8l4.5 4.5",
   down: "m3.5 6 4.5 4.5L12.5 6",
   up: "M8 13V3.5M4 7.5l4-4 4 4",
   clip: "m12.5 7-4.8 4.8a2.6 2.6 0 0 1-3.7-3.7l5-5a1.7 1.7 0 0 1 2.5 2.4L6.7 10.3a.8.8 0 0 1-1.2-1.2L9.8 5",
@@ -31,15 +33,14 @@ const PATHS = {
   tool: "M10 2.5a3.5 3.5 0 0 0-3 5L2.5 12a1.1 1.1 0 0 0 1.5 1.5L8.5 9a3.5 3.5 0 0 0 5-3.8l-2 2-2-.7-.7-2 2-2z",
   send: "M2 8 14 2.5 11 13.5 7.5 9.5zM7.5 9.5 14 2.5",
   store: "M3 4.5C3 2.5 13 2.5 13 4.5v7c0 2-10 2-10 0zM3 4.5c0 2 10 2 10 0M3 8c0 2 10 2 10 0",
-  trash: "M3 4.5h10M6 4.5V3h4v1.5M4.5 4.5l.7 9h5.6l.7-9",
-  completed: "M8 1.8a6.2 6.2 0 1 1 0 12.4A6.2 6.2 0 0 1 8 1.8zM5.2 8.3l2 2 3.7-4.3",
+  completed: `${CIRCLE}M5.2 8.3l2 2 3.7-4.3`,
   working: "M8 1.8A6.2 6.2 0 1 1 2.6 5",
-  submitted: "M8 1.8a6.2 6.2 0 1 1 0 12.4A6.2 6.2 0 0 1 8 1.8z",
-  "input-required": "M8 1.8a6.2 6.2 0 1 1 0 12.4A6.2 6.2 0 0 1 8 1.8zM6.2 6.4a1.8 1.8 0 1 1 2.6 1.7c-.5.3-.8.6-.8 1.2M8 11.3h.01",
+  submitted: CIRCLE,
+  "input-required": `${CIRCLE}M6.2 6.4a1.8 1.8 0 1 1 2.6 1.7c-.5.3-.8.6-.8 1.2M8 11.3h.01`,
   "auth-required": "M10.3 2.5a3.2 3.2 0 1 1-1.9 5.8L3.5 13.3H2.5v-2l5-4.7a3.2 3.2 0 0 1 2.8-4.1zM11 5h.01",
-  failed: "M8 1.8a6.2 6.2 0 1 1 0 12.4A6.2 6.2 0 0 1 8 1.8zM6 6l4 4M10 6l-4 4",
-  rejected: "M8 1.8a6.2 6.2 0 1 1 0 12.4A6.2 6.2 0 0 1 8 1.8zM6 6l4 4M10 6l-4 4",
-  canceled: "M8 1.8a6.2 6.2 0 1 1 0 12.4A6.2 6.2 0 0 1 8 1.8zM5.2 8h5.6",
+  failed: `${CIRCLE}M6 6l4 4M10 6l-4 4`,
+  rejected: `${CIRCLE}M6 6l4 4M10 6l-4 4`,
+  canceled: `${CIRCLE}M5.2 8h5.6`,
 };
 
 const SPACE = "http://www.w3.org/2000/svg";

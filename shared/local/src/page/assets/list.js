@@ -1,166 +1,184 @@
-// A list of rows with one Tab stop. Rows change in place; new ones wait while somebody points
-// at the list or has the focus in it.
+// A list of rows with one Tab stop, and the view around it. Rows change in place; new ones wait
+// while somebody points at the list or has the focus in it.
 
-import { hasLetters } from "./keys.js";
-import { announce, button, el, put, replace } from "./dom.js";
+import {
+  action, announce, button, div, el, empty, keyOf, plain, put, replace, rove, span, view,
+} from "./dom.js";
+import { live } from "./live.js";
 
 /** Rows of a page. */
 export const PAGE = 100;
 
 /**
- * `columns` are `{name, title, cell, side}`; `key` names a row; `open` is what Enter does, and
- * `copy` is what `c` copies. Newer rows have a larger `order`.
+ * `columns` are `{name, title, cell, side}`; a cell gets the value and what takes its row away.
+ * `key` names a row; `open` is what Enter does. Newer rows have a larger `order`.
  */
-export function list({ label, columns, key, open, copy, order = () => 0 }) {
+export function list({ label, columns, key, open, order = () => 0 }) {
   const rows = new Map();
   const body = el("tbody", {});
-  const waiting = el("div", { class: "pill", hidden: true });
-  const heads = columns.map((it) => el("th", { scope: "col", role: "columnheader", class: [`c-${it.name}`, it.side].filter(Boolean).join(" ") }, it.title));
-  const table = el("table", { class: "list", role: "grid", "aria-label": label }, el("thead", {}, el("tr", { role: "row" }, heads)), body);
-  const element = el("div", { on: { keydown: keys, pointerleave: settle, focusout: () => setTimeout(settle) } }, waiting, table);
-  let older = [];
+  const waiting = div("pill");
+  const cells = (name, role, content) => columns.map((it) =>
+    el(name, { role, class: `c-${it.name} ${it.side ?? ""}` }, content(it)));
+  const head = el("thead", {}, el("tr", { role: "row" }, cells("th", "columnheader", (it) => it.title)));
+  const table = el("table", { class: "list", role: "grid", "aria-label": label }, head, body);
+  const on = { keydown: keys, pointerleave: settle, focusin: ({ target }) => stop(target.closest("tr[data-key]")),
+    focusout: () => setTimeout(settle) };
+  const element = el("div", { on }, waiting, table);
+  let pending = null;
 
-  function row(value) {
+  /** The row of a value, made or changed. */
+  function draw(value, isOlder, mark) {
     const id = key(value);
-    let entry = rows.get(id);
-    if (!entry) {
-      entry = { element: el("tr", { role: "row", tabindex: "-1", "data-key": id }), shape: "" };
-      entry.element.addEventListener("click", (event) => {
-        if (event.target.closest("button, a") || getSelection()?.toString()) return;
-        open(entry.value);
-      });
-      entry.element.addEventListener("focus", () => stop(entry.element));
-      rows.set(id, entry);
-    }
+    const click = (event) => {
+      if (!event.target.closest("button, a") && !getSelection()?.toString()) open(rows.get(id).value);
+    };
+    const row = rows.get(id)
+      ?? { element: el("tr", { role: "row", tabindex: "-1", "data-key": id, class: mark, on: { click } }) };
     const shape = JSON.stringify(value);
-    if (shape !== entry.shape) {
-      entry.shape = shape;
-      entry.value = value;
-      replace(entry.element, columns.map((it) => el("td", { role: "gridcell", class: [`c-${it.name}`, it.side].filter(Boolean).join(" ") }, it.cell(value))));
-      for (const it of entry.element.querySelectorAll("a, button:not(.deed)")) it.tabIndex = -1;
+    if (shape !== row.shape) {
+      replace(row.element, cells("td", "gridcell", (it) => it.cell(value, () => remove(id))));
+      for (const it of row.element.querySelectorAll("a, button")) it.tabIndex = -1;
     }
-    return entry.element;
+    rows.set(id, Object.assign(row, { value, shape, isOlder }));
+    return row.element;
   }
 
-  /** Gives the one Tab stop to this row. */
-  function stop(element) {
-    for (const it of body.querySelectorAll("tr[tabindex='0']")) it.tabIndex = -1;
-    if (element) element.tabIndex = 0;
+  /** Gives the one Tab stop to this row, and to what can be done with it. */
+  function stop(row) {
+    if (!row) return;
+    for (const it of body.querySelectorAll("[tabindex='0']")) it.tabIndex = -1;
+    for (const it of [row, ...row.querySelectorAll(".deed")]) it.tabIndex = 0;
   }
 
   const isTouched = () => element.matches(":hover") || element.contains(document.activeElement);
   const isAtTop = () => (element.closest(".scroll")?.scrollTop ?? 0) < 4;
 
-  /** The newest rows, in their order. */
-  function show(values, first = false) {
-    if (first) clear();
-    const before = new Set(rows.keys());
-    const fresh = values.map(key).filter((id) => !before.has(id));
-    for (const value of values) if (first || before.has(key(value))) row(value);
-    if (!first && (isTouched() || !isAtTop())) {
+  /** The newest rows, in their order; with `isNew` those of another filter. */
+  function show(values, isNew) {
+    if (isNew) {
+      rows.clear();
+      replace(body);
+    } else if (isTouched() || !isAtTop()) {
+      const known = values.filter((it) => rows.has(key(it)));
+      for (const it of known) draw(it, rows.get(key(it)).isOlder);
       pending = values;
-      if (fresh.length) hold(fresh.length);
+      hold(values.length - known.length);
       return;
     }
-    arrange(values, first ? [] : fresh);
+    arrange(values, isNew ? "" : "fresh");
   }
-  let pending = null;
 
   function hold(count) {
-    waiting.hidden = false;
     const text = `${count} new`;
-    if (waiting.textContent === text) return;
-    replace(waiting, button(text, () => release(true)));
+    if (!count || waiting.textContent === text) return;
+    replace(waiting, button(text, toTop));
     announce(`${text} in the list`);
   }
 
-  function release(toTop) {
-    if (!pending) return;
-    const values = pending;
-    pending = null;
-    const fresh = values.map(key).filter((id) => !rows.has(id));
-    arrange(values, fresh);
-    if (toTop) {
-      element.closest(".scroll").scrollTop = 0;
-      body.querySelector("tr")?.focus();
-    }
+  function toTop() {
+    arrange(pending, "fresh");
+    element.closest(".scroll").scrollTop = 0;
+    body.firstElementChild?.focus();
   }
 
   function settle() {
-    if (pending && !isTouched() && isAtTop()) release(false);
+    if (pending && !isTouched() && isAtTop()) arrange(pending, "fresh");
   }
 
-  function arrange(values, fresh) {
-    waiting.hidden = true;
-    waiting.replaceChildren();
+  function arrange(values, mark) {
     pending = null;
-    const first = new Set(values.map(key));
-    older = older.filter((id) => !first.has(id));
-    const last = values.length ? order(values.at(-1)) : Infinity;
-    const passed = [];
-    for (const id of [...rows.keys()]) {
-      if (first.has(id) || older.includes(id)) continue;
+    replace(waiting);
+    const first = values.map((it) => draw(it, false, mark));
+    const last = values.length < PAGE ? -Infinity : order(values.at(-1));
+    for (const [id, row] of rows) {
+      if (first.includes(row.element)) continue;
       // New rows pushed it off the first page. What else is missing is gone.
-      if (order(rows.get(id).value) <= last && values.length >= PAGE) {
-        passed.push(id);
-        continue;
-      }
-      rows.get(id).element.remove();
+      row.isOlder ||= order(row.value) <= last;
+      if (row.isOlder) continue;
+      row.element.remove();
       rows.delete(id);
     }
-    older = [...passed, ...older];
-    const all = [...values.map(row), ...older.map((id) => rows.get(id).element)];
-    all.forEach((it, at) => {
-      if (body.children[at] !== it) body.insertBefore(it, body.children[at] ?? null);
-    });
-    for (const id of fresh) rows.get(id)?.element.classList.add("fresh");
+    body.prepend(...first);
     if (!body.querySelector("tr[tabindex='0']")) stop(body.firstElementChild);
   }
 
   /** More rows at the end. */
   function add(values) {
-    for (const value of values) {
-      const id = key(value);
-      const known = rows.has(id);
-      const element = row(value);
-      if (known) continue;
-      older.push(id);
-      put(body, element);
-    }
+    put(body, values.filter((it) => !rows.has(key(it))).map((it) => draw(it, true)));
+    if (!body.querySelector("tr[tabindex='0']")) stop(body.firstElementChild);
   }
 
   function keys(event) {
-    const at = event.target.closest("tr[data-key]");
-    if (!at || event.target !== at || event.ctrlKey || event.metaKey || event.altKey) return;
-    const all = [...body.children];
-    if (event.key.length === 1 && !hasLetters()) return;
-    const [after, before] = [at.nextElementSibling, at.previousElementSibling];
-    const to = { ArrowDown: after, j: after, ArrowUp: before, k: before, Home: all[0], End: all.at(-1) }[event.key];
-    const value = rows.get(at.dataset.key).value;
-    if (to !== undefined) {
-      event.preventDefault();
-      to?.focus();
-    } else if (event.key === "Enter") {
-      open(value);
-    } else if (event.key === "c" && copy) {
-      copy(value, at);
-    }
-  }
-
-  /** Another filter: no row stays. */
-  function clear() {
-    rows.clear();
-    older = [];
-    body.replaceChildren();
+    const row = rows.get(event.target.dataset.key);
+    if (!row || rove(event, [...body.children])) return;
+    if (event.key === "Enter") open(row.value);
+    else if (keyOf(event) === "c") row.element.querySelector(".id button")?.click();
   }
 
   function remove(id) {
-    const next = rows.get(id)?.element.nextElementSibling;
-    rows.get(id)?.element.remove();
+    const { element: row } = rows.get(id);
+    row.nextElementSibling?.focus();
+    row.remove();
     rows.delete(id);
-    older = older.filter((it) => it !== id);
-    next?.focus();
   }
 
-  return { element, show, add, remove, count: () => rows.size };
+  return { element, show, add, count: () => rows.size };
+}
+
+/**
+ * A view of a list that is read in pages and follows what is stored. `read(after, isNew)` yields
+ * `{rows, next, note}`, and `none` returns what is shown without rows. `again` reads anew.
+ */
+export async function listView({ title, read, none, signal, note, actions, tools, ...of }) {
+  const rows = list({ label: title, ...of });
+  const status = el("span", { class: "note", role: "status" });
+  const error = el("p", { class: "error", role: "alert" });
+  const nothing = el("div", {});
+  const older = action("Older", async () => {
+    await show(next, false);
+    announce(`${rows.count()} rows`);
+  });
+  let [turn, next, reads, isBehind] = [0, "", 0, false];
+
+  async function show(after, isNew) {
+    turn += 1;
+    reads += 1;
+    const mine = turn;
+    let isFirst = !after;
+    try {
+      for await (const page of read(after, isNew)) {
+        if (mine !== turn || signal.aborted) return;
+        if (isFirst) rows.show(page.rows, isNew);
+        else rows.add(page.rows);
+        isFirst = false;
+        if (after || isNew) next = page.next ?? "";
+        older.hidden = !next;
+        if (page.note !== undefined) replace(status, page.note);
+        replace(nothing, !rows.count() && empty(...none()));
+        error.textContent = "";
+      }
+    } catch (why) {
+      if (mine === turn && why.status) error.textContent = plain(why.message);
+    } finally {
+      reads -= 1;
+      if (isBehind && !reads) follow();
+    }
+  }
+
+  /** Reads once more after the read that runs now, so that slow reads do not pile up. */
+  function follow() {
+    isBehind = reads > 0;
+    if (!isBehind && !signal.aborted) show("", false);
+  }
+  live.addEventListener("change", follow, { signal });
+  const again = () => show("", true);
+  await again();
+  const frame = view({
+    title, actions,
+    note: [note, !tools && status],
+    tools: tools && div("filters", tools[0], status, span("grow"), tools[1]),
+    body: [rows.element, nothing, div("older", older, error)],
+    full: true,
+  });
+  return { frame, again };
 }

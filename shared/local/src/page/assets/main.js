@@ -4,7 +4,9 @@ import { call, callAs, caller, hasToken, local, takeToken, useMode } from "./api
 import { buildLine, isBad, showBuild, showServing } from "./builds.js";
 import { cardView } from "./card.js";
 import { chatView, newTalk } from "./chat.js";
-import { bar, button, el, glyph, iconButton, plain, put, replace, view } from "./dom.js";
+import {
+  bar, button, div, el, glyph, hashOf, iconButton, plain, put, replace, span, stateWord, view,
+} from "./dom.js";
 import { icon } from "./icons.js";
 import { bindKeys } from "./keys.js";
 import { contextsView, conversationsOf, readRows, tasksView, webhooksView } from "./lists.js";
@@ -13,7 +15,7 @@ import { processView } from "./process.js";
 import { skillsView } from "./skills.js";
 import { taskView } from "./task.js";
 
-const VIEWS = [["chat", "Chat"], ["tasks", "Tasks"], ["skills", "Skills"], ["webhooks", "Webhooks"], ["agent", "Agent"], ["process", "Process"]];
+const VIEWS = ["chat", "tasks", "skills", "webhooks", "agent", "process"];
 /** Conversations that the rail shows. */
 const TALKS = 12;
 
@@ -59,7 +61,8 @@ async function route() {
   try {
     nodes = await made(name, rest, signal);
   } catch (error) {
-    nodes = view({ title: "This view cannot be shown", body: el("p", { class: "error", role: "alert" }, icon("warn"), error.message) });
+    const why = el("p", { class: "error", role: "alert" }, icon("warn"), error.message);
+    nodes = view({ title: "This view cannot be shown", body: why });
   }
   clearTimeout(slow);
   if (signal.aborted) return;
@@ -74,16 +77,20 @@ async function route() {
   if (!main.contains(document.activeElement)) heading?.focus({ preventScroll: true });
 }
 
+/** The link to a view, whose word is its name as a sentence. */
+const place = (id, properties, count) => el("a", { href: `#/${id}`, title: stateWord(id), ...properties },
+  icon(id === "conversations" ? "chat" : id), span("word", stateWord(id)), count);
+
 function navigation() {
   const { name, rest } = address();
   const current = { task: "tasks", conversations: "more" }[name] ?? name;
-  const link = (id, text, count) => el("a", { href: `#/${id}`, "aria-current": id === current ? "page" : undefined, title: text },
-    icon(id), el("span", { class: "word" }, text), count);
-  const count = { tasks: counts.tasks > 0 && el("span", { class: "count wait", title: "Tasks that wait for you" }, counts.tasks, counts.isMore && "+", el("span", { class: "unseen" }, " wait for you")), skills: skills && el("span", { class: "count" }, skills.length) };
-  const places = [...VIEWS.map(([id, text]) => el("li", {}, link(id, text, count[id]))), el("li", { class: "more" }, link("more", "More"))];
+  const waits = el("span", { class: "count wait", title: "Tasks that wait for you" },
+    counts.tasks, counts.isMore && "+", span("unseen", " wait for you"));
+  const count = { tasks: counts.tasks > 0 && waits, skills: skills && span("count", skills.length) };
+  const item = (id) => el("li", { class: id }, place(id, { "aria-current": id === current && "page" }, count[id]));
   const nav = document.getElementById("nav");
   const focused = [...nav.querySelectorAll("a")].indexOf(document.activeElement);
-  replace(nav, places);
+  replace(nav, [...VIEWS, "more"].map(item));
   if (focused >= 0) nav.querySelectorAll("a")[focused]?.focus();
   for (const it of document.querySelectorAll("#talks a")) {
     if (name === "chat" && it.dataset.context === rest) it.setAttribute("aria-current", "page");
@@ -98,61 +105,73 @@ async function rail() {
   if (!page) return;
   counts.tasks = page.groups.needs;
   counts.isMore = !page.isWhole;
-  const place = document.getElementById("talks");
-  const focused = place.contains(document.activeElement) ? document.activeElement.dataset.context : "";
-  replace(place, conversationsOf(page.rows).slice(0, TALKS).map((it) => el("li", {},
-    el("a", { href: `#/chat/${encodeURIComponent(it.context)}`, "data-context": it.context, title: plain(it.title) }, glyph(it.state), el("span", { class: "cut", dir: "auto" }, it.title || "A conversation")))));
+  const list = document.getElementById("talks");
+  const focused = list.contains(document.activeElement) ? document.activeElement.dataset.context : "";
+  const talk = ({ context, title, state }) => {
+    const link = { href: hashOf("chat", context), "data-context": context, title: plain(title) };
+    const words = el("span", { class: "cut", dir: "auto" }, title || "A conversation");
+    return el("li", {}, el("a", link, glyph(state), words));
+  };
+  replace(list, conversationsOf(page.rows).slice(0, TALKS).map(talk));
   navigation();
-  if (focused) place.querySelector(`[data-context="${CSS.escape(focused)}"]`)?.focus();
+  if (focused) list.querySelector(`[data-context="${CSS.escape(focused)}"]`)?.focus();
 }
 
 /** What the phone has no room for below: the other views, the conversations and the caller. */
 function moreView() {
-  const link = ([id, text]) => el("li", {}, el("a", { class: "row", href: `#/${id}` }, icon(id === "conversations" ? "chat" : id), text));
-  const links = [["conversations", "Conversations"], ...VIEWS.slice(3)].map(link);
+  const links = ["conversations", ...VIEWS.slice(3)].map((id) => el("li", {}, place(id, { class: "row" })));
   return view({ title: "More", body: [el("ul", { class: "hairs" }, links), callerForm()] });
 }
 
 /** The form that says who calls. */
-function callerForm(done) {
-  const dev = auth === "dev";
-  const input = el("input", { id: "as", autocomplete: "off", spellcheck: "false", type: dev ? "text" : "password", placeholder: dev ? "tenant:subject" : "", value: caller() });
+function callerForm() {
+  const isDev = auth === "dev";
+  const input = el("input", {
+    id: "as", autocomplete: "off", spellcheck: "false", type: isDev ? "text" : "password",
+    placeholder: isDev ? "tenant:subject" : "", value: caller(),
+  });
   const submit = (event) => {
     event.preventDefault();
     callAs(input.value);
     skills = null;
-    done?.();
     foot();
     rail();
     route();
   };
   return el("form", { class: "caller", "aria-label": "Caller", on: { submit } },
-    el("div", { class: "field" }, el("label", { for: "as" }, dev ? "Call as" : "API key"), input), el("button", { type: "submit" }, "Use"));
+    div("field", el("label", { for: "as" }, isDev ? "Call as" : "API key"), input),
+    el("button", { type: "submit" }, "Use"));
 }
 
 /** The foot of the rail: which build or process serves, and who calls. */
 function foot(state = "") {
-  const place = document.getElementById("foot");
-  if (place.contains(document.activeElement) && document.activeElement.id === "as") return;
+  const box = document.getElementById("foot");
+  if (box.contains(document.activeElement) && document.activeElement.id === "as") return;
   const name = auth === "dev" ? caller() || "local" : caller() ? "a key" : "nobody";
-  const change = el("button", { type: "button", class: "calls", on: { click: () => {
-    replace(place, servesLine(state), callerForm());
-    place.querySelector("input").focus();
-  } } }, el("span", {}, "Calls as ", el("code", {}, name)));
-  place.onkeydown = (event) => { if (event.key === "Escape") { foot(); place.querySelector("button")?.focus(); } };
-  replace(place, servesLine(state), change);
+  const change = button(el("span", {}, "Calls as ", el("code", {}, name)), () => {
+    replace(box, servesLine(state), callerForm());
+    box.querySelector("input").focus();
+  }, { class: "calls" });
+  box.onkeydown = (event) => {
+    if (event.key !== "Escape") return;
+    foot();
+    box.querySelector("button")?.focus();
+  };
+  replace(box, servesLine(state), change);
 }
 
 function servesLine(state = "") {
-  const [text, colour] = state ? [state, "wait"] : live.build ? buildLine(live.build) : [`Process ${process} serves`, ""];
-  const words = [el("span", { class: `dot ${colour}` }), el("span", { class: "word" }, text)];
+  const serves = live.build ? buildLine(live.build) : [`Process ${process} serves`, ""];
+  const [text, colour] = state ? [state, "wait"] : serves;
+  const words = [el("span", { class: `dot ${colour}` }), span("word", text)];
   if (colour !== "bad") return el("p", { title: text }, words);
-  return el("button", { type: "button", title: text, on: { click: () => showBuild(live.build) } }, words);
+  return button(words, () => showBuild(live.build), { title: text });
 }
 let process = "";
 
 function missingToken() {
-  if (!hasToken()) bar("wait", "The token is missing.", "Open the address that the program printed. Until then the page shows only what A2A shows.");
+  const what = "Open the address that the program printed. Until then the page shows only what A2A shows.";
+  if (!hasToken()) bar("wait", "The token is missing.", what);
 }
 
 async function readFacts() {

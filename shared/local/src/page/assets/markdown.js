@@ -1,7 +1,7 @@
 // Makes nodes of Markdown: paragraphs, headings, lists, quotes, tables, code, emphasis and links.
 // A link leads to http and https only, an image of a text is a link, and HTML is text.
 
-import { copied, el, iconButton, put } from "./dom.js";
+import { copied, div, el, iconButton, put } from "./dom.js";
 
 /** How deep lists, quotes and emphasis may be in one another; deeper ones stay text. */
 const DEEPEST = 6;
@@ -43,7 +43,7 @@ function fence({ lines, at }) {
 /** A block of code with a button that copies it. */
 function code(text, language) {
   const copy = iconButton("copy", "Copy the code", () => copied(copy, text, "The code"), { class: "small icon" });
-  return el("div", { class: "coded" }, el("pre", { tabindex: "0", dir: "ltr", "aria-label": language ? `Code, ${language}` : "Code" }, el("code", {}, text)), copy);
+  return div("coded", el("pre", { tabindex: "0", dir: "ltr", "aria-label": language ? `Code, ${language}` : "Code" }, el("code", {}, text)), copy);
 }
 
 function heading(line, at, depth) {
@@ -108,7 +108,7 @@ function table({ lines, at, depth }) {
   while (end < lines.length && lines[end].includes("|") && lines[end].trim()) end += 1;
   const rows = lines.slice(at + 2, end).map((line) => el("tr", {}, cells(line).slice(0, heads.length).map((it, n) => el("td", { class: sides[n] }, inline(it, depth)))));
   const head = el("tr", {}, heads.map((it, n) => el("th", { scope: "col", class: sides[n] }, inline(it, depth))));
-  return { node: el("div", { class: "wide" }, el("table", {}, el("thead", {}, head), el("tbody", {}, rows))), next: end };
+  return { node: div("wide", el("table", {}, el("thead", {}, head), el("tbody", {}, rows))), next: end };
 }
 
 function paragraph({ lines, at, depth }) {

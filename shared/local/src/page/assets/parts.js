@@ -1,7 +1,9 @@
 // Shows messages, artifacts and their parts. A picture is shown from its own bytes; any other
 // file is a download.
 
-import { button, copied, el, facts, iconButton, json, plain, put, replace, said, size } from "./dom.js";
+import {
+  button, copied, div, el, facts, iconButton, json, p, plain, put, replace, said, size, span,
+} from "./dom.js";
 import { icon } from "./icons.js";
 import { markdown } from "./markdown.js";
 
@@ -24,7 +26,7 @@ function save(name, content) {
 }
 
 /** A name that names no folder. */
-export function fileName(name) {
+function fileName(name) {
   const last = String(name ?? "").split(/[\\/]/).pop() ?? "";
   return last.replace(/[^\w.-]+/g, "_").replace(/^\.+/, "") || "file";
 }
@@ -36,7 +38,7 @@ function bytes(base64) {
 
 /** A text as paragraphs of Markdown, or as it is. A long one is cut, with a button for all. */
 export function prose(text, isMarkdown = true) {
-  const place = el("div", { class: "prose" });
+  const place = div("prose");
   const fill = (shown) => {
     const nodes = isMarkdown && shown.length <= SHOWN ? markdown(shown) : said(shown);
     const all = () => fill(text);
@@ -46,10 +48,10 @@ export function prose(text, isMarkdown = true) {
   return place;
 }
 
-/** The card of a file: its kind, its name and how to get it. */
-function card(name, about, get) {
-  return el("div", { class: "file" }, el("span", { class: "thumb" }, icon("file")),
-    el("span", { class: "grow" }, el("bdi", { class: "name cut" }, name), el("span", { class: "about cut" }, about)), get);
+/** The card of a file: its name, what it is, and what one can do with it. */
+export function card(name, about, deed) {
+  return div("file", span("thumb", icon("file")),
+    span("grow", el("bdi", { class: "name cut" }, name), span("hint cut", about)), deed);
 }
 
 function download(name, content, text = `Download ${plain(name)}`) {
@@ -63,39 +65,45 @@ function picture(name, type, raw) {
   const image = document.createElement("img");
   image.alt = plain(name);
   image.addEventListener("load", () => URL.revokeObjectURL(address));
-  image.addEventListener("error", () => image.replaceWith(el("span", { class: "faint" }, "This is no picture.")));
+  image.addEventListener("error", () => image.replaceWith(span("faint", "This is no picture.")));
   image.src = address;
-  const frame = el("div", { class: "frame" }, image);
+  const frame = div("frame", image);
   // A PNG says its height in its first bytes.
   const high = type === "image/png" && content.length > 24 ? new DataView(content.buffer).getUint32(20) + 48 : 220;
   frame.style.setProperty("--high", `${Math.min(300, Math.max(112, high))}px`);
-  const caption = el("figcaption", {}, el("bdi", { class: "cut" }, name), el("span", { class: "faint" }, size(content.length)), el("span", { class: "grow" }), download(name, () => content));
+  const caption = el("figcaption", {}, el("bdi", { class: "cut" }, name),
+    span("faint", size(content.length)), span("grow"), download(name, () => content));
   return el("figure", { class: "shot" }, frame, caption);
 }
 
+const isPlain = (type) => !type || /^text\/(plain|markdown)/.test(type);
+
 /** One part of a message or an artifact. `isOwn` is a message of the user. */
-export function part(it, name = "file", isOwn = false) {
+function part(it, name = "file", isOwn = false) {
+  const { text, raw, url, mediaType } = it;
   const file = it.filename || name;
-  if (typeof it.text === "string") {
-    const isFile = it.filename || (it.mediaType && !/^text\/(plain|markdown)/.test(it.mediaType));
-    const text = el("div", { class: "bubble" }, prose(it.text, !isOwn && !isFile));
-    return isFile ? [text, card(file, `${size(it.text.length)}, ${it.mediaType ?? "text"}`, download(file, () => it.text))] : text;
+  if (typeof text === "string") {
+    const isFile = it.filename || !isPlain(mediaType);
+    const bubble = div("bubble", prose(text, !isOwn && !isFile));
+    const about = `${size(text.length)}, ${mediaType ?? "text"}`;
+    return isFile ? [bubble, card(file, about, download(file, () => text))] : bubble;
   }
-  if (typeof it.raw === "string") {
-    const length = Math.floor((it.raw.length * 3) / 4) - (/=*$/.exec(it.raw)[0].length);
-    if (PICTURES.includes(it.mediaType)) return picture(file, it.mediaType, it.raw);
-    return card(file, [size(length), it.mediaType].filter(Boolean).join(", "), download(file, () => bytes(it.raw)));
+  if (typeof raw === "string") {
+    if (PICTURES.includes(mediaType)) return picture(file, mediaType, raw);
+    const length = Math.floor((raw.length * 3) / 4) - (/=*$/.exec(raw)[0].length);
+    return card(file, [size(length), mediaType].filter(Boolean).join(", "), download(file, () => bytes(raw)));
   }
-  if (typeof it.url === "string") return link(it.url, file);
-  if ("data" in it) return el("div", { class: "bubble data" }, json(it.data));
-  return el("div", { class: "bubble data" }, json(it));
+  if (typeof url === "string") return link(url, file);
+  return div("bubble", json("data" in it ? it.data : it));
 }
 
 /** A link to a file elsewhere. Only the web has links; anything else stays text. */
 function link(url, name) {
-  if (url.startsWith(UPLOADED)) return card(name, "uploaded", null);
-  if (!/^https?:\/\//i.test(url)) return card(name, url, null);
-  const properties = { class: "button icon plain", href: url.replace(/^https?/i, (it) => it.toLowerCase()), download: fileName(name), target: "_blank", rel: "noopener noreferrer", "aria-label": `Download ${plain(name)}`, title: "Download" };
+  if (!/^https?:\/\//i.test(url)) return card(name, url.startsWith(UPLOADED) ? "uploaded" : url);
+  const properties = {
+    class: "button icon plain", href: url.replace(/^https?/i, (it) => it.toLowerCase()), download: fileName(name),
+    target: "_blank", rel: "noopener noreferrer", "aria-label": `Download ${plain(name)}`, title: "Download",
+  };
   return card(name, new URL(url, location.href).host, el("a", properties, icon("save")));
 }
 
@@ -105,28 +113,37 @@ export function parts(list, name, isOwn) {
 
 /** The texts of a message in one string. */
 export function words(message) {
-  return (message?.parts ?? []).map((it) => it.text ?? (it.data === undefined ? it.filename ?? "file" : JSON.stringify(it.data))).join("\n");
+  const word = ({ text, data, filename = "file" }) => text ?? (data === undefined ? filename : JSON.stringify(data));
+  return (message?.parts ?? []).map(word).join("\n");
 }
 
 /** The text of an artifact that has nothing but text. */
 export function textOf(it) {
-  const isText = (part) => typeof part.text === "string" && !part.filename && (!part.mediaType || /^text\/(plain|markdown)/.test(part.mediaType));
+  const isText = (own) => typeof own.text === "string" && !own.filename && isPlain(own.mediaType);
   const list = it.parts ?? [];
-  return list.length && list.every(isText) ? list.map((part) => part.text).join("") : null;
+  return list.length && list.every(isText) ? list.map((own) => own.text).join("") : null;
 }
 
 /** An artifact with all its parts, and what one can do with it. */
 export function artifact(it, refine) {
   const name = it.name || it.artifactId;
   const text = textOf(it);
-  const shown = text === null ? parts(it.parts, name) : el("div", { class: "bubble" }, prose(text));
-  const element = el("section", { class: "result", "aria-label": `Artifact ${plain(name)}` }, it.description && el("p", { class: "hint" }, it.description), shown);
-  const refines = refine && button([icon("refine"), "Refine"], refine, { class: "plain small", "aria-label": `Refine ${plain(name)}` });
+  const shown = text === null ? parts(it.parts, name) : div("bubble", prose(text));
+  const hint = it.description && p("hint", it.description);
+  const element = el("section", { class: "result", "aria-label": `Artifact ${plain(name)}` }, hint, shown);
+  const deed = (mark, word, act, label) =>
+    button([icon(mark), word], act, { class: "plain small", "aria-label": label && `${word} ${plain(name)}` });
+  const refines = deed("refine", "Refine", refine, true);
   const caption = element.querySelector(".shot figcaption");
-  if (caption && refines) caption.lastChild.before(refines);
-  const copies = text !== null && button([icon("copy"), "Copy"], (event) => copied(event.currentTarget, text, "The text"), { class: "plain small" });
-  const saves = text !== null && button([icon("save"), "Download"], () => save(/\.\w+$/.test(name) ? name : `${name}.txt`, text), { class: "plain small", "aria-label": `Download ${plain(name)}` });
-  if (!caption) put(element, el("div", { class: "deeds" }, el("bdi", { class: "cut" }, name), copies, saves, refines));
+  if (caption) {
+    caption.lastChild.before(refines);
+    return element;
+  }
+  const saved = /\.\w+$/.test(name) ? name : `${name}.txt`;
+  put(element, div("deeds", el("bdi", { class: "cut" }, name), text !== null && [
+    deed("copy", "Copy", (event) => copied(event.currentTarget, text, "The text")),
+    deed("save", "Download", () => save(saved, text), true),
+  ], refines));
   return element;
 }
 

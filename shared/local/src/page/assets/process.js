@@ -1,21 +1,23 @@
 // The process: what it is, and how to kill it.
 
 import { local } from "./api.js";
-import { announce, button, el, facts, replace, time, view } from "./dom.js";
+import { announce, button, dated, div, el, facts, p, replace, span, view } from "./dom.js";
 
 /** How long the page waits for the next process. */
 const PATIENCE = 60000;
+const WHAT = "The process ends without a word to its tasks, as in a crash. The same program starts at once on the same "
+  + "port, and takes over the tasks that were not finished.";
 
 export async function processView() {
   const now = await local("facts");
   const about = el("div", {}, shown(now));
-  const place = el("div", { class: "stack" });
-  const offer = () => replace(place, el("p", { class: "text-width" }, "The process ends without a word to its tasks, as in a crash. The same program starts at once on the same port, and takes over the tasks that were not finished."),
+  const place = div("stack");
+  const offer = () => replace(place, p("text-width", WHAT),
     button("Kill the process now", () => confirm(now), { class: "danger", disabled: !now.keepsData }),
-    !now.keepsData && el("p", { class: "quiet" }, "The data is in memory, so nothing would be left. Start without --memory."));
+    !now.keepsData && p("quiet", "The data is in memory, so nothing would be left. Start without --memory."));
   function confirm(before) {
     const yes = button("Yes, kill it", () => kill(before), { class: "danger" });
-    replace(place, el("p", {}, "Running tasks are cut off and go on in the next process."), el("div", { class: "row" }, yes, button("No", offer)));
+    replace(place, el("p", {}, "Running tasks are cut off and go on in the next process."), div("row", yes, button("No", offer)));
     yes.focus();
   }
   async function kill(before) {
@@ -36,11 +38,15 @@ export async function processView() {
     place.prepend(el("p", { role: "status", id: "restarted" }, text, ". ", el("a", { href: "#/tasks" }, "See the tasks")));
   }
   offer();
-  return view({ title: "Process", note: el("span", { class: "note" }, "Which process serves, on which data"), body: [about, el("h2", {}, "What if it dies here?"), place] });
+  const note = span("note", "Which process serves, on which data");
+  return view({ title: "Process", note, body: [about, el("h2", {}, "What if it dies here?"), place] });
 }
 
 function shown(it) {
-  return facts([["Agent", it.agent], ["Process", it.process], ["Started", time(it.startedMs)], ["Callers", it.auth], ["Data", it.keepsData ? "kept over restarts" : "in memory"]]);
+  return facts([
+    ["Agent", it.agent], ["Process", it.process], ["Started", dated(it.startedMs)], ["Callers", it.auth],
+    ["Data", it.keepsData ? "kept over restarts" : "in memory"],
+  ]);
 }
 
 async function nextProcess(before, began) {

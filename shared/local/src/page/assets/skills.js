@@ -3,16 +3,26 @@
 
 import { exact, message, rounds } from "./api.js";
 import { sendNew } from "./chat.js";
-import { age, button, el, empty, facts, field, fresh, glyph, plain, put, replace, shortId, took, view } from "./dom.js";
+import {
+  age, button, div, el, empty, facts, field, fresh, glyph, hashOf, linkButton, plain, put, replace, rove,
+  search, shortId, span, took, view,
+} from "./dom.js";
 import { fileBox, mostOfAFile } from "./files.js";
 import { icon } from "./icons.js";
 import { readRows } from "./lists.js";
-import { SchemaError, example, form, plan } from "./schema.js";
+import { SchemaError, form } from "./schema.js";
 import { copyMenu } from "./snippets.js";
 
-const takes = (skill, type) => (skill.inputModes ?? []).some((it) => it === type || it === "*/*" || it === `${type.split("/")[0]}/*`);
-const WORDS = { "text/plain": "text", "application/json": "JSON", "*/*": "anything", "application/octet-stream": "file" };
-const short = (modes) => [...new Set((modes ?? []).map((it) => WORDS[it] ?? it.replace("/*", "").split("/").pop()))].join(", ");
+const WORDS = {
+  "text/plain": "text", "application/json": "JSON", "*/*": "anything", "application/octet-stream": "file",
+};
+const word = (mode) => WORDS[mode] ?? mode.replace("/*", "").split("/").pop();
+const short = (modes) => [...new Set((modes ?? []).map(word))].join(", ");
+
+function takes(skill, type) {
+  const kinds = [type, "*/*", `${type.split("/")[0]}/*`];
+  return (skill.inputModes ?? []).some((it) => kinds.includes(it));
+}
 
 /** The media types of the files that a skill takes; `null` if it takes none. */
 function fileModes(skill) {
@@ -21,106 +31,84 @@ function fileModes(skill) {
   return modes.some((it) => it === "*/*" || it === "application/octet-stream") ? [] : modes;
 }
 
-/** The ways to type the input of a skill, best first. */
+/** The ways to type the input of a skill, best first: a name, the element, and its `parts`. */
 function ways(skill) {
-  const found = [];
+  const list = [];
   let why = "";
-  const schema = skill.inputSchema;
-  const known = schema && typeof schema === "object" && Object.keys(schema).length > 0;
-  if (known && takes(skill, "application/json")) {
+  const schema = skill.inputSchema ?? {};
+  const takesJson = takes(skill, "application/json");
+  if (takesJson && Object.keys(schema).length) {
     try {
-      found.push({ name: "Form", make: formWay(plan(schema)) });
+      const { element, read } = form(schema);
+      list.push({ name: "Form", element, parts: () => [{ data: read(), mediaType: "application/json" }] });
     } catch (error) {
       if (!(error instanceof SchemaError)) throw error;
       why = `No form: ${error.message}.`;
+      list.push(jsonWay(why));
     }
   }
-  if (takes(skill, "text/plain")) found.push({ name: "Text", make: textWay });
-  if (takes(skill, "application/json")) {
-    const box = { name: "JSON", make: () => jsonWay(schema, why) };
-    if (why) found.unshift(box);
-    else found.push(box);
-  }
-  if (found.length) return found;
-  return [fileModes(skill) ? { name: "File", make: () => ({ element: el("div", {}), parts: () => [] }) } : { name: "Text", make: textWay }];
-}
-
-function formWay(planned) {
-  return () => {
-    const made = form(planned, "");
-    return { element: made.element, parts: () => [{ data: made.read(), mediaType: "application/json" }] };
-  };
+  if (takes(skill, "text/plain")) list.push(textWay());
+  if (takesJson && !why) list.push(jsonWay());
+  if (list.length) return list;
+  return [fileModes(skill) ? { element: "", parts: () => [] } : textWay()];
 }
 
 function textWay() {
   const control = el("textarea", { rows: 2, dir: "auto" });
-  return { element: field("Text", control), parts: () => (control.value ? [{ text: control.value }] : []) };
+  const parts = () => (control.value ? [{ text: control.value }] : []);
+  return { name: "Text", element: field("Text", control), parts };
 }
 
-function jsonWay(schema, why) {
+function jsonWay(why) {
   const error = el("p", { class: "error", role: "alert", id: fresh("error") });
-  const control = el("textarea", { class: "json", spellcheck: "false", value: JSON.stringify(example(schema), null, 2) });
-  const element = field("Input as JSON", control, why, error);
+  const control = el("textarea", { class: "json", spellcheck: "false", value: "{}" });
   const parts = () => {
     error.textContent = "";
     try {
-      if (rounds(control.value)) throw new SchemaError("this browser rounds numbers of 16 and more digits, so the page does not send them");
+      if (rounds(control.value)) {
+        throw new Error("this browser rounds numbers of 16 and more digits, so the page does not send them");
+      }
       return [{ data: exact(control.value), mediaType: "application/json" }];
-    } catch (failed) {
-      error.textContent = plain(failed instanceof SchemaError ? `Not sent: ${failed.message}.` : `This is no JSON: ${failed.message}`);
+    } catch (failure) {
+      error.textContent = plain(`Not sent: ${failure.message}.`);
       control.focus();
       throw new SchemaError("no JSON");
     }
   };
-  return { element, parts };
+  return { name: "JSON", element: field("Input as JSON", control, why, error), parts };
 }
 
 /** The view of all skills. `opened` names the one that is open. */
 export function skillsView(skills, opened) {
   const rows = skills.map((it) => skillRow(it, it.id === opened));
   const none = el("div", {});
-  const search = el("input", { type: "search", "aria-label": "Find a skill", placeholder: "Find a skill", autocomplete: "off" });
-  const find = () => {
-    const words = search.value.toLowerCase().split(/\s+/);
+  const box = search("Find a skill", "Find a skill", "", (text) => {
+    const words = text.toLowerCase().split(/\s+/);
     for (const it of rows) it.element.hidden = !words.every((word) => it.text.includes(word));
     const isNone = skills.length && rows.every((it) => it.element.hidden);
-    replace(none, isNone && empty(`No skill says “${plain(search.value)}”`, `Searched ${skills.length} skills.`));
-  };
-  search.addEventListener("input", find);
-  search.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    search.value = "";
-    find();
+    replace(none, isNone && empty(`No skill says “${text}”`, `Searched ${skills.length} skills.`));
   });
-  const list = el("div", { on: { keydown: (event) => move(event, rows) } }, rows.map((it) => it.element));
+  const heads = () => rows.filter((it) => !it.element.hidden).map((it) => it.head);
+  const list = el("div", { on: { keydown: (event) => rove(event, heads()) } }, rows.map((it) => it.element));
+  const nothing = ["This agent lists no skill", "A skill is a function with #[skill]."];
   return view({
     title: "Skills",
-    note: el("span", { class: "note" }, skills.length),
-    actions: el("span", { class: "search" }, icon("search"), search, el("kbd", {}, "/")),
-    body: [skills.length ? list : empty("This agent lists no skill", "A skill is a function with #[skill].", el("a", { class: "button", href: "#/chat" }, "Open the chat")), none],
+    note: span("note", skills.length),
+    actions: box.element,
+    body: [rows.length ? list : empty(...nothing, linkButton("Open the chat", "#/chat")), none],
     full: true,
   });
 }
 
-/** Arrows go from head to head. */
-function move(event, rows) {
-  const heads = rows.filter((it) => !it.element.hidden).map((it) => it.head);
-  const at = heads.indexOf(event.target);
-  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: heads.length - 1 }[event.key];
-  if (at < 0 || to === undefined) return;
-  event.preventDefault();
-  heads[to]?.focus();
-}
-
-function traits(skill) {
-  return [skill.asks && "asks", skill.background && "background", skill.task === false && "replies"].filter(Boolean).join(", ");
-}
-
 function skillRow(skill, isOpen) {
   const id = fresh("skill");
-  const head = el("button", { type: "button", id, "aria-expanded": "false", on: { click: () => open(!element.hasAttribute("data-open")) } },
-    icon("right"), el("span", { class: "name cut" }, skill.name), el("span", { class: "cut quiet", dir: "auto" }, skill.description),
-    el("span", { class: "trait" }, traits(skill)), el("span", { class: "modes" }, short(skill.inputModes)));
+  const traits = [skill.asks && "asks", skill.background && "background", skill.task === false && "replies"];
+  const head = button([
+    icon("right"), span("name cut", skill.name),
+    el("span", { class: "cut quiet", dir: "auto" }, skill.description),
+    span("trait hint", traits.filter(Boolean).join(", ")),
+    span("modes hint", short(skill.inputModes)),
+  ], () => open(!element.hasAttribute("data-open")), { id });
   const element = el("section", { class: "skill", "aria-labelledby": id, "data-skill": skill.id }, el("h2", {}, head));
   let body;
   function open(is) {
@@ -132,24 +120,26 @@ function skillRow(skill, isOpen) {
     }
     if (body) body.hidden = !is;
   }
-  if (isOpen) open(true);
-  return { element, head, text: [skill.id, skill.name, skill.description, ...(skill.tags ?? [])].join(" ").toLowerCase() };
+  open(isOpen);
+  const text = [skill.id, skill.name, skill.description, ...(skill.tags ?? [])].join(" ").toLowerCase();
+  return { element, head, text };
 }
 
 function skillBody(skill, heading) {
-  const found = ways(skill);
+  const list = ways(skill);
   const place = el("div", {});
   let current;
-  const tabs = found.map((it, n) => button(it.name, () => use(n), { class: "tab small" }));
-  function use(index) {
-    current = found[index].make();
-    tabs.forEach((it, n) => it.setAttribute("aria-pressed", String(n === index)));
-    replace(place, current.element);
+  const tabs = list.map((it) => button(it.name, () => use(it), { class: "tab small" }));
+  function use(way) {
+    current = way;
+    tabs.forEach((it, n) => it.setAttribute("aria-pressed", String(list[n] === way)));
+    replace(place, way.element);
   }
-  use(0);
+  use(list[0]);
   const modes = fileModes(skill);
   const files = modes && fileBox(modes);
-  const parts = async () => {
+  /** What is typed and attached; `null` if it cannot be sent, and the form says why. */
+  async function parts() {
     try {
       const own = current.parts();
       const attached = files ? await files.parts() : [];
@@ -158,50 +148,57 @@ function skillBody(skill, heading) {
       if (error instanceof SchemaError) return null;
       throw error;
     }
-  };
-  const submit = async (background) => {
+  }
+  async function submit(background) {
     const all = await parts();
     if (all?.length) sendNew({ parts: all, skill: skill.id, background });
-  };
+  }
   const body = async () => {
     const all = await parts();
     return all && message(all, { metadata: { "a2a-lambda/skillId": skill.id } });
   };
-  const made = el("form", { "aria-labelledby": heading, on: { submit: (event) => { event.preventDefault(); submit(false); } } },
-    el("div", { class: "form-head" }, examples(skill), el("span", { class: "grow" }), found.length > 1 && el("span", { class: "row", role: "group", "aria-label": "Input as" }, tabs)),
+  const on = { ...files?.drop, submit: (event) => { event.preventDefault(); submit(false); } };
+  const key = el("kbd", { class: "keys-hint", "aria-hidden": "true" }, "Ctrl ↵");
+  const made = el("form", { "aria-labelledby": heading, on },
+    div("row form-head", examples(skill), span("grow"),
+      list.length > 1 && el("span", { class: "row", role: "group", "aria-label": "Input as" }, tabs)),
     place, files && fileField(files, modes),
-    el("div", { class: "row" }, el("button", { class: "ink", type: "submit" }, "Send", el("kbd", { class: "keys-hint", "aria-hidden": "true" }, "Ctrl ↵")),
-      skill.task !== false && button("Send in the background", () => submit(true)), el("span", { class: "grow" }), copyMenu(body)));
-  if (files) for (const [name, does] of Object.entries(files.drop)) made.addEventListener(name, does);
-  return el("div", { class: "skill-body" }, made, about(skill));
+    div("row",
+      el("button", { class: "ink", type: "submit" }, "Send", key),
+      skill.task !== false && button("Send in the background", () => submit(true)),
+      span("grow"), copyMenu(body)));
+  return div("skill-body", made, about(skill));
 }
 
 /** The files of a form: those that are chosen, then the row that takes another. */
 function fileField(files, modes) {
-  const hint = el("span", { class: "hint" });
+  const hint = span("hint");
   const kinds = short(modes) || "any kind";
   mostOfAFile().then((most) => replace(hint, [kinds, most].filter(Boolean).join(", ")));
-  return el("div", { class: "field", role: "group", "aria-label": "Files" }, el("span", {}, el("b", { class: "label" }, "Files"), " ", hint), files.element,
-    el("div", { class: "drops" }, icon("clip"), el("span", {}, "Drop a file, or ", button("choose", files.choose, { class: "link", "aria-label": "Choose a file" }))));
+  const choose = button("choose", files.choose, { class: "link", "aria-label": "Choose a file" });
+  return el("div", { class: "field", role: "group", "aria-label": "Files" },
+    el("span", {}, el("b", { class: "label" }, "Files"), " ", hint), files.element,
+    div("drops", icon("clip"), el("span", {}, "Drop a file, or ", choose)));
 }
 
 function examples(skill) {
   if (!skill.examples?.length) return null;
-  return el("span", { class: "row", role: "group", "aria-label": "Examples" }, el("span", { class: "hint" }, "Examples"),
-    skill.examples.map((text) => button(text, () => sendNew({ parts: [{ text }], skill: skill.id }), { class: "small" })));
+  const example = (text) => button(text, () => sendNew({ parts: [{ text }], skill: skill.id }), { class: "small" });
+  return el("span", { class: "row", role: "group", "aria-label": "Examples" },
+    span("hint", "Examples"), skill.examples.map(example));
 }
 
 function about(skill) {
-  const last = el("span", { class: "row" });
-  readRows({ skill: skill.id, brief: "1" }).then(({ rows: [row] }) => {
-    replace(last, row ? [glyph(row.state), el("a", { href: `#/task/${encodeURIComponent(row.task)}` }, age(row.updatedAt)), took(row.tookMs)] : "not yet");
-  }, () => {});
+  const last = span("row");
+  readRows({ skill: skill.id, brief: "1" }).then(({ rows: [row] }) => replace(last, row
+    ? [glyph(row.state), el("a", { href: hashOf("task", row.task) }, age(row.updatedAt)), took(row.tookMs)]
+    : "not yet"), () => {});
+  const kind = skill.task === false ? "replies without a task" : "as a task";
   return facts([
     ["Id", shortId(skill.id)],
     ["Takes", (skill.inputModes ?? []).join(", ")],
     ["Gives", (skill.outputModes ?? []).join(", ")],
-    ["Runs", [skill.task === false ? "replies without a task" : "as a task", skill.asks && "may ask", skill.background && "in the background"].filter(Boolean).join(", ")],
-    ["Tags", (skill.tags ?? []).join(", ")],
+    ["Runs", [kind, skill.asks && "may ask", skill.background && "in the background"].filter(Boolean).join(", ")],
     ["Last", last],
   ]);
 }

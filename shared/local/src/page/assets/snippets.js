@@ -1,7 +1,7 @@
 // The same send as `curl`, Python and `a2acli`.
 
 import { authorization } from "./api.js";
-import { el, menu, put, replace } from "./dom.js";
+import { el, menu, p, put, replace } from "./dom.js";
 import { icon } from "./icons.js";
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
@@ -57,7 +57,7 @@ export function copyMenu(message) {
     if (!own) return;
     const text = make({ message: bare(own) });
     replace(shown, el("pre", { tabindex: "0", "aria-label": name }, text));
-    const note = (words) => put(shown, el("p", { class: "hint" }, words));
+    const note = (words) => put(shown, p("hint", words));
     await navigator.clipboard.writeText(text).then(() => note("Copied."), () => note("The browser did not copy it. Select the text above."));
   }];
   const entries = [copy("curl", curl), copy("Python", python), copy("a2acli", a2acli)];

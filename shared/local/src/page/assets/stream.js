@@ -3,7 +3,7 @@
 import { ASKS, ENDED, call, exact, failure, open, stateOf, taskPath } from "./api.js";
 
 /** The frames of an event stream. */
-export async function* frames(response) {
+async function* frames(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
@@ -37,6 +37,7 @@ function parse(text) {
 }
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+const EVENTS = { Accept: "text/event-stream" };
 /** How often a lost connection is tried again before the page gives up. */
 const TRIES = 60;
 
@@ -48,13 +49,14 @@ const TRIES = 60;
 export async function follow({ body, task, show, lost, signal }) {
   const seen = { task, last: "", state: "" };
   if (body) {
-    const sent = await read(await open("/message:stream", { method: "POST", body, signal }), seen, show);
+    const sent = await read(await open("/message:stream", { body, more: EVENTS, signal }), seen, show);
     if (sent === "message") return;
   }
   for (let failed = 0; seen.task && !signal?.aborted;) {
     if (ENDED.includes(seen.state) || ASKS.includes(seen.state)) return;
     try {
-      const response = await open(taskPath(seen.task, ":subscribe"), { last: seen.last, signal });
+      const more = { ...EVENTS, ...(seen.last && { "Last-Event-ID": seen.last }) };
+      const response = await open(taskPath(seen.task, ":subscribe"), { more, signal });
       if (failed) lost?.(null);
       failed = 0;
       await read(response, seen, show);

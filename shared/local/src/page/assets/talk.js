@@ -1,7 +1,9 @@
 // One task in a conversation: what it says, what it made, its question and its run line.
 
 import { ASKS, ENDED, call, local, stateOf, taskPath } from "./api.js";
-import { action, announce, badge, button, el, grouped, plain, put, replace, stateWord, took } from "./dom.js";
+import {
+  action, announce, badge, button, counted, div, el, hashOf, p, plain, put, replace, span, stateWord, took,
+} from "./dom.js";
 import { icon } from "./icons.js";
 import { artifact, cause, parts, prose, textOf, words } from "./parts.js";
 import { linkTo, waterfall } from "./waterfall.js";
@@ -23,12 +25,13 @@ function tokensOf(metadata) {
 
 /** The messages of one side in the log. */
 export function turnOf(nodes, isOwn) {
-  return el("article", { class: isOwn ? "turn you" : "turn", "aria-label": isOwn ? "Your message" : "Message of the agent" }, nodes);
+  const label = isOwn ? "Your message" : "Message of the agent";
+  return el("article", { class: isOwn ? "turn you" : "turn", "aria-label": label }, nodes);
 }
 
 /** What the user sent: files first, then the text. */
 export function ownTurn(message, isSecret) {
-  if (isSecret) return turnOf(el("div", { class: "bubble quiet" }, "Credentials given, not kept"), true);
+  if (isSecret) return turnOf(div("bubble quiet", "Credentials given, not kept"), true);
   const list = message.parts ?? [];
   const isText = (it) => typeof it.text === "string" && !it.filename;
   return turnOf([parts(list.filter((it) => !isText(it)), "file", true), parts(list.filter(isText), "", true)], true);
@@ -42,85 +45,87 @@ export function taskPanel(id, host) {
   const panel = { id, state: "", skill: "", question: "", at: 0, seen: new Set() };
   const artifacts = new Map();
   const dirty = new Set();
+  const line = div("run");
+  const fall = el("div", { class: "fall-box", hidden: true });
+  const events = el("ol", { class: "events", hidden: true, tabindex: "0", "aria-label": "Events" });
+  let [says, made, after] = [];
   let task = {};
   let row = null;
-  let parted;
   fresh();
 
-  /** The place where the turn that runs now is shown. */
+  /** The place where the turn that runs now is shown. What belongs to the whole task moves there. */
   function fresh() {
-    parted?.line.remove();
-    parted?.events.remove();
-    parted?.fall.remove();
-    parted = { says: el("div", { class: "result" }), made: el("div", { class: "result" }), after: el("div", { class: "result" }), line: el("div", { class: "run" }), events: parted?.events ?? el("ol", { class: "events", hidden: true, tabindex: "0", "aria-label": "Events" }), fall: parted?.fall ?? el("div", { class: "fall-box", hidden: true }) };
-    panel.element = el("article", { class: "turn", "aria-label": `Task ${plain(id)}` }, parted.says, parted.made, parted.after, parted.line, parted.fall, parted.events);
+    [says, made, after] = Array.from({ length: 3 }, () => div("result"));
+    const properties = { class: "turn", "aria-label": `Task ${plain(id)}` };
+    panel.element = el("article", properties, says, made, after, line, fall, events);
   }
 
-  const event = (...children) => {
-    put(parted.events, el("li", {}, children));
-    if (parted.events.childElementCount > SHOWN) parted.events.firstElementChild.remove();
-    line();
-  };
+  function event(...children) {
+    put(events, el("li", {}, children));
+    if (events.childElementCount > SHOWN) events.firstElementChild.remove();
+    drawLine();
+  }
 
   const cancel = action("Cancel", async () => {
-    panel.show({ task: await call(taskPath(id, ":cancel"), { method: "POST", body: {} }), whole: true }, "");
+    panel.show({ task: await call(taskPath(id, ":cancel"), { body: {} }), whole: true }, "");
   });
+  const isOver = () => ENDED.includes(panel.state);
+  const asks = () => ASKS.includes(panel.state);
 
   /** State, skill, time and tokens, below the last bubble. */
-  function line() {
-    const isOver = ENDED.includes(panel.state);
-    const running = row && !isOver && !ASKS.includes(panel.state) ? Date.now() - row.readAt : 0;
-    const tokens = tokensOf(task.metadata) ?? tokensOf(task.status?.metadata) ?? tokensOf(task.status?.message?.metadata);
-    const count = parted.events.childElementCount;
+  function drawLine() {
+    const running = row && !isOver() && !asks() ? Date.now() - row.readAt : 0;
+    const places = [task.metadata, task.status?.metadata, task.status?.message?.metadata];
+    const tokens = places.map(tokensOf).find((it) => it !== undefined);
+    const count = events.childElementCount;
     const state = badge(panel.state, panel.skill || stateWord(panel.state));
-    if (panel.skill) put(state, el("span", { class: "unseen" }, stateWord(panel.state)));
-    const focused = parted.line.contains(document.activeElement) ? document.activeElement.dataset.deed : "";
-    replace(parted.line, state,
+    if (panel.skill) put(state, span("unseen", stateWord(panel.state)));
+    const focused = line.contains(document.activeElement) ? document.activeElement.dataset.deed : "";
+    const opens = { "aria-expanded": String(!events.hidden), "data-deed": "events" };
+    replace(line, state,
       row?.turn > 1 && el("span", {}, `turn ${row.turn}`),
       row && el("span", {}, took(row.tookMs + running)),
-      tokens && el("span", {}, `${grouped(tokens)} tokens`),
-      count > 0 && button([icon("right"), `${count} ${count === 1 ? "event" : "events"}`], fold, { "aria-expanded": String(!parted.events.hidden), "data-deed": "events" }),
-      el("a", { href: `#/task/${encodeURIComponent(id)}`, "data-deed": "open", "data-task": id }, "Open task"),
-      !isOver && panel.state && cancel);
-    if (focused) parted.line.querySelector(`[data-deed="${focused}"]`)?.focus();
+      tokens && el("span", {}, counted(tokens, "token")),
+      count > 0 && button([icon("right"), counted(count, "event")], fold, opens),
+      el("a", { href: hashOf("task", id), "data-deed": "open", "data-task": id }, "Open task"),
+      !isOver() && panel.state && cancel);
+    if (focused) line.querySelector(`[data-deed="${focused}"]`)?.focus();
   }
 
   function fold() {
-    parted.events.hidden = !parted.events.hidden;
+    events.hidden = !events.hidden;
     trace();
-    line();
+    drawLine();
   }
 
   /** The waterfall above the events, as it is now. */
   async function trace() {
-    const { trace: rows = [] } = parted.events.hidden ? {} : await local(`tasks/${encodeURIComponent(id)}`).catch(() => ({}));
+    const { trace: rows = [] } = events.hidden ? {} : await local(`tasks/${encodeURIComponent(id)}`).catch(() => ({}));
     const falls = waterfall(linkTo(id));
-    parted.fall.hidden = !rows.length;
+    fall.hidden = !rows.length;
     if (rows.length) falls.show(rows);
-    replace(parted.fall, falls.element);
+    replace(fall, falls.element);
   }
 
   /** What only the program knows: the skill and the time. */
   async function readRow() {
-    const { rows } = await local(`rows?brief=1&context=${encodeURIComponent(task.contextId)}`).catch(() => ({ rows: [] }));
-    panel.use(rows.find((it) => it.task === id));
+    const page = await local(`rows?brief=1&context=${encodeURIComponent(task.contextId)}`).catch(() => null);
+    panel.use(page?.rows.find((it) => it.task === id));
   }
   panel.use = (known) => {
     if (!known) return;
     row = { ...known, readAt: Date.now() };
     panel.skill = row.skill ?? panel.skill;
-    line();
-    if (ASKS.includes(panel.state)) host.changed();
+    drawLine();
+    if (asks()) host.changed();
   };
 
   const draw = () => {
     for (const it of dirty) {
-      const isData = (it.value.parts ?? []).every((part) => "data" in part);
       const element = artifact(it.value, () => host.refine(id, it.value.name || it.value.artifactId));
       if (it.streams) element.querySelector(".bubble")?.classList.add("streams");
-      element.classList.toggle("folded", isData);
       if (it.element) it.element.replaceWith(element);
-      else put(parted.made, element);
+      else put(made, element);
       it.element = element;
     }
     dirty.clear();
@@ -136,21 +141,19 @@ export function taskPanel(id, host) {
     task.status = status;
     panel.state = stateOf(status);
     panel.at = Date.parse(status.timestamp) || Date.now();
-    replace(parted.says);
-    replace(parted.after);
-    const isOver = ENDED.includes(panel.state);
-    const asks = ASKS.includes(panel.state);
-    panel.question = asks ? words(status.message) || "The agent asks." : "";
-    if (asks) put(parted.after, question(panel.state, status.message));
-    if (isOver) {
-      for (const it of artifacts.values()) if (it.streams) { it.streams = false; drawSoon(it); }
+    replace(says);
+    replace(after);
+    const rests = isOver() || asks();
+    panel.question = asks() ? words(status.message) || "The agent asks." : "";
+    if (asks()) put(after, question(panel.state, status.message));
+    if (isOver()) {
+      for (const it of artifacts.values()) if (it.streams) drawSoon(Object.assign(it, { streams: false }));
       ended(status.message);
     }
-    line();
-    const text = isOver || asks ? words(status.message) : "";
-    announce(`${stateWord(panel.state)}${text ? `: ${text}` : ""}`);
-    if (isOver || asks || !row) readRow();
-    if (!parted.events.hidden) trace();
+    drawLine();
+    announce([stateWord(panel.state), rests && words(status.message)].filter(Boolean).join(": "));
+    if (rests || !row) readRow();
+    if (!events.hidden) trace();
     host.changed();
   }
 
@@ -161,7 +164,7 @@ export function taskPanel(id, host) {
     if (!message || texts.some((it) => it.trim() === text.trim())) return;
     const broke = ["failed", "rejected"].includes(panel.state);
     const nodes = parts(message.parts);
-    put(texts.length ? parted.after : parted.says, nodes, broke && cause(message));
+    put(texts.length ? after : says, nodes, broke && cause(message));
     if (broke) for (const it of nodes.flat()) if (it.classList.contains("bubble")) it.classList.add("broke");
   }
 
@@ -180,7 +183,8 @@ export function taskPanel(id, host) {
       const { status, metadata, contextId } = update.statusUpdate;
       task.contextId ??= contextId;
       const text = words(status.message);
-      event(stateWord(stateOf(status)), metadata?.["a2a-lambda/restarted"] ? " (the turn runs again)" : "", text ? `: ${text}` : "");
+      const again = metadata?.["a2a-lambda/restarted"] && " (the turn runs again)";
+      event(stateWord(stateOf(status)), again, text && `: ${text}`);
       task.metadata = { ...task.metadata, ...metadata };
       setStatus(status);
     } else if (update.artifactUpdate) {
@@ -205,11 +209,11 @@ export function taskPanel(id, host) {
     panel.question = "";
     panel.state = "working";
     fresh();
-    line();
+    drawLine();
     host.changed();
   };
-  panel.connection = (text) => replace(parted.line, badge("working", text));
-  panel.tick = () => { if (!ENDED.includes(panel.state) && !ASKS.includes(panel.state) && !parted.line.contains(document.activeElement)) line(); };
+  panel.connection = (text) => replace(line, badge("working", text));
+  panel.tick = () => { if (!isOver() && !asks() && !line.contains(document.activeElement)) drawLine(); };
   return panel;
 }
 
@@ -217,27 +221,30 @@ export function taskPanel(id, host) {
 function question(state, message) {
   const hint = message?.metadata?.["a2a-lambda/auth"];
   const needs = hint && [hint.authType, hint.service].filter(Boolean).join(" for ");
-  const others = (message?.parts ?? []).filter((it) => typeof it.text !== "string");
-  const text = (message?.parts ?? []).filter((it) => typeof it.text === "string").map((it) => it.text).join("\n");
-  return [el("div", { class: "bubble asks" }, badge(state, state === "auth-required" ? "Auth required" : "Open question"), prose(text || "The agent asks."), needs && el("p", { class: "hint" }, `Needed: ${needs}`)), parts(others)];
+  const { texts = [], others = [] } = Object.groupBy(message?.parts ?? [],
+    (it) => (typeof it.text === "string" ? "texts" : "others"));
+  const text = texts.map((it) => it.text).join("\n") || "The agent asks.";
+  const title = state === "auth-required" ? stateWord(state) : "Open question";
+  return [
+    div("bubble asks", badge(state, title), prose(text),
+      needs && p("hint", `Needed: ${needs}`)),
+    parts(others),
+  ];
 }
 
 /** Joins a chunk with its artifact. Text chunks become one text. */
 function joined(artifacts, chunk, append) {
   const before = artifacts.get(chunk.artifactId);
   const it = before ?? {};
-  if (append && before) {
-    const all = [...before.value.parts];
-    for (const next of chunk.parts ?? []) {
-      const last = all.at(-1);
-      const joins = typeof last?.text === "string" && typeof next.text === "string" && !next.filename;
-      if (joins) all[all.length - 1] = { ...last, text: last.text + next.text };
-      else all.push(next);
-    }
-    it.value = { ...before.value, parts: all };
-  } else {
-    it.value = { ...chunk, parts: [...(chunk.parts ?? [])] };
+  const isMore = append && before;
+  const all = isMore ? [...before.value.parts] : [];
+  for (const next of chunk.parts ?? []) {
+    const last = all.at(-1);
+    const joins = isMore && typeof last?.text === "string" && typeof next.text === "string" && !next.filename;
+    if (joins) all[all.length - 1] = { ...last, text: last.text + next.text };
+    else all.push(next);
   }
+  it.value = { ...(isMore ? before.value : chunk), parts: all };
   artifacts.set(chunk.artifactId, it);
   return it;
 }

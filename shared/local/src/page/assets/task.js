@@ -1,8 +1,11 @@
 // One task: what happened to it, why it failed, and how each generation reads it.
 
-import { ENDED, call, headers, local, stateOf, taskPath } from "./api.js";
+import { ENDED, call, local, stateOf, taskPath } from "./api.js";
 import { refineIn, sendNew } from "./chat.js";
-import { action, announce, badge, button, dated, el, grouped, json, menu, replace, said, shortId, stateWord, time, took } from "./dom.js";
+import {
+  action, announce, badge, button, counted, dated, dialog, div, el, hashOf, json, keyOf, menu, p, replace,
+  rove, said, shortId, span, stateWord, took,
+} from "./dom.js";
 import { detail } from "./detail.js";
 import { icon } from "./icons.js";
 import { webhookList } from "./lists.js";
@@ -12,17 +15,21 @@ import { copyMenu } from "./snippets.js";
 import { ownTurn, turnOf } from "./talk.js";
 import { tokensOf, waterfall } from "./waterfall.js";
 
+const TABS = { trace: "Trace", messages: "Messages", artifacts: "Artifacts", webhooks: "Webhooks", wire: "On the wire" };
+const NO_TRACE = "No trace: the task is older than the trace, it was removed for newer ones, "
+  + "or another process did the work.";
+
 /** The view of a task. It is read again when something is stored. */
 export async function taskView(rest, signal) {
   // The address may end with the id of a row of the trace.
   const [, id, row] = /^(.*?)(?:\/([0-9a-f]{8}[.\w]*|wait-\d+))?$/s.exec(rest);
   const head = el("header", { class: "task-head" });
-  const panels = { trace: el("div", {}), messages: el("div", {}), artifacts: el("div", {}), webhooks: el("div", {}), wire: el("div", {}) };
-  const shown = { state: "", seen: "", tab: "trace", hooks: null, falls: traceOf(id, signal) };
-  const counts = {};
-  const bar = tabs(panels, shown, counts);
+  const { bar, panels, counts } = tabs();
+  const shown = { state: "", seen: "", hasRow: false };
+  const [falls, hooks] = [traceOf(id, signal), webhookList()];
+  replace(panels.webhooks, hooks.element);
   const cancel = action("Cancel", async () => {
-    await call(taskPath(id, ":cancel"), { method: "POST", body: {} });
+    await call(taskPath(id, ":cancel"), { body: {} });
     await read();
   });
   /** What A2A shows comes first: the inside waits for the newest commits. */
@@ -36,68 +43,76 @@ export async function taskView(rest, signal) {
     Object.assign(shown, { state, seen });
     cancel.hidden = ENDED.includes(state);
     replace(head, top(task, inside, cancel), bar);
-    fill(panels, counts, shown, task, inside);
+    fill(panels, task, inside, falls);
+    hooks.show(inside.webhooks ?? [], true);
+    const lists = { messages: task.history, artifacts: task.artifacts, webhooks: inside.webhooks };
+    for (const [name, list] of Object.entries(lists)) replace(counts[name], list?.length > 0 && list.length);
     if (row && !shown.hasRow && inside.trace) {
       shown.hasRow = true;
-      shown.falls.choose(row);
+      falls.choose(row);
     }
     return task;
   }
   const task = await read(true);
   read().catch(() => {});
-  const first = (task.history ?? []).find((it) => it.role === "ROLE_USER");
-  replace(panels.wire, generations(id), first && [el("h2", {}, "Send the same with"), el("div", { class: "row" }, copyMenu(() => first))]);
+  const first = firstOf(task);
+  const same = first && [el("h2", {}, "Send the same with"), div("row", copyMenu(() => first))];
+  replace(panels.wire, generations(id), same);
   live.addEventListener("change", () => read().catch(() => {}), { signal });
-  return [head, el("div", { class: "scroll" }, el("div", { class: "body" }, Object.values(panels)))];
+  return [head, div("scroll", div("body", Object.values(panels)))];
 }
 
-const TABS = [["trace", "Trace"], ["messages", "Messages"], ["artifacts", "Artifacts"], ["webhooks", "Webhooks"], ["wire", "On the wire"]];
-
-/** The tabs of the view, with the arrows to move between them. */
-function tabs(panels, shown, counts) {
-  const all = TABS.map(([id, text]) => {
-    counts[id] = el("span", { class: "count" });
-    panels[id].id = `panel-${id}`;
-    panels[id].setAttribute("role", "tabpanel");
-    panels[id].setAttribute("aria-labelledby", `tab-${id}`);
-    panels[id].tabIndex = 0;
+/** The tabs of the view, their panels, and what shows their counts. */
+function tabs() {
+  const [panels, counts] = [{}, {}];
+  const all = Object.entries(TABS).map(([id, text]) => {
+    counts[id] = span("count");
+    panels[id] = el("div", { role: "tabpanel", id: `panel-${id}`, "aria-labelledby": `tab-${id}`, tabindex: "0" });
     return button([text, counts[id]], () => use(id), { role: "tab", id: `tab-${id}`, "aria-controls": `panel-${id}` });
   });
   function use(id) {
-    shown.tab = id;
-    TABS.forEach(([name], n) => {
+    Object.keys(TABS).forEach((name, n) => {
       panels[name].hidden = name !== id;
       all[n].setAttribute("aria-selected", String(name === id));
       all[n].tabIndex = name === id ? 0 : -1;
     });
   }
-  const move = (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    const next = step && all.at((all.indexOf(document.activeElement) + step) % all.length);
-    next?.click();
-    next?.focus();
-  };
+  const keydown = (event) => { if (rove(event, all, ["ArrowRight", "ArrowLeft"])) document.activeElement.click(); };
   use("trace");
-  return el("div", { class: "tabs-of-view", role: "tablist", "aria-label": "Parts of the task", on: { keydown: move } }, all);
+  const properties = { class: "tabs-of-view", role: "tablist", "aria-label": "Parts of the task", on: { keydown } };
+  const bar = el("div", properties, all);
+  return { bar, panels, counts };
 }
+
+const firstOf = (task) => (task.history ?? []).find((it) => it.role === "ROLE_USER");
+
+/** A button of the head, whose word a narrow screen hides. */
+const tool = (name, text, click) =>
+  button([icon(name), span("word", text)], click, { "aria-label": text });
 
 /** The head: where it is, what it is, and what one can do. */
 function top(task, inside, cancel) {
   const it = inside.facts ?? {};
-  const first = (task.history ?? []).find((own) => own.role === "ROLE_USER");
+  const first = firstOf(task);
   const tokens = (inside.trace ?? []).reduce((sum, own) => sum + tokensOf(own), 0);
-  const title = words(first).slice(0, 120) || `Task ${task.id}`;
-  const state = stateOf(task.status);
-  const fact = (name, value) => value !== undefined && value !== null && value !== "" && el("span", {}, name, " ", el("b", {}, value));
+  const again = () => sendNew({ parts: first.parts, skill: first.metadata?.["a2a-lambda/skillId"] ?? "" });
+  const entries = [
+    ["Skill", it.skill], ["Took", took(it.tookMs)], ["", tokens > 0 && counted(tokens, "token")],
+    ["Version", it.version], ["A2A", it.generation],
+    ["Began", it.createdAt && dated(it.createdAt)], ["Expires", it.expiresAt && dated(it.expiresAt)],
+  ];
   return [
-    el("div", { class: "path" }, el("a", { href: "#/tasks" }, "Tasks"), icon("right"), shortId(task.id), el("span", { class: "grow" }),
-      cancel, button([icon("chat"), el("span", { class: "word" }, "Open in chat")], () => { location.hash = `#/chat/${encodeURIComponent(task.contextId)}`; }, { "aria-label": "Open in chat" }),
-      first && button([icon("again"), el("span", { class: "word" }, "Send again")], () => sendNew({ parts: first.parts, skill: first.metadata?.["a2a-lambda/skillId"] ?? "" }), { "aria-label": "Send again" }),
+    div("path",
+      el("a", { href: "#/tasks" }, "Tasks"), icon("right"), shortId(task.id), span("grow"), cancel,
+      tool("chat", "Open in chat", () => { location.hash = hashOf("chat", task.contextId); }),
+      first && tool("again", "Send again", again),
       menu(icon("more"), () => [["Delete", () => remove(task.id), "danger"]], { class: "icon", label: "More" })),
-    el("div", { class: "title" }, el("h1", { tabindex: "-1", dir: "auto" }, title), badge(state)),
-    el("div", { class: "line-of-facts" }, fact("Skill", it.skill), it.tookMs !== undefined && fact("Took", took(it.tookMs)), tokens > 0 && fact("Tokens", grouped(tokens)), fact("Turn", it.turn), it.attempt > 1 && fact("Attempt", it.attempt), it.handOvers > 0 && fact("Hand-overs", it.handOvers), fact("Version", it.version), fact("A2A", it.generation),
-      it.createdAt && fact("Began", dated(it.createdAt)), it.leaseUntil && fact("Lease until", time(it.leaseUntil)), it.expiresAt && fact("Expires", dated(it.expiresAt)), el("a", { href: `#/tasks/context=${encodeURIComponent(task.contextId)}` }, "Its conversation")),
-    inside.error && el("p", { class: "error" }, icon("warn"), `The inside is not shown: ${inside.error.message}`),
+    div("title",
+      el("h1", { tabindex: "-1", dir: "auto" }, words(first).slice(0, 120) || `Task ${task.id}`),
+      badge(stateOf(task.status))),
+    div("line-of-facts", entries.filter(([, value]) => value)
+      .map(([name, value]) => el("span", {}, name, " ", el("b", {}, value)))),
+    inside.error && p("error", icon("warn"), `The inside is not shown: ${inside.error.message}`),
   ];
 }
 
@@ -109,42 +124,34 @@ function remove(id) {
     box.close();
     location.hash = "#/tasks";
   }, { class: "danger" });
-  const box = el("dialog", { "aria-labelledby": "delete-title", on: { close: () => box.remove() } },
-    el("h2", { id: "delete-title" }, "Delete this task?"), el("p", { class: "quiet" }, "Its messages and artifacts are gone. Nothing brings them back."),
-    el("div", { class: "row" }, gone, button("Keep it", () => box.close())));
-  document.body.append(box);
-  box.showModal();
+  const box = dialog("Delete this task?",
+    p("quiet", "Its messages and artifacts are gone. Nothing brings them back."),
+    div("row", gone, button("Keep it", () => box.close())));
 }
 
 /** Fills the tabs. A fold that is open stays open. */
-function fill(panels, counts, shown, task, inside) {
-  const failed = ["failed", "rejected"].includes(stateOf(task.status));
+function fill(panels, task, inside, falls) {
+  const hasFailed = ["failed", "rejected"].includes(stateOf(task.status));
   const rows = inside.trace ?? [];
-  const none = inside.waits ? "Reading the trace…" : "No trace: the task is older than the trace, it was removed for newer ones, or another process did the work.";
-  if (rows.length) shown.falls.show(rows);
-  replace(panels.trace, failed && failure(task.status?.message, rows), rows.length ? shown.falls.element : el("p", { class: "quiet" }, none));
-  const messages = task.history ?? [];
-  replace(panels.messages, messages.map((it) => (it.role === "ROLE_USER" ? ownTurn(it) : turnOf(parts(it.parts)))));
-  const artifacts = task.artifacts ?? [];
-  const refine = (it) => () => refineIn(task.contextId, task.id, it.name || it.artifactId);
-  replace(panels.artifacts, artifacts.length ? artifacts.map((it) => artifact(it, refine(it))) : el("p", { class: "quiet" }, "This task has made nothing."));
-  const hooks = inside.webhooks ?? [];
-  if (!shown.hooks) {
-    shown.hooks = webhookList();
-    replace(panels.webhooks, shown.hooks.element);
-  }
-  shown.hooks.show(hooks, true);
-  for (const [id, count] of [["messages", messages.length], ["artifacts", artifacts.length], ["webhooks", hooks.length]]) replace(counts[id], count > 0 && count);
+  if (rows.length) falls.show(rows);
+  replace(panels.trace, hasFailed && failure(task.status?.message, rows),
+    rows.length ? falls.element : p("quiet", inside.waits ? "Reading the trace…" : NO_TRACE));
+  const turn = (it) => (it.role === "ROLE_USER" ? ownTurn(it) : turnOf(parts(it.parts)));
+  replace(panels.messages, (task.history ?? []).map(turn));
+  const refined = (it) => artifact(it, () => refineIn(task.contextId, task.id, it.name || it.artifactId));
+  replace(panels.artifacts, task.artifacts?.length
+    ? task.artifacts.map(refined)
+    : p("quiet", "This task has made nothing."));
 }
 
 /** The waterfall of a task, and the panel of the row that is opened. */
 function traceOf(id, signal) {
   const wide = matchMedia("(min-width: 1100px)");
   const opened = { id: "", panel: null, line: null, row: null };
+  const read = (row) => local(`tasks/${encodeURIComponent(id)}/trace/${row}`);
   const falls = waterfall((line, row) => {
+    if (line?.id !== opened.id) history.replaceState(null, "", hashOf("task", id) + (line ? `/${line.id}` : ""));
     const isOther = line?.id !== opened.id || line?.end !== opened.line?.end;
-    if (line?.id !== opened.id) history.replaceState(null, "", `#/task/${encodeURIComponent(id)}${line ? `/${line.id}` : ""}`);
-    const read = (own) => local(`tasks/${encodeURIComponent(id)}/trace/${own}`);
     if (isOther) opened.panel = line && detail(line, read, close);
     Object.assign(opened, { id: line?.id ?? "", line, row });
     place();
@@ -157,19 +164,19 @@ function traceOf(id, signal) {
   /** Beside the waterfall, or below its row where there is no room. */
   function place() {
     const isBeside = wide.matches || !opened.row;
-    const old = [...falls.element.querySelectorAll(".detail, .detail-row")];
+    const panel = opened.panel?.element;
     // A panel that stays where it is keeps its focus.
-    const stays = isBeside && opened.panel?.parentNode === falls.element;
-    for (const it of old) if (!stays || it !== opened.panel) it.remove();
-    if (!opened.panel || stays) return;
-    if (isBeside) falls.element.append(opened.panel);
-    else opened.row.after(el("div", { class: "detail-row", role: "row" }, el("div", { role: "gridcell" }, opened.panel)));
+    const stays = isBeside && panel?.parentNode === falls.element;
+    for (const it of falls.element.querySelectorAll(".detail, .detail-row")) if (!stays || it !== panel) it.remove();
+    if (!panel || stays) return;
+    if (isBeside) falls.element.append(panel);
+    else opened.row.after(el("div", { class: "detail-row", role: "row" }, el("div", { role: "gridcell" }, panel)));
   }
   wide.addEventListener("change", place, { signal });
   falls.element.addEventListener("keydown", (event) => {
-    if (event.target.closest(".detail") || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape" && opened.panel) close();
-    else if (event.key.toLowerCase() === "c") opened.panel?.copy(event.shiftKey);
+    const key = keyOf(event);
+    if (key === "Escape" && opened.panel) close();
+    else if (key.toLowerCase() === "c") opened.panel?.copy(event.shiftKey);
   });
   return falls;
 }
@@ -183,29 +190,22 @@ function failure(status, rows) {
     cause(status),
     causes.length
       ? causes.map((it) => [el("h3", { class: "hint" }, "Cause"), el("pre", { tabindex: "0" }, it)])
-      : el("p", { class: "hint" }, "The trace has no further cause."));
+      : p("hint", "The trace has no further cause."));
 }
 
 /** The stored task, read by the own call of each generation. */
 function generations(id) {
   const shown = el("div", { "aria-live": "polite" });
   const name = encodeURIComponent(id);
+  const old = { version: "" };
   const ways = [
     ["1.0", "GET /tasks/{id}", () => call(`/tasks/${name}`)],
-    ["0.3", "GET /v1/tasks/{id}", () => old(`/v1/tasks/${name}`, { method: "GET" })],
-    ["0.1", "POST /tasks/get", () => old("/tasks/get", { method: "POST", body: JSON.stringify({ id, historyLength: 100 }) })],
+    ["0.3", "GET /v1/tasks/{id}", () => call(`/v1/tasks/${name}`, old)],
+    ["0.1", "POST /tasks/get", () => call("/tasks/get", { ...old, body: { id, historyLength: 100 } })],
   ];
-  return el("div", {}, el("div", { class: "row" }, ways.map(([version, how, read]) => action(`A2A ${version}`, async () => {
+  const way = ([version, how, read]) => action(`A2A ${version}`, async () => {
     const task = await read();
-    replace(shown, el("p", { class: "quiet" }, how), json(task));
-  }))), shown);
-}
-
-/** A call of an older generation, which names no version. */
-async function old(path, options) {
-  const { "A2A-Version": _, ...rest } = headers(options.body ? { "Content-Type": "application/json" } : {});
-  const response = await fetch(path, { ...options, headers: rest, cache: "no-store" });
-  const body = await response.json();
-  if (!response.ok) throw new Error(body?.error?.message ?? body?.message ?? `HTTP ${response.status}`);
-  return body;
+    replace(shown, p("quiet", how), json(task));
+  });
+  return el("div", {}, div("row", ways.map(way)), shown);
 }

@@ -1,21 +1,28 @@
 // What a task did, on one axis of time: turns, attempts, model calls, tools, steps and writes.
 
-import { el, grouped, plain, replace, took } from "./dom.js";
+import { counted, div, el, grouped, hashOf, p, plain, replace, rove, span, took } from "./dom.js";
 import { icon } from "./icons.js";
-import { hasLetters } from "./keys.js";
 
 /** A pause of all work that is longer is cut out of the axis. */
 const PAUSE = 2000;
 /** The part of the axis that is left of it, in percent. */
 const CUT = 3.6;
-const ICONS = { turn: "down", attempt: "down", model: "model", tool: "tool", step: "step", write: "store", delivery: "send", handover: "worker", wait: "input-required", failure: "warn" };
-const WORDS = { model: "model call", write: "stored writes", delivery: "deliveries", handover: "hand-over" };
+const ICONS = {
+  turn: "down", attempt: "down", write: "store", delivery: "send", handover: "worker", wait: "input-required",
+  failure: "warn",
+};
+const WORDS = { model: "model call", write: "stored write", delivery: "delivery", handover: "hand-over" };
+/** Why a worker handed a turn over, by how its run ended. */
+const OVER = { handedOver: "time was up", broken: "outage" };
+const isIn = (list, kind) => list.filter((it) => it.kind === kind);
 
 /** The name of a step without its path and its worker: `chat/call/1.1#1>stock#1` as `stock`. */
-const shortName = (name) => plain(name).split(">").at(-1).replace(/%3E/g, ">").replace(/%25/g, "%").replace(/^[^/]+\/(?=model#)/, "").replace(/^(?!model#)(.*)#1$/, "$1");
+const shortName = (name) => plain(name).split(">").at(-1)
+  .replace(/%3E/g, ">").replace(/%25/g, "%")
+  .replace(/^[^/]+\/(?=model#)/, "").replace(/^(?!model#)(.*)#1$/, "$1");
 
 /** The rows of a trace as lines in their order, each with its depth. */
-export function linesOf(rows, now = Date.now()) {
+function linesOf(rows, now = Date.now()) {
   const under = Map.groupBy(rows, (it) => it.parent ?? "");
   const ids = new Set(rows.map((it) => it.id));
   const lines = [];
@@ -25,9 +32,10 @@ export function linesOf(rows, now = Date.now()) {
 
   function group(list, kind, level) {
     if (!list.length) return;
-    const name = `${list.length} ${list.length === 1 ? WORDS[kind].replace(/ies$/, "y").replace(/s$/, "") : WORDS[kind]}`;
+    const name = counted(list.length, WORDS[kind]);
     const error = list.find((it) => it.error)?.error;
-    lines.push({ id: `${list[0].id}.${kind}`, kind, name, level, error, list, start: list[0].start, end: list.at(-1).end ?? list.at(-1).start });
+    const [{ id, start }, last] = [list[0], list.at(-1)];
+    lines.push({ id: `${id}.${kind}`, kind, name, level, error, list, start, end: last.end ?? last.start });
   }
   function children(row, level, limit) {
     const list = under.get(row.id) ?? [];
@@ -35,33 +43,43 @@ export function linesOf(rows, now = Date.now()) {
       if (it.kind === "write" || it.kind === "delivery") continue;
       const inner = under.get(it.id) ?? [];
       // The step around a call of a model says nothing more than the call.
-      const shown = it.kind === "model" && inner.length === 1 && inner[0].kind === "model" ? { ...inner[0], name: it.name } : it;
+      const isAround = it.kind === "model" && inner.length === 1 && inner[0].kind === "model";
+      const shown = isAround ? { ...inner[0], name: it.name } : it;
       add(shown, level, { end: endOf(shown, limit) });
-      if (shown === it) children(it, level + 1, limit);
+      if (!isAround) children(it, level + 1, limit);
     }
-    group(list.filter((it) => it.kind === "write"), "write", level);
+    group(isIn(list, "write"), "write", level);
+  }
+  /** When a run ended: the next one began, or the last sign of it. */
+  function endOfRun(run, next) {
+    const signs = () => (under.get(run.id) ?? []).map((it) => it.end ?? it.start);
+    return endOf(run, next?.start ?? Math.max(run.start, ...signs()));
   }
 
-  const turns = Map.groupBy(rows.filter((it) => it.kind === "turn" && it.ended !== "duplicate"), (it) => it.turn);
-  let before = null;
+  const turns = Map.groupBy(isIn(rows, "turn").filter((it) => it.ended !== "duplicate"), (it) => it.turn);
+  let before = Infinity;
   for (const [number, runs] of turns) {
-    const ends = runs.map((run, n) => endOf(run, runs[n + 1]?.start ?? Math.max(run.start, ...rows.filter((it) => it.parent === run.id).map((it) => it.end ?? it.start))));
-    if (before !== null && runs[0].start > before) lines.push({ id: `wait-${number}`, kind: "wait", name: "Waits for you", level: 1, start: before, end: runs[0].start });
-    const isOne = runs.length === 1;
-    const last = runs.at(-1);
-    const turn = { ...last, name: `Turn ${number}`, level: 1, start: runs[0].start, end: ends.at(-1), tokens: 0 };
-    lines.push(turn);
+    const ends = runs.map((run, n) => endOfRun(run, runs[n + 1]));
+    const [{ start }, isOne, end] = [runs[0], runs.length === 1, ends.at(-1)];
+    if (start > before) {
+      lines.push({ id: `wait-${number}`, kind: "wait", name: "Waits for you", level: 1, start: before, end: start });
+    }
+    const calls = isIn(rows, "model").filter((it) => runs.some((run) => it.id.startsWith(`${run.id}.`)));
+    const tokens = calls.reduce((sum, it) => sum + tokensOf(it), 0);
+    lines.push({ ...runs.at(-1), name: `Turn ${number}`, level: 1, start, end, tokens });
     runs.forEach((run, n) => {
-      if (n > 0) lines.push({ id: `${run.id}.over`, kind: "handover", name: "Hand-over", level: 2, note: { handedOver: "time was up", broken: "outage" }[runs[n - 1].ended] ?? "lease ended", start: Math.min(ends[n - 1], run.start), end: run.start });
+      if (n > 0) {
+        const over = { start: Math.min(ends[n - 1], run.start), end: run.start };
+        const note = OVER[runs[n - 1].ended] ?? "lease ended";
+        lines.push({ id: `${run.id}.over`, kind: "handover", name: "Hand-over", level: 2, note, ...over });
+      }
       if (!isOne) add({ ...run, name: `Attempt ${run.attempt}`, kind: "attempt" }, 2, { end: ends[n] });
       children(run, isOne ? 2 : 3, ends[n]);
     });
-    for (const it of rows) if (it.kind === "model" && runs.some((run) => it.id.startsWith(`${run.id}.`))) turn.tokens += tokensOf(it);
-    before = ends.at(-1);
+    before = end;
   }
   const loose = rows.filter((it) => it.kind !== "turn" && !ids.has(it.parent));
-  group(loose.filter((it) => it.kind === "delivery"), "delivery", 1);
-  group(loose.filter((it) => it.kind === "write"), "write", 1);
+  for (const kind of ["delivery", "write"]) group(isIn(loose, kind), kind, 1);
   for (const it of loose) if (!["write", "delivery"].includes(it.kind)) add(it, 1, { end: endOf(it) });
   return lines;
 }
@@ -72,11 +90,11 @@ export const tokensOf = (row) => row.tokens ?? (row.inputTokens ?? 0) + (row.out
 /** The axis: where a time is, in percent, which pauses are cut out, and its marks. */
 function axisOf(lines) {
   const spans = [];
-  const busy = lines.filter((it) => it.kind !== "wait").flatMap((it) => it.list?.map((own) => [own.start, own.end ?? own.start]) ?? [[it.start, it.end]]);
-  for (const [from, to] of busy.sort((a, b) => a[0] - b[0])) {
+  const busy = lines.filter((it) => it.kind !== "wait").flatMap((it) => it.list ?? it);
+  for (const { start, end = start } of busy.sort((a, b) => a.start - b.start)) {
     const last = spans.at(-1);
-    if (last && from - last.to < PAUSE) last.to = Math.max(last.to, to);
-    else spans.push({ from, to });
+    if (last && start - last.to < PAUSE) last.to = Math.max(last.to, end);
+    else spans.push({ from: start, to: end });
   }
   const total = Math.max(1, spans.reduce((sum, it) => sum + it.to - it.from, 0));
   const scale = (100 - CUT * (spans.length - 1)) / total;
@@ -90,58 +108,74 @@ function axisOf(lines) {
     return Math.min(100, span.at + Math.max(0, Math.min(time, span.to + CUT / scale) - span.from) * scale);
   };
   const zero = spans[0]?.from ?? 0;
-  const step = [1, 2, 5].flatMap((n) => [1, 10, 100, 1000, 10000, 100000].map((ten) => n * ten)).sort((a, b) => a - b).find((it) => total / it <= 5) ?? total;
-  const marks = spans.flatMap((it) => {
-    const own = [];
-    for (let ms = Math.ceil((it.from - zero) / step) * step; ms <= it.to - zero; ms += step) own.push({ at: place(zero + ms), ms });
-    return own;
+  const ten = 10 ** Math.floor(Math.log10(total / 5));
+  const step = [1, 2, 5, 10].map((it) => it * ten).find((it) => total / it <= 5);
+  const marks = spans.flatMap(({ from, to }) => {
+    const first = Math.ceil((from - zero) / step);
+    const own = Array.from({ length: Math.floor((to - zero) / step) - first + 1 }, (_, n) => (first + n) * step);
+    return own.map((ms) => ({ at: place(zero + ms), ms }));
   });
   // A mark that the next one would cover is left out.
   const apart = marks.filter((it, n) => !marks[n + 1] || marks[n + 1].at - it.at > 8);
   return { place, cuts: spans.slice(1).map((it) => it.at - CUT), marks: apart };
 }
 
-function bar(line, axis) {
-  const one = (from, to, first) => {
-    const it = el("span", { class: `bar of-${line.lost ? "lost" : line.error ? "broke" : line.kept ? "kept" : line.kind}` });
-    it.style.setProperty("--from", axis.place(from));
-    it.style.setProperty("--for", axis.place(to) - axis.place(from));
-    if (first !== undefined) it.style.setProperty("--first", `${(100 * first) / Math.max(1, to - from)}%`);
-    return it;
-  };
-  if (line.list) return line.list.map((it) => one(it.start, it.kind === "write" ? it.start : it.end));
-  return one(line.start, line.end, line.kind === "model" ? line.firstMs ?? 0 : undefined);
-}
-
-function column(at, kind, text) {
-  const it = el("span", { class: kind }, text);
-  it.style.setProperty("--from", at);
+/** An element with values for its style. */
+function styled(values, name, properties, ...children) {
+  const it = el(name, properties, ...children);
+  for (const [key, value] of Object.entries(values)) it.style.setProperty(key, value);
   return it;
 }
+
+function bar(line, axis) {
+  const kind = line.lost ? "lost" : line.error ? "broke" : line.kept ? "kept" : line.kind;
+  return (line.list ?? [line]).map(({ kind: own, start, end = start, firstMs = 0 }) => {
+    const to = own === "write" ? start : end;
+    const first = own === "model" ? (100 * firstMs) / Math.max(1, to - start) : 0;
+    const from = axis.place(start);
+    const values = { "--from": from, "--for": axis.place(to) - from, "--first": `${first}%` };
+    return styled(values, "span", { class: `bar of-${kind}` });
+  });
+}
+
+const column = (at, kind, text) => styled({ "--from": at }, "span", { class: kind }, text);
 
 /**
  * The waterfall of a task. `open` is called with the line that is opened, or `null`, and the
  * element of its row. `show` gets the rows of the trace.
  */
 export function waterfall(open) {
-  const grid = el("div", { class: "falls", role: "treegrid", "aria-label": "What the task did", on: { keydown: move } });
-  const legend = el("p", { class: "legend" });
+  const on = { keydown: move, focusin: ({ target }) => stop(target) };
+  const grid = el("div", { class: "falls", role: "treegrid", "aria-label": "What the task did", on });
+  const legend = p("legend");
   const folded = new Set();
   const shown = { lines: [], opened: "" };
+  const all = () => [...grid.querySelectorAll("[data-row]")];
 
   function row(line, axis) {
-    const isFold = ["turn", "attempt"].includes(line.kind);
+    const { id, kind, name, level } = line;
+    const isFold = ["turn", "attempt"].includes(kind);
     const note = line.lost ? "lost" : line.error ? plain(line.error) : line.note ?? (line.dropped && "not finished");
-    const time = line.kept ? "kept" : line.kind === "write" ? "" : took(line.end - line.start);
+    const time = line.kept ? "kept" : kind === "write" ? "" : took(line.end - line.start);
     const tokens = tokensOf(line);
-    const words = [line.name, WORDS[line.kind] ?? line.kind, note, time, tokens > 0 && `${tokens} tokens`].filter(Boolean).join(", ");
-    const made = el("div", { class: `fall is-${line.kind} ${line.lost || line.error ? "bad" : ""}`, role: "row", "aria-level": line.level, "aria-label": words, "data-row": line.id, tabindex: -1, "aria-selected": String(line.id === shown.opened), "aria-expanded": isFold ? String(!folded.has(line.id)) : undefined, on: { click: () => (isFold && line.id === shown.opened ? fold(line.id) : choose(line.id)) } },
-      el("span", { class: "name", role: "gridcell" }, icon(ICONS[line.kind] ?? "dot"), el("bdi", { class: "cut", title: line.name }, line.name), note && el("span", { class: "note cut" }, note)),
-      el("span", { class: "bars", role: "gridcell", "aria-hidden": "true" }, axis.cuts.map((at) => column(at, "gap")), bar(line, axis)),
-      el("span", { class: "took", role: "gridcell" }, time),
-      el("span", { class: "tokens", role: "gridcell" }, tokens > 0 && grouped(tokens)));
-    made.style.setProperty("--level", line.level);
-    return made;
+    const words = [name, WORDS[kind] ?? kind, note, time, tokens > 0 && `${tokens} tokens`].filter(Boolean).join(", ");
+    const cell = (mark, ...children) => el("span", { class: mark, role: "gridcell" }, children);
+    return styled({ "--level": level }, "div", {
+      class: `fall is-${kind} ${line.lost || line.error ? "bad" : ""}`,
+      role: "row",
+      tabindex: -1,
+      "aria-level": level,
+      "aria-label": words,
+      "aria-selected": String(id === shown.opened),
+      "aria-expanded": isFold ? String(!folded.has(id)) : undefined,
+      "data-row": id,
+      on: { click: () => (isFold && id === shown.opened ? fold(id) : choose(id)) },
+    },
+    cell("name", icon(ICONS[kind] ?? kind), el("bdi", { class: "cut", title: name }, name),
+      note && span("note cut", note)),
+    el("span", { class: "bars", role: "gridcell", "aria-hidden": "true" },
+      axis.cuts.map((at) => column(at, "gap")), bar(line, axis)),
+    cell("took", time), cell("tokens", tokens > 0 && grouped(tokens)));
   }
 
   function draw() {
@@ -153,15 +187,22 @@ export function waterfall(open) {
       hidden = folded.has(line.id) ? line.level : Infinity;
       return true;
     });
-    const head = el("div", { class: "fall head-row", role: "row" }, el("span", { class: "name", role: "columnheader" }, "Name"),
-      el("span", { class: "bars", role: "columnheader", "aria-label": "Time" }, axis.marks.map((it) => column(it.at, "tick", it.ms ? took(it.ms).replace(".0 s", " s") : "0"))),
-      el("span", { class: "took", role: "columnheader" }, "Took"), el("span", { class: "tokens", role: "columnheader" }, "Tokens"));
-    replace(grid, head, visible.map((line) => row(line, axis)));
-    const rows = [...grid.querySelectorAll("[data-row]")];
-    const own = rows.find((it) => it.dataset.row === focused) ?? rows.find((it) => it.dataset.row === shown.opened) ?? rows[0];
-    if (own) own.tabIndex = 0;
+    const head = (mark, ...children) => el("span", { class: mark, role: "columnheader" }, children);
+    const mark = ({ at, ms }) => column(at, "tick", ms ? took(ms).replace(".0 s", " s") : "0");
+    replace(grid, el("div", { class: "fall head-row", role: "row" }, head("name", "Name"),
+      el("span", { class: "bars", role: "columnheader", "aria-label": "Time" }, axis.marks.map(mark)),
+      head("took", "Took"), head("tokens", "Tokens")), visible.map((line) => row(line, axis)));
+    const rows = all();
+    const of = (id) => rows.find((it) => it.dataset.row === id);
+    const own = of(focused) ?? of(shown.opened) ?? rows[0];
+    stop(own);
     if (focused) own?.focus({ preventScroll: true });
     replace(legend, ["model", "tool", "step", "write"].map((kind) => total(shown.lines, kind)));
+  }
+
+  /** Gives the one Tab stop to this row. */
+  function stop(row) {
+    if (row?.dataset.row) for (const it of all()) it.tabIndex = it === row ? 0 : -1;
   }
 
   function fold(id) {
@@ -173,35 +214,23 @@ export function waterfall(open) {
   function choose(id) {
     shown.opened = id;
     const line = shown.lines.find((it) => it.id === id || it.list?.some((own) => own.id === id)) ?? null;
-    let element = null;
-    for (const it of grid.querySelectorAll("[data-row]")) {
-      const is = it.dataset.row === line?.id;
-      it.setAttribute("aria-selected", String(is));
-      if (is) element = it;
-    }
-    open(line, element, shown.lines);
+    const rows = all();
+    for (const it of rows) it.setAttribute("aria-selected", String(it.dataset.row === line?.id));
+    open(line, rows.find((it) => it.dataset.row === line?.id));
   }
 
   function move(event) {
-    const rows = [...grid.querySelectorAll("[data-row]")];
-    const at = rows.indexOf(event.target);
-    if (at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key.length === 1 && !hasLetters()) return;
-    const isOpen = event.target.getAttribute("aria-expanded");
-    const to = { ArrowDown: at + 1, j: at + 1, ArrowUp: at - 1, k: at - 1, Home: 0, End: rows.length - 1 }[event.key];
-    if (to !== undefined) {
-      for (const it of rows) it.tabIndex = -1;
-      const next = rows[Math.max(0, Math.min(rows.length - 1, to))];
-      next.tabIndex = 0;
-      next.focus();
-    } else if (event.key === "Enter") choose(event.target.dataset.row);
-    else if ((event.key === "ArrowLeft" && isOpen === "true") || (event.key === "ArrowRight" && isOpen === "false")) fold(event.target.dataset.row);
+    const { dataset: { row: id } } = event.target;
+    if (!id || rove(event, all())) return;
+    const folds = { ArrowLeft: "true", ArrowRight: "false" };
+    if (event.key === "Enter") choose(id);
+    else if (folds[event.key] && folds[event.key] === event.target.getAttribute("aria-expanded")) fold(id);
     else return;
     event.preventDefault();
   }
 
   return {
-    element: el("div", { class: "waterfall" }, el("div", { class: "fall-scroll" }, grid), legend),
+    element: div("waterfall", div("fall-scroll", grid), legend),
     choose,
     show(rows) {
       shown.lines = linesOf(rows);
@@ -213,12 +242,13 @@ export function waterfall(open) {
 
 /** The sum of a kind, which is the legend of its colour too. */
 function total(lines, kind) {
-  const own = lines.filter((it) => it.kind === kind).flatMap((it) => it.list ?? it);
+  const own = isIn(lines, kind).flatMap((it) => it.list ?? it);
   if (!own.length) return null;
-  const name = { model: "model call", tool: "tool", step: "step", write: "write" }[kind];
   const ms = own.reduce((sum, it) => sum + ((it.end ?? it.start) - it.start), 0);
-  return el("span", {}, el("i", { class: `bar of-${kind}` }), el("b", {}, `${own.length} ${name}${own.length === 1 ? "" : "s"}`), kind !== "write" && [" ", took(ms)], kind === "model" && ", pale until the first token");
+  const words = counted(own.length, kind === "model" ? "model call" : kind);
+  return el("span", {}, el("i", { class: `bar of-${kind}` }), el("b", {}, words),
+    kind !== "write" && [" ", took(ms)], kind === "model" && ", pale until the first token");
 }
 
 /** Opens the fold of a conversation: a row leads to the page of the task. */
-export const linkTo = (task) => (line) => { if (line) location.hash = `#/task/${encodeURIComponent(task)}/${line.id}`; };
+export const linkTo = (task) => (line) => { if (line) location.hash = `${hashOf("task", task)}/${line.id}`; };
