@@ -28,7 +28,7 @@ const LINES_MAX: [(&str, usize); 12] = [
     ("shared/runtime", 21_850),
     ("shared/macros", 555),
     ("shared/admin", 1_425),
-    ("shared/local", 7_215),
+    ("shared/local", 7_290),
     ("shared/sets", 6_100),
     ("shared/agent", 500),
 ];

@@ -104,7 +104,7 @@ describe("the reference agent", () => {
       else if (["create-report", "format-report"].includes(id)) await inState(page, "input-required").waitFor();
       else await inState(page, "completed").waitFor();
     }
-    await formOf(page, "book-flight");
+    assert.doesNotMatch(await (await formOf(page, "book-flight")).innerText(), /\., optional/);
     await page.screenshot({ path: picture("skills-light.png") });
     await page.emulateMedia({ colorScheme: "dark" });
     await page.screenshot({ path: picture("skills-dark.png") });
@@ -115,6 +115,8 @@ describe("the reference agent", () => {
     const form = await formOf(page, "fingerprint");
     await form.getByText("pdf, image, to").waitFor();
     const send = form.getByRole("button", { name: "Send", exact: true });
+    await send.click();
+    await form.getByText("Choose a file.").waitFor();
     await form.locator("input[type=file]").setInputFiles(file("notes.txt", "no picture"));
     await form.getByText("notes.txt is text/plain, and this takes").waitFor();
     await form.locator("input[type=file]").setInputFiles(file("paper.pdf", "%PDF-1.4 paper", "application/pdf"));
@@ -137,12 +139,25 @@ describe("the reference agent", () => {
     await form.getByRole("button", { name: "Send", exact: true }).click();
     assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-invalid")), "true");
     assert.match(page.url(), /#\/skills\/add$/);
+    // What is left out is named too, on leaving and on sending.
+    await form.getByLabel("b", { exact: true }).focus();
+    await page.keyboard.press("Tab");
+    await form.getByText("This has to be a whole number.").nth(1).waitFor();
+    const bare = await formOf(page, "echo");
+    const place = await bare.getByRole("button", { name: "Send", exact: true }).boundingBox();
+    await bare.getByRole("button", { name: "Send", exact: true }).click();
+    await bare.getByText("Type a text.").waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.labels[0].textContent), "Text");
+    assert.deepEqual(await bare.getByRole("button", { name: "Send", exact: true }).boundingBox(), place);
   });
 
-  test("an example is a button", async () => {
+  test("an example is a button, and sends once when it is pressed twice", async () => {
     const page = await visit(agent);
-    await (await formOf(page, "add")).getByRole("button", { name: "What's 2+2?" }).click();
+    let sends = 0;
+    page.on("request", (it) => { sends += it.url().endsWith("/message:stream") ? 1 : 0; });
+    await (await formOf(page, "add")).getByRole("button", { name: "What's 2+2?" }).dblclick();
     await inState(page, "completed").waitFor();
+    assert.equal(sends, 1);
     await tasks(page).last().getByText("4", { exact: true }).first().waitFor();
   });
 
@@ -200,6 +215,18 @@ describe("the reference agent", () => {
     await at(page, "conversations");
     await page.getByRole("row").filter({ hasText: "Book a flight" }).first().getByRole("button", { name: "Continue" }).click();
     await page.locator("#log").getByText("Where to?").first().waitFor();
+    // While another one is read for longer than the old view stays, the composer stays, and takes its draft.
+    let read;
+    await page.route("**/tasks?contextId*", (route) => { read = () => route.continue(); });
+    const asked = page.waitForRequest("**/tasks?contextId*");
+    const { task } = await a2a(agent.base, "/message:send", saying("What's 2+2?"));
+    await at(page, `chat/${task.contextId}`);
+    await asked;
+    await page.waitForTimeout(350);
+    await box(page).fill("typed meanwhile");
+    read();
+    await page.locator("#log .bubble").first().waitFor();
+    assert.equal(await box(page).inputValue(), "typed meanwhile");
   });
 
   test("credentials are typed hidden and kept nowhere", async () => {
@@ -211,11 +238,22 @@ describe("the reference agent", () => {
     await page.locator(".composer .chip").getByText("Credentials for format-report").waitFor();
     await page.screenshot({ path: picture("credentials.png") });
     await control.fill("very-secret");
+    const eye = page.getByRole("button", { name: "Show what is typed" });
+    await eye.click();
     await at(page, "tasks");
     await page.getByRole("grid").waitFor();
     await at(page, "chat");
     await control.waitFor();
     assert.equal(await control.inputValue(), "", "they are there after the view was left");
+    assert.deepEqual([await control.getAttribute("type"), await eye.getAttribute("aria-pressed")], ["password", "false"]);
+    await page.route("**/message:stream", (route) => route.abort());
+    await control.fill("very-secret");
+    await control.press("Enter");
+    await page.getByRole("alert").getByText("The agent did not answer.").waitFor();
+    await page.getByText("Show the call").click();
+    assert.equal(await page.getByRole("button", { name: "Send again" }).count(), 0, "they are kept for a second try");
+    assert.ok(!(await page.locator("#log").innerHTML()).includes("very-secret"));
+    await page.unroute("**/message:stream");
     await control.fill("very-secret");
     await control.press("Enter");
     await inState(page, "completed").waitFor();
@@ -226,6 +264,44 @@ describe("the reference agent", () => {
     await inState(page, "completed").waitFor();
     await page.locator("#log").getByText("Credentials given, not kept").waitFor();
     assert.ok(!(await kept()).includes("very-secret"));
+  });
+
+  test("a message that nobody took can be sent again as the same, and its question is open until then", async () => {
+    const page = await visit(agent);
+    await say(page, "Book a flight");
+    await inState(page, "input-required").waitFor();
+    const ids = [];
+    const tries = [
+      (route) => route.abort(),
+      (route) => route.fulfill({ status: 503, json: { error: { message: "The store is away" } } }),
+      // The agent takes it, and the answer is lost.
+      async (route) => { await route.fetch(); await route.abort(); },
+    ];
+    await page.route("**/message:stream", (route) => {
+      ids.push(route.request().postDataJSON().message.messageId);
+      return (tries.shift() ?? ((it) => it.continue()))(route);
+    });
+    const own = page.locator("#log .you").filter({ hasText: "Rome" });
+    const unsent = own.getByRole("alert");
+    const again = unsent.getByRole("button", { name: "Send again" });
+    await say(page, "Rome");
+    await unsent.getByText("The agent did not answer.").waitFor();
+    await page.locator(".composer .chip").getByText("Answers Where to?").waitFor();
+    await page.locator("#log .asks").getByText("Where to?").waitFor();
+    await inState(page, "input-required").waitFor();
+    await again.click();
+    await unsent.getByText("The store is away").waitFor();
+    await unsent.getByText("HTTP 503").waitFor();
+    await unsent.getByText("Show the call").click();
+    await unsent.getByText(ids[0]).waitFor();
+    await page.screenshot({ path: picture("unsent.png") });
+    await again.click();
+    await page.locator(".composer .chip").getByText(/^Answers (?!Where)/).waitFor();
+    await unsent.waitFor({ state: "detached" });
+    await say(page, "Monday");
+    await inState(page, "completed").waitFor();
+    assert.equal(await own.count(), 1);
+    assert.deepEqual(ids.slice(0, 3), [ids[0], ids[0], ids[0]]);
   });
 
   test("a picture is shown, and refined by a reference", async () => {
@@ -292,7 +368,10 @@ describe("the reference agent", () => {
     await page.keyboard.type("flight");
     await page.keyboard.press("Tab");
     for (let n = 0; n < 9 && !(await focused()).startsWith("Flight booking"); n += 1) await page.keyboard.press("Tab");
-    await page.keyboard.press("Enter");
+    for (const [key, isOpen] of [["Enter", "true"], ["ArrowLeft", "false"], ["ArrowRight", "true"]]) {
+      await page.keyboard.press(key);
+      assert.equal(await page.evaluate(() => document.activeElement.ariaExpanded), isOpen, key);
+    }
     assert.notEqual(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), "none");
     for (let n = 0; n < 9 && (await focused()) !== "Book a flight"; n += 1) await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
@@ -323,6 +402,46 @@ describe("the reference agent", () => {
     assert.equal(await focused(), "Continue");
     await page.keyboard.press("?");
     await page.getByRole("dialog").getByText("Single letters act").waitFor();
+    await page.goBack();
+    await page.getByRole("tab", { name: "Trace" }).waitFor();
+    assert.equal(await page.getByRole("dialog").count(), 0, "a dialog stays over the next view");
+    await at(page, "conversations");
+    await page.getByRole("button", { name: "Continue" }).first().waitFor();
+    await page.locator("tbody tr").first().focus();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), "Delete");
+    const talks = await page.locator("tbody tr").count();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog", { name: "Delete this conversation?" }).waitFor();
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("tbody tr").count(), talks, "it is deleted without a question");
+    assert.equal(await focused(), "Delete");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).press("Enter");
+    await page.waitForFunction((most) => document.querySelectorAll("tbody tr").length < most, talks);
+    await page.waitForFunction(() => document.activeElement.matches("tbody tr, h1"));
+  });
+
+  test("a link in a new tab shows all that the first tab shows, for the same caller", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("What's 2+2?"));
+    const page = await visit(agent, { path: `#/task/${task.id}` });
+    await fall(page, /^Turn 1, turn/).waitFor();
+    const address = page.url();
+    assert.ok(!address.includes("token"));
+    const next = await page.context().newPage();
+    await next.goto(address);
+    await fall(next, /^Turn 1, turn/).waitFor();
+    await at(page, "skills");
+    await page.getByRole("button", { name: "Calls as local" }).click();
+    await page.getByLabel("Call as").fill("acme:ann");
+    await page.getByRole("button", { name: "Use", exact: true }).click();
+    await next.close();
+    const opened = page.context().waitForEvent("page");
+    await page.getByRole("link", { name: "Process" }).click({ modifiers: ["ControlOrMeta"] });
+    const other = await opened;
+    await other.getByText("kept over restarts").waitFor();
+    await other.getByRole("button", { name: "Calls as acme:ann" }).waitFor();
   });
 
   test("the skip link leads to the view", async () => {
@@ -335,7 +454,8 @@ describe("the reference agent", () => {
 
   test("every control has a name, and every view one heading", async () => {
     const page = await visit(agent);
-    for (const path of [...VIEWS, "skills/add"]) {
+    // The last one is a link that was cut.
+    for (const path of [...VIEWS, "skills/add", "task/%E0%A4%A"]) {
       await at(page, path);
       await page.waitForTimeout(150);
       const bare = await page.evaluate(() => [...document.querySelectorAll("input, select, textarea, button, a")]
@@ -362,6 +482,38 @@ describe("the reference agent", () => {
     await page.getByText("No task yet").waitFor();
     assert.equal(await page.locator("tbody tr").count(), 0);
   });
+
+  test("another caller begins a conversation of its own", async () => {
+    const page = await visit(agent);
+    await say(page, "What's 2+2?");
+    await inState(page, "completed").waitFor();
+    await page.getByRole("button", { name: "Calls as local" }).click();
+    await page.getByLabel("Call as").fill("acme:ann");
+    await page.getByRole("button", { name: "Use", exact: true }).click();
+    await page.getByText("What should the agent do?").waitFor();
+    assert.deepEqual(await bubbles(page), []);
+    assert.match(page.url(), /#\/chat$/);
+    await say(page, "What's 3+3?");
+    await inState(page, "completed").waitFor();
+  });
+
+  test("without a key that the agent asks for, each view has a field for it", async () => {
+    const prepare = async (page) => {
+      await page.route("**/a2a-local/page/facts", async (route) => {
+        const response = await route.fetch();
+        return route.fulfill({ response, json: { ...await response.json(), auth: "keys" } });
+      });
+      await page.route("**/a2a-lambda/skills", (route) => (route.request().headers().authorization === "Bearer my-key"
+        ? route.fulfill({ json: { skills: [] } })
+        : route.fulfill({ status: 401, json: { error: { message: "authentication required" } } })));
+    };
+    const page = await visit(agent, { prepare, path: "#/skills" });
+    await page.getByRole("heading", { name: "Who calls?" }).waitFor();
+    await page.getByText("authentication required").waitFor();
+    await page.getByLabel("API key").fill("my-key");
+    await page.getByLabel("API key").press("Enter");
+    await page.getByText("This agent lists no skill").waitFor();
+  });
 });
 
 describe("one design", () => {
@@ -381,8 +533,8 @@ describe("one design", () => {
     for (const text of ["Book a flight", "Draw a red square logo", "/format-report as PDF", "What's 2+2?"]) await a2a(agent.base, "/message:send", saying(text));
     const failed = await a2a(agent.base, "/message:send", { message: { ...saying("{}").message, metadata: { "a2a-lambda/skillId": "logo" } } });
     const { tasks: listed } = await a2a(agent.base, "/tasks?pageSize=9");
-    const talk = listed.find((it) => it.status.state === "TASK_STATE_INPUT_REQUIRED").contextId;
-    const paths = [...VIEWS, "skills/generate-report", `chat/${talk}`, `task/${failed.task.id}`];
+    const asked = listed.find((it) => it.status.state === "TASK_STATE_INPUT_REQUIRED");
+    const paths = [...VIEWS, "skills/generate-report", `chat/${asked.contextId}`, `task/${failed.task.id}`, `task/${asked.id}`];
     for (const [width, height] of [[360, 800], [1280, 800], [2560, 1400]]) {
       const page = await visit(agent, { viewport: { width, height } });
       await page.evaluate(AXE);
@@ -404,12 +556,80 @@ describe("one design", () => {
   });
 });
 
+describe("sizes and settings of the system", () => {
+  let agent;
+  let asked;
+  let worked;
+  before(async () => {
+    agent = await startAgent("--agent", "conformance");
+    asked = (await a2a(agent.base, "/message:send", saying("what?"))).task;
+    worked = (await a2a(agent.base, "/message:send", saying("steps 2 20"))).task;
+  });
+  after(() => agent?.stop());
+  /** What can be pressed, and is beyond the right edge of the window or below another one. */
+  const beyond = (page) => page.locator("main :is(a, button, input, select)").evaluateAll((all) => {
+    const boxes = all.filter((it) => it.checkVisibility() && !it.closest(".tabs, .tabs-of-view, table"))
+      .map((it) => ({ it, of: it.getBoundingClientRect() }));
+    const covers = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+    return boxes.filter(({ it, of }) => of.right > innerWidth + 1 || boxes.some((other) => other.it !== it && covers(of, other.of)))
+      .map(({ it }) => it.outerHTML);
+  });
+
+  test("text has the sizes of the design, and at twice its size everything can be reached", async () => {
+    const page = await visit(agent, { path: `#/chat/${asked.contextId}`, viewport: { width: 1280, height: 800 } });
+    await page.locator("#log .asks").waitFor();
+    const sizes = { body: "14px/20px", ".bubble": "14px/21px", ".rail nav a": "14px/20px", "#say": "14px/20px", ".talks li a": "13px/20px", ".run": "12px/16px" };
+    for (const [place, size] of Object.entries(sizes)) {
+      const style = await page.locator(place).first().evaluate((it) => getComputedStyle(it));
+      assert.equal(`${style.fontSize}/${style.lineHeight}`, size, place);
+    }
+    const session = await page.context().newCDPSession(page);
+    await session.send("Page.setFontSizes", { fontSizes: { standard: 32, fixed: 26 } });
+    for (const width of [1280, 360]) {
+      await page.setViewportSize({ width, height: 800 });
+      for (const path of [`task/${asked.id}`, "tasks", "skills/conformance"]) {
+        await at(page, path);
+        await page.locator({ tasks: "tbody tr", [`task/${asked.id}`]: ".fall.is-turn" }[path] ?? ".ink").first().waitFor();
+        assert.deepEqual(await beyond(page), [], `${path} at ${width}`);
+      }
+    }
+    assert.equal(await page.locator("body").evaluate((it) => getComputedStyle(it).fontSize), "28px");
+  });
+
+  test("at 800 px each Tab stop is seen, and all views and the caller have a way", async () => {
+    const page = await visit(agent, { path: "#/more", viewport: { width: 800, height: 800 } });
+    await page.getByRole("link", { name: "Conversations" }).waitFor();
+    await page.getByLabel("Call as").waitFor();
+    for (const path of ["chat", "tasks"]) {
+      await at(page, path);
+      await page.locator(`.view-${path}`).waitFor();
+      const unseen = await page.locator("a, button, input, select, textarea, [tabindex='0']").evaluateAll((all) => all
+        .filter((it) => it.checkVisibility() && it.tabIndex >= 0 && !it.matches(".skip"))
+        .filter((it) => it.closest(".talks, .unseen") || it.getBoundingClientRect().width < 4)
+        .map((it) => it.outerHTML));
+      assert.deepEqual(unseen, [], path);
+    }
+  });
+
+  test("in forced colours bars are seen, and what is chosen", async () => {
+    const page = await visit(agent, { path: `#/task/${worked.id}`, forcedColors: "active", viewport: { width: 1280, height: 800 } });
+    await fall(page, /^step#2/).click();
+    await page.screenshot({ path: picture("forced.png") });
+    const ground = await page.locator("body").evaluate((it) => getComputedStyle(it).backgroundColor);
+    const bars = await page.locator(".fall .bar").evaluateAll((all) => all.map((it) => getComputedStyle(it).backgroundColor));
+    assert.ok(bars.length > 3 && !bars.includes(ground), String(bars));
+    const chosen = ".rail [aria-current], [role=tab][aria-selected=true], .fall[aria-selected=true]";
+    const lines = await page.locator(chosen).evaluateAll((all) => all.map((it) => getComputedStyle(it).outlineWidth));
+    assert.deepEqual(lines, ["2px", "2px", "2px"]);
+  });
+});
+
 describe("lists", () => {
   let agent;
   const more = (text) => a2a(agent.base, "/message:send", saying(text));
   before(async () => {
     agent = await startAgent("--agent", "conformance");
-    for (const text of ["echo one freight contract", "what?", "fail", "echo Größe 東京", `echo ${"long".repeat(200)}`]) await more(text);
+    for (const text of ["echo one freight contract", "what?", "fail", "echo Größe 東京", "echo 50% a+b&group=failed#d/e", `echo ${"long".repeat(200)}`]) await more(text);
   });
   after(() => agent?.stop());
   const rows = (page) => page.locator("tbody tr");
@@ -440,6 +660,27 @@ describe("lists", () => {
     await page.locator("#announcer").getByText("The id is copied").waitFor({ state: "attached" });
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), id);
     assert.match(page.url(), /#\/tasks$/);
+    await rows(page).first().getByRole("button", { name: "Copy the id" }).click();
+    const isCopy = () => !document.querySelector("tbody tr .id [data-copied]");
+    assert.equal(await page.evaluate(isCopy), false, "nothing shows that it is copied");
+    // Pressed twice, the check goes away all the same.
+    await page.waitForFunction(isCopy);
+  });
+
+  test("a list says since when it is not live, and that another program answers", async () => {
+    const page = await visit(agent, { path: "#/tasks" });
+    const [note, bar] = [page.locator(".head .note"), page.locator("#bar")];
+    await note.getByText("Live", { exact: true }).waitFor();
+    await page.route("**/a2a-local/page/changes", (route) => route.fulfill({ status: 401, json: { error: "the token is missing" } }));
+    await bar.getByText("Another program answers here.").waitFor();
+    await note.getByText(/^Not live since \d\d:\d\d:\d\d$/).waitFor();
+    await at(page, "skills");
+    await page.getByRole("heading", { name: "Skills" }).waitFor();
+    assert.equal(await bar.count(), 1, "the next view says nothing about it");
+    await page.unrouteAll();
+    await bar.waitFor({ state: "detached" });
+    await at(page, "tasks");
+    await note.getByText("Live", { exact: true }).waitFor();
   });
 
   test("new rows wait behind a count while somebody uses the list", async () => {
@@ -475,6 +716,18 @@ describe("lists", () => {
     assert.equal(await page.evaluate(() => document.activeElement.dataset.key), before[1]);
   });
 
+  test("a row that its filter shows no more says its new state, and goes when nobody points at it", async () => {
+    const { task } = await more("what?");
+    const page = await visit(agent, { path: `#/tasks/group=needs&words=${task.id}` });
+    const row = page.locator(`[data-key="${task.id}"]`);
+    await row.hover();
+    await a2a(agent.base, "/message:send", { message: { ...saying("echo answered").message, taskId: task.id } });
+    await row.getByText("Completed").waitFor();
+    await page.mouse.move(2, 2);
+    await row.waitFor({ state: "detached" });
+    await page.getByText(/^Nothing says/).waitFor();
+  });
+
   test("a search says how many tasks it has searched, and stays in the address", async () => {
     const page = await visit(agent, { path: "#/tasks" });
     await rows(page).nth(4).waitFor();
@@ -486,6 +739,20 @@ describe("lists", () => {
     await page.reload();
     await rows(page).filter({ hasText: "東京" }).waitFor();
     assert.equal(await rows(page).count(), 1);
+    const odd = "50% a+b&group=failed#d/e";
+    await page.getByLabel("Search in tasks").fill(odd);
+    await rows(page).filter({ hasText: odd }).waitFor();
+    await page.reload();
+    await rows(page).filter({ hasText: odd }).waitFor();
+    assert.equal(await page.getByLabel("Search in tasks").inputValue(), odd, "the address has other words");
+    assert.equal(await page.getByRole("button", { name: /^All/ }).getAttribute("aria-pressed"), "true");
+    // Who leaves while a search waits for the next letter takes nothing of it along.
+    await page.getByLabel("Search in tasks").fill("left");
+    await at(page, "skills");
+    await page.getByLabel("Find a skill").waitFor();
+    await page.waitForTimeout(250);
+    assert.match(page.url(), /#\/skills$/);
+    await at(page, "tasks");
     await page.getByLabel("Search in tasks").fill("freigt");
     await page.getByText("Nothing says “freigt”").waitFor();
     await page.getByLabel("Search in tasks").press("Escape");
@@ -520,6 +787,171 @@ describe("the conformance agent", () => {
     assert.equal(await tasks(page).last().locator(".bubble").count(), 1, "more than one bubble");
     await tasks(page).last().getByRole("button", { name: /events?$/ }).click();
     assert.ok((await tasks(page).last().locator(".events li").count()) > 20);
+    await page.setViewportSize({ width: 360, height: 800 });
+    const names = ["Country", "Department", "Responsible", "Amount", "Currency"];
+    const line = (cells) => `| ${cells.join(" | ")} |`;
+    await say(page, `echo table\n\n${line(names)}\n${line(names.map(() => "---"))}\n${line(names.map(() => "12345678.90"))}`);
+    await page.locator("#log td").first().waitFor();
+    const cells = await page.locator("#log :is(th, td)").evaluateAll((all) => all.map((it) => it.clientHeight));
+    assert.ok(cells.every((it) => it < 36), `cells break inside of words: ${cells}`);
+    assert.ok(await page.locator("#log .wide").evaluate((it) => it.scrollWidth > it.clientWidth), "the table does not scroll");
+  });
+
+  test("the line below a streaming text takes a click and keeps the focus", async () => {
+    const page = await visit(agent);
+    await say(page, "chunks 300 20");
+    const events = tasks(page).last().getByRole("button", { name: /events?$/ });
+    await events.waitFor();
+    for (const isOpen of ["true", "false", "true"]) {
+      await events.hover();
+      await page.mouse.down();
+      await page.waitForTimeout(100);
+      await page.mouse.up();
+      assert.equal(await events.getAttribute("aria-expanded"), isOpen);
+      // What unfolds comes a little later, and moves the line once.
+      await page.waitForTimeout(300);
+    }
+    await tasks(page).last().getByRole("button", { name: "Cancel" }).focus();
+    await page.waitForTimeout(200);
+    await page.keyboard.press("Enter");
+    await inState(page, "canceled").waitFor();
+  });
+
+  test("a conversation says after a reload what it said before, and no credentials that nobody gave", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("what?"));
+    const { contextId } = task;
+    const page = await visit(agent, { path: `#/chat/${contextId}` });
+    await page.getByRole("button", { name: "Do not answer" }).click();
+    await say(page, "steps 3 10");
+    await inState(page, "completed").waitFor();
+    // A task of another client runs, and it goes on to speak.
+    const more = { message: { ...saying("steps 20 300").message, contextId }, configuration: { returnImmediately: true } };
+    const busy = await a2a(agent.base, "/message:send", more);
+    await page.locator("#log").getByText("steps 20 300").waitFor();
+    await a2a(agent.base, "/message:send", { message: { ...saying("echo while busy").message, contextId } });
+    await page.locator("#log").getByText("echo: while busy").waitFor();
+    const running = page.locator(`#log article[aria-label="Task ${busy.task.id}"]`);
+    assert.equal(await running.locator(".state.working").count(), 1);
+    await running.getByRole("button", { name: "Cancel" }).click();
+    await running.locator(".state.canceled").waitFor();
+    const asked = page.locator(`#log article[aria-label="Task ${task.id}"]`);
+    await asked.getByRole("button", { name: "Cancel" }).click();
+    await asked.locator(".state.canceled").waitFor();
+    const before = (await bubbles(page)).sort();
+    assert.equal(before.filter((it) => it.startsWith("Open question")).length, 0);
+    await page.reload();
+    await page.locator("#log").getByText("echo: while busy").waitFor();
+    assert.deepEqual((await bubbles(page)).sort(), before);
+    assert.equal(await page.getByText("Credentials given").count(), 0);
+    const steps = tasks(page).filter({ has: page.locator(".state.completed") }).first();
+    await steps.getByRole("button", { name: "Events" }).click();
+    await steps.getByRole("row", { name: /^step#3, step/ }).waitFor();
+  });
+
+  test("two messages before the first answer are one conversation", async () => {
+    const prepare = (page) => page.route("**/message:stream", async (route) => {
+      await new Promise((done) => setTimeout(done, 400));
+      await route.continue();
+    });
+    const page = await visit(agent, { prepare });
+    await say(page, "echo one");
+    await say(page, "echo two");
+    await page.locator("#log").getByText("echo: two").waitFor();
+    const before = await bubbles(page);
+    await page.reload();
+    await page.locator("#log").getByText("echo: two").waitFor();
+    assert.deepEqual((await bubbles(page)).sort(), before.sort());
+  });
+
+  test("what others do in a conversation changes nothing of what one does in it", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("echo hello"));
+    const { contextId } = task;
+    const more = (text) => a2a(agent.base, "/message:send", { message: { ...saying(text).message, contextId } });
+    const asked = await more("what?");
+    const page = await visit(agent, { path: `#/chat/${contextId}` });
+    await page.getByRole("button", { name: "Do not answer" }).click();
+    await tasks(page).first().getByRole("button", { name: /^Refine/ }).click();
+    await box(page).pressSequentially("echo mine");
+    await page.evaluate(() => { for (const it of document.querySelectorAll("#log > *")) it.isOld = true; });
+    const before = await bubbles(page);
+    // Reads that take long must not add what is there already.
+    await page.route("**/tasks?contextId*", async (route) => {
+      await new Promise((done) => setTimeout(done, 1300));
+      await route.continue();
+    });
+    await more("echo theirs");
+    await page.waitForTimeout(1100);
+    await more("echo also theirs");
+    await page.locator("#log").getByText("echo: also theirs").waitFor();
+    await page.waitForTimeout(1500);
+    assert.deepEqual(await bubbles(page), [...before, "echo theirs", "echo: theirs", "echo also theirs", "echo: also theirs"]);
+    assert.equal(await page.evaluate(() => [...document.querySelectorAll("#log > *")].filter((it) => it.isOld).length), before.length);
+    assert.equal(await page.locator(".composer .chip").count(), 1, "the reference is gone, or the question is back");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "say");
+    await page.unroute("**/tasks?contextId*");
+    await fetch(`${agent.base}/a2a-lambda/tasks/${asked.task.id}`, { method: "DELETE", headers: { "A2A-Version": "1.0" } });
+    await page.locator("#log .asks").waitFor({ state: "detached" });
+    assert.equal(await page.locator(".chips button").filter({ hasText: "Answer" }).count(), 0);
+    await box(page).press("Enter");
+    await page.locator("#log").getByText("echo: mine").waitFor();
+    await more("auth");
+    const control = page.getByLabel("Credentials", { exact: true });
+    await control.fill("half-a-sec");
+    await more("echo once more");
+    await page.locator("#log").getByText("echo: once more").waitFor();
+    assert.equal(await control.inputValue(), "half-a-sec");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "secret");
+  });
+
+  test("of two answers at once the late one stays, with the reason", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("what?"));
+    const page = await visit(agent, { path: `#/chat/${task.contextId}` });
+    await inState(page, "input-required").waitFor();
+    const answer = { message: { ...saying("echo theirs").message, taskId: task.id, contextId: task.contextId } };
+    await page.route("**/message:stream", async (route) => {
+      await a2a(agent.base, "/message:send", answer);
+      await route.continue();
+    });
+    await say(page, "echo mine");
+    await page.locator("#log").getByText("echo: theirs").waitFor();
+    const own = page.locator("#log .you").filter({ hasText: "echo mine" });
+    await own.getByRole("alert").getByRole("button", { name: "Send again" }).waitFor();
+    await a2a(agent.base, "/message:send", { message: { ...saying("echo more").message, contextId: task.contextId } });
+    await page.locator("#log").getByText("echo: more").waitFor();
+    assert.equal(await own.count(), 1);
+    assert.equal(await page.locator(".composer .chip").count(), 0);
+  });
+
+  test("the page of a running task changes in place, and says when the task is deleted", async () => {
+    const sent = { ...saying("steps 30 300"), configuration: { returnImmediately: true } };
+    const { task } = await a2a(agent.base, "/message:send", sent);
+    const page = await visit(agent, { path: `#/task/${task.id}` });
+    const rows = page.getByRole("treegrid").getByRole("row");
+    const next = async () => {
+      const count = await rows.count();
+      await page.waitForFunction((before) => document.querySelectorAll("[data-row]").length > before, count);
+    };
+    await rows.nth(1).waitFor();
+    await page.getByRole("button", { name: "More" }).click();
+    await next();
+    await page.getByRole("menuitem", { name: "Delete" }).waitFor();
+    await page.keyboard.press("Escape");
+    const row = fall(page, /^step#2, step/);
+    await row.focus();
+    await next();
+    assert.ok(await row.evaluate((it) => it === document.activeElement), "the row loses the focus");
+    await page.getByRole("tab", { name: "Messages" }).focus();
+    await next();
+    assert.equal(await page.evaluate(() => document.activeElement.id), "tab-messages");
+    await page.getByRole("button", { name: "Cancel" }).focus();
+    await next();
+    await page.keyboard.press("Enter");
+    await page.locator(".task-head .state.canceled").getByText("Canceled").waitFor();
+    const bare = await visit({ page: `${agent.base}/` }, { path: `#/task/${task.id}` });
+    await bare.getByText(/^No trace: the token is missing/).waitFor();
+    await fetch(`${agent.base}/a2a-lambda/tasks/${task.id}`, { method: "DELETE", headers: { "A2A-Version": "1.0" } });
+    await page.locator(".task-head").getByText(/^The task is deleted\./).waitFor();
+    assert.equal(await page.locator(".task-head").getByRole("button", { name: "Cancel" }).count(), 0);
   });
 
   test("the cause of a failure is in the task", async () => {
@@ -527,8 +959,15 @@ describe("the conformance agent", () => {
     await say(page, "panic");
     await inState(page, "failed").waitFor();
     await tasks(page).last().getByRole("link", { name: "Open task" }).click();
-    await page.getByRole("heading", { name: "Why it failed" }).waitFor();
+    const why = page.getByRole("region", { name: "Cause of the failure" });
+    await why.getByRole("heading", { name: "Failed in turn 1, attempt 1" }).waitFor();
     await page.getByRole("row", { name: /^INTERNAL_ERROR, failure/ }).waitFor();
+    await why.getByRole("button", { name: "Show the call" }).click();
+    await page.getByRole("region", { name: "Row Turn 1" }).waitFor();
+    await page.screenshot({ path: picture("failed.png") });
+    await why.getByRole("button", { name: "Send again" }).click();
+    await page.waitForURL(/#\/chat/);
+    await inState(page, "failed").waitFor();
   });
 
   test("steps, attempts and generations of a task are shown", async () => {
@@ -540,6 +979,15 @@ describe("the conformance agent", () => {
     await page.emulateMedia({ colorScheme: "dark" });
     await page.screenshot({ path: picture("task-dark.png") });
     await page.getByRole("tab", { name: "On the wire" }).click();
+    const old = page.getByRole("button", { name: "A2A 0.3" });
+    const { width } = await old.boundingBox();
+    let answer;
+    await page.route("**/v1/tasks/*", (route) => { answer = () => route.continue(); });
+    await old.click();
+    await page.locator("[aria-busy=true] .ring").waitFor();
+    assert.deepEqual([await old.getAttribute("aria-disabled"), (await old.boundingBox()).width], ["true", width]);
+    answer();
+    await page.unrouteAll();
     for (const [version, mark] of [["1.0", "TASK_STATE_COMPLETED"], ["0.3", "TASK_STATE_COMPLETED"], ["0.1", "sessionId"]]) {
       await page.getByRole("button", { name: `A2A ${version}` }).click();
       await page.locator("pre").filter({ hasText: mark }).first().waitFor();
@@ -554,6 +1002,8 @@ describe("the conformance agent", () => {
     const programs = { curl: ["bash", "-c"], Python: ["python3", "-c"], a2acli: ["bash", "-c"] };
     for (const [name, [program, option]] of Object.entries(programs)) {
       await page.getByRole("button", { name: "Copy as a command" }).click();
+      const [view, menu] = [await page.locator("main").boundingBox(), await page.getByRole("menu").boundingBox()];
+      assert.ok(menu.x >= view.x, "the menu is cut");
       await page.getByRole("menuitem", { name: `Copy as ${name}` }).click();
       await page.locator(`pre[aria-label="${name}"] + p`).filter({ hasText: "Copied." }).waitFor();
       const copied = await page.evaluate(() => navigator.clipboard.readText());
@@ -640,6 +1090,7 @@ describe("the conformance agent", () => {
 });
 
 const file = (name, bytes, mimeType = "text/plain") => ({ name, mimeType, buffer: Buffer.from(bytes) });
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const HOSTILE_NAME = "<img src=x onerror=window.hurt=1>\u202efdp.txt";
 describe("an agent that is edited", () => {
   let agent;
@@ -660,10 +1111,37 @@ describe("an agent that is edited", () => {
     await foot.getByText("Build 2 serves").waitFor();
     assert.equal(page.url(), before);
     assert.equal(await box(page).inputValue(), "not sent yet");
+    await at(page, "tasks");
+    await page.getByRole("heading", { name: "Tasks" }).waitFor();
+    await at(page, "chat");
+    await box(page).waitFor();
+    assert.equal(await box(page).inputValue(), "not sent yet");
+    assert.equal(await page.getByLabel("Skill").getByText("Adder").count(), 0, "the menu has a skill that is gone");
     await other.locator("#bar").getByText("Build 2 serves.").waitFor({ timeout: 20000 });
     assert.equal(await box(other).inputValue(), "another one");
     agent.edit("reference");
     await bar.getByText("Build 3 serves.").waitFor({ timeout: 20000 });
+  });
+
+  test("a form stays as it is while a build changes another skill", async () => {
+    let reads = 0;
+    const prepare = (page) => page.route("**/a2a-lambda/skills", async (route) => {
+      const response = await route.fetch();
+      const { skills } = await response.json();
+      reads += 1;
+      skills.find((it) => it.id === "echo").description = `Echo ${reads}`;
+      await route.fulfill({ response, json: { skills } });
+    });
+    const page = await visit(agent, { prepare, path: "#/skills" });
+    await skill(page, "book-flight").getByRole("button").first().click();
+    const form = skill(page, "book-flight");
+    await form.getByLabel("to", { exact: true }).fill("Rome");
+    await form.getByLabel("on", { exact: true }).pressSequentially("Mon");
+    agent.edit("reference # again");
+    await skill(page, "echo").getByText("Echo 2").waitFor({ timeout: 20000 });
+    await page.keyboard.type("day");
+    assert.equal(await form.getByLabel("to", { exact: true }).inputValue(), "Rome");
+    assert.equal(await form.getByLabel("on", { exact: true }).inputValue(), "Monday");
   });
 
   test("a build that fails is a bar that moves nothing, and a good one takes it away", async () => {
@@ -680,9 +1158,29 @@ describe("an agent that is edited", () => {
       await page.screenshot({ path: picture(`build-${text}.png`) });
       await say(page, "What's 2+2?");
       await inState(page, "completed").waitFor();
-      await bar.getByRole("button", { name: "Close" }).click();
+      await page.keyboard.press("Escape");
+      await bar.waitFor({ state: "detached" });
+      await at(page, "tasks");
+      await page.getByRole("grid").waitFor();
+      assert.equal(await bar.count(), 0, "a closed bar comes back with the next view");
+      await page.setViewportSize({ width: 360, height: 800 });
       await page.locator("#foot").getByRole("button", { name: new RegExp(words) }).click();
       await bar.waitFor();
+      await page.setViewportSize({ width: 1100, height: 800 });
+      await page.keyboard.press("/");
+      const isSeen = await page.evaluate(() => {
+        const { x, y } = document.activeElement.getBoundingClientRect();
+        return document.elementFromPoint(x + 20, y + 4) === document.activeElement;
+      });
+      assert.ok(isSeen, "the bar hides the search that has the focus");
+      await page.context().setOffline(true);
+      await page.getByText(/^No connection for \d s/).waitFor();
+      assert.equal(await bar.count(), 0, "two bars at once");
+      await page.context().setOffline(false);
+      await bar.waitFor();
+      await at(page, "chat");
+      await box(page).waitFor();
+      assert.equal(await bar.count(), 1, "an open bar ends with the view");
     }
     agent.edit("reference");
     await page.getByRole("alert").filter({ hasText: "did not start" }).waitFor({ state: "detached", timeout: 20000 });
@@ -723,6 +1221,11 @@ describe("files of a message", () => {
     assert.doesNotMatch(saved.suggestedFilename(), /[\\/<>]/);
     assert.equal(await page.locator("#main img").count(), 0);
     assert.equal(await page.evaluate(() => window.hurt), undefined);
+    await attach(page, ...Array.from({ length: 30 }, (_, n) => file(`${n}.txt`, "one of many")));
+    await attached(page).nth(29).waitFor();
+    const { y, height } = await page.getByRole("button", { name: "Send", exact: true }).boundingBox();
+    assert.ok(y + height <= 800, "many files push Send off the screen");
+    assert.ok(await page.locator("#log").isVisible());
   });
 
   test("a large file is uploaded, and the link of the answer has its bytes", async () => {
@@ -738,6 +1241,13 @@ describe("files of a message", () => {
     assert.ok(Buffer.from(await read.arrayBuffer()).equals(bytes));
     assert.match(read.headers.get("content-disposition"), /^attachment/);
     await page.locator("#log .you .file").filter({ hasText: "large.txt" }).getByText("uploaded").waitFor();
+    // A picture is shown also when the answer has only its address in the store.
+    await attach(page, file("large.png", Buffer.concat([Buffer.from(PIXEL, "base64"), Buffer.alloc(4_900_000)]), "image/png"));
+    await attached(page).first().waitFor();
+    await send(page, "back");
+    await page.waitForFunction(() => document.querySelector("#log .shot img")?.naturalWidth === 1);
+    await answer(page).getByText("4.9 MB").waitFor();
+    assert.equal((await fetch(`${agent.base}/a2a-local/page/file`)).status, 401, "a file without the token");
   });
 
   test("files can be dropped anywhere on the chat, and answer a question", async () => {
@@ -745,8 +1255,9 @@ describe("files of a message", () => {
     const drop = (place, name) => page.locator(place).evaluate((it, name) => {
       const dataTransfer = new DataTransfer();
       dataTransfer.items.add(new File(["dropped"], name, { type: "text/plain" }));
-      it.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+      return it.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
     }, name);
+    assert.equal(await drop("#nav", "beside.txt"), false, "the browser opens a file that is dropped on the rail");
     await drop("h1", "first.txt");
     await attached(page).filter({ hasText: "first.txt" }).waitFor();
     await send(page, "what?");
@@ -758,6 +1269,21 @@ describe("files of a message", () => {
     await inState(page, "completed").waitFor();
     await answer(page).getByRole("button", { name: "Download second.txt" }).first().waitFor();
     assert.equal(await tasks(page).count(), 1);
+    await at(page, "tasks");
+    await page.getByRole("grid").waitFor();
+    assert.equal(await drop("h1", "beside.txt"), false);
+  });
+
+  test("many files leave room for the composer, and do not go over to another conversation", async () => {
+    const page = await visit(agent, { path: "#/chat" });
+    await attach(page, ...Array.from({ length: 30 }, (_, n) => file(`${n}.txt`, "x")));
+    await attached(page).nth(29).waitFor();
+    const { y, height } = await page.getByRole("button", { name: "Send", exact: true }).boundingBox();
+    assert.ok(y + height < 800, `Send is at ${y}`);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollHeight <= innerHeight + 1));
+    await page.screenshot({ path: picture("many-files.png") });
+    await page.getByRole("button", { name: "New", exact: true }).click();
+    assert.equal(await attached(page).count(), 0);
   });
 
   test("a file that is too large is refused with the limit", async () => {
@@ -864,7 +1390,7 @@ describe("hostile texts", () => {
     const events = [
       { task },
       { statusUpdate: { taskId: "task-1", contextId: "ctx-1", status: { state: `<b>${HOSTILE}`, message: { parts: [{ text: HOSTILE }] } } } },
-      { artifactUpdate: { taskId: "task-1", artifact: { artifactId: "a", name: HOSTILE, description: HOSTILE, parts: [{ url: "javascript:window.hurt=1" }, { url: "https://example.com/x", filename: HOSTILE }, { raw: "aGk=", filename: `../${HOSTILE}`, mediaType: "text/html" }, { data: { [HOSTILE]: HOSTILE } }, { text: HOSTILE, mediaType: "text/html" }, { raw: "PHN2Zy8+", filename: "x.svg", mediaType: "image/svg+xml" }] } } },
+      { artifactUpdate: { taskId: "task-1", artifact: { artifactId: "a", name: HOSTILE, description: HOSTILE, parts: [{ raw: "%%%", filename: "broken.png", mediaType: "image/png" }, { raw: 1 }, null, { text: "a\r\nb", mediaType: "text/csv", filename: "b.csv" }, { url: "javascript:window.hurt=1" }, { url: "https://example.com/x", filename: HOSTILE }, { raw: "aGk=", filename: `../${HOSTILE}`, mediaType: "text/html" }, { data: { [HOSTILE]: HOSTILE } }, { text: HOSTILE, mediaType: "text/html" }, { raw: "PHN2Zy8+", filename: "x.svg", mediaType: "image/svg+xml" }] } } },
       { artifactUpdate: { taskId: "task-1", artifact: { artifactId: "m", name: "m", parts: [{ text: markdown }] } } },
       { statusUpdate: { taskId: "task-1", status: { state: "TASK_STATE_AUTH_REQUIRED", message: { parts: [{ text: HOSTILE }], metadata: { "a2a-lambda/auth": { authType: HOSTILE, service: HOSTILE } } } } } },
     ];
@@ -873,7 +1399,8 @@ describe("hostile texts", () => {
     const page = await visit(agent, { prepare });
     await say(page, HOSTILE);
     await inState(page, "auth-required").waitFor();
-    await page.waitForFunction(() => document.querySelector("#log section"));
+    await page.getByText("Its bytes are no base64.").waitFor();
+    assert.doesNotMatch(await page.locator("#log").innerText(), /U\+000D/, "the end of a line is a sign");
     const links = await page.locator("#log a").evaluateAll((all) => all.map((it) => it.getAttribute("href")));
     assert.deepEqual([...new Set(links)].sort(), ["#/task/task-1", "https://example.com/x", "https://fine.example/"]);
     assert.equal(await page.locator("#log b b, #log script, #log iframe").count(), 0);
@@ -884,6 +1411,66 @@ describe("hostile texts", () => {
     assert.equal(await page.locator("#log img, #log script").count(), 0);
   });
 
+  test("the Markdown of a model is shown as it is meant, while it comes and after", async () => {
+    const text = "# שלום\n\n- שלום עולם\n\nSee [a (b)](https://fine.example/a_(b)) and more.\n\n|a|b|\n|-|-|\n|`x | y`|p\\|q|\n\n```js\n```js\nlet a;\n```\n\nEnd.";
+    const about = { taskId: "task-1", contextId: "ctx-1" };
+    const chunk = (part, more) => ({ artifactUpdate: { ...about, artifact: { artifactId: "m", name: "m", parts: [{ text: part }] }, ...more } });
+    const frames = (...events) => events.map((it, n) => `id: ${n + 1}.1\ndata: ${JSON.stringify(it)}\n\n`).join("");
+    const first = [{ task: { id: "task-1", contextId: "ctx-1", status: { state: "TASK_STATE_WORKING" } } }, chunk(text.slice(0, 60)), chunk(text.slice(60), { append: true })];
+    const rest = [...first, chunk("", { append: true, lastChunk: true }), { statusUpdate: { ...about, status: { state: "TASK_STATE_COMPLETED" } } }];
+    let goOn;
+    const waits = new Promise((done) => { goOn = done; });
+    const prepare = async (page) => {
+      const sends = (body) => ({ contentType: "text/event-stream", body });
+      await page.route("**/message:stream", (route) => route.fulfill(sends(frames(...first))));
+      await page.route("**/tasks/task-1:subscribe", async (route) => {
+        await waits;
+        await route.fulfill(sends(frames(...rest)));
+      });
+    };
+    const page = await visit(agent, { prepare });
+    await say(page, "hello");
+    const bubble = tasks(page).last().locator(".bubble");
+    const check = async () => {
+      await bubble.getByText("End.").waitFor();
+      assert.deepEqual(await bubble.locator("td").allInnerTexts(), ["x | y", "p|q"]);
+      assert.equal(await bubble.locator("pre").innerText(), "```js\nlet a;");
+      assert.equal(await bubble.locator("a").getAttribute("href"), "https://fine.example/a_(b)");
+      const sides = await bubble.locator("h3, li").evaluateAll((all) => all.map((it) => getComputedStyle(it).direction));
+      assert.deepEqual(sides, ["rtl", "rtl"]);
+    };
+    await page.locator("#log .streams").waitFor();
+    await check();
+    goOn();
+    await inState(page, "completed").waitFor();
+    await page.locator("#log .streams").waitFor({ state: "detached" });
+    await check();
+  });
+
+  test("Markdown is read as models write it, from right to left too", async () => {
+    const text = "| a | b |\n|-|-|\n| `x|y` | c\\|d |\n|| e |\n\n[one](https://fine.example/A_(b)) **two\nlines** ***both***\n\n"
+      + "```md\n```js\ninside\n```\n\n- שלום עולם\n\n> שלום\n";
+    const events = [
+      { task: { id: "task-1", contextId: "ctx-1", status: { state: "TASK_STATE_WORKING" } } },
+      { artifactUpdate: { taskId: "task-1", artifact: { artifactId: "a", name: "a", parts: [{ text }] } } },
+      { statusUpdate: { taskId: "task-1", status: { state: "TASK_STATE_COMPLETED" } } },
+    ];
+    const body = events.map((it, n) => `id: ${n + 1}.1\ndata: ${JSON.stringify(it)}\n\n`).join("");
+    const prepare = (page) => page.route("**/message:stream", (route) => route.fulfill({ contentType: "text/event-stream", body }));
+    const page = await visit(agent, { prepare });
+    await say(page, "hello");
+    await page.getByText("inside").waitFor();
+    const log = page.locator("#log section");
+    assert.deepEqual(await log.locator("td").allInnerTexts(), ["x|y", "c|d", "", "e"]);
+    assert.equal(await log.locator("a").getAttribute("href"), "https://fine.example/A_(b)");
+    assert.deepEqual(await log.locator("strong").allInnerTexts(), ["two\nlines", "both"]);
+    assert.equal(await log.locator("pre").innerText(), "```js\ninside");
+    for (const name of ["li", "blockquote"]) {
+      assert.equal(await log.locator(name).evaluate((it) => getComputedStyle(it).direction), "rtl", name);
+    }
+    await page.screenshot({ path: picture("markdown.png") });
+  });
+
   test("a row of the trace has an address, and opens beside the waterfall or below its row", async () => {
     const { task } = await a2a(agent.base, "/message:send", saying("steps 3 20"));
     const page = await visit(agent, { path: `#/task/${task.id}`, viewport: { width: 1280, height: 800 } });
@@ -892,6 +1479,8 @@ describe("hostile texts", () => {
     await panel.getByText("Output").waitFor();
     const right = async (place) => (await place.boundingBox()).x;
     assert.ok(await right(panel) > 700);
+    const { y, height } = await panel.boundingBox();
+    assert.equal(Math.round(y + height), 800, "the panel ends with its content");
     const address = page.url();
     assert.match(address, /#\/task\/[^/]+\/[0-9a-f]{8}\.\d+$/);
     await page.setViewportSize({ width: 360, height: 800 });
@@ -949,14 +1538,17 @@ describe("hostile texts", () => {
 
   test("a model call is shown with its prompt, and copied as a cassette; a pause is cut out", async () => {
     const request = { system: HOSTILE, messages: [{ user: HOSTILE }], tools: [{ name: "stock", description: "d", inputSchema: {} }], toolChoice: "auto" };
-    const reply = { content: [{ text: HOSTILE }, { toolUse: { id: "1", name: "stock", input: { sku: HOSTILE } } }], stop: "toolUse", usage: { inputTokens: 31, outputTokens: 4 } };
-    const model = { id: "00000001.2", parent: "00000001.1", kind: "model", name: "model", start: 1000, end: 1980, firstMs: 412, inputTokens: 31, outputTokens: 4, stop: "toolUse" };
+    const reply = { content: [{ text: HOSTILE }, { text: "long ".repeat(2000) }, { toolUse: { id: "1", name: "stock", input: { sku: HOSTILE } } }], stop: "toolUse", usage: { inputTokens: 31, outputTokens: 4 } };
+    const model = { id: "00000001.2", parent: "00000001.1", kind: "model", name: "model", start: 1000, end: 1980, firstMs: 412, inputTokens: 4860, outputTokens: 4, stop: "toolUse" };
     const trace = [
       { id: "00000001", kind: "turn", name: "chat", turn: 1, attempt: 1, start: 0, end: 3000, ended: "stopped" },
       { id: "00000001.1", parent: "00000001", kind: "model", name: "chat/model#1", start: 1000, end: 2000 },
       model,
       { id: "00000001.3", parent: "00000001", kind: "tool", name: `chat/call/1.1#1>${HOSTILE}#1`, start: 2000, end: 2168 },
-      { id: "00000002", kind: "turn", name: "chat", turn: 2, attempt: 1, start: 44000, end: 46000, ended: "stopped" },
+      { id: "00000001.4", parent: "00000001", kind: "step", name: "chat/kept", start: 2200, end: 2200, kept: true },
+      { id: "00000002", kind: "turn", name: "chat", turn: 2, attempt: 1, start: 44000, end: 45000, ended: "broken" },
+      // A run after an outage is no attempt of the store, but another row.
+      { id: "00000003", kind: "turn", name: "chat", turn: 2, attempt: 1, start: 45500, end: 46000, ended: "stopped" },
     ];
     const { task } = await a2a(agent.base, "/message:send", saying("echo hi"));
     const answer = (part) => (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(part) });
@@ -967,7 +1559,19 @@ describe("hostile texts", () => {
     const page = await visit(agent, { prepare, path: `#/task/${task.id}`, viewport: { width: 1280, height: 800 }, permissions: ["clipboard-read", "clipboard-write"] });
     await fall(page, /^Waits for you, wait, 41.0 s/).waitFor();
     assert.equal(await fall(page, /^Turn 1/).locator(".gap").count(), 1);
-    await fall(page, /^model#1, model call, 980 ms, 35 tokens/).click();
+    await fall(page, /^Turn 2, turn, 2\.00 s/).waitFor();
+    await fall(page, /^Attempt 2, attempt, 500 ms/).waitFor();
+    assert.match(await page.locator(".legend").innerText(), /^1 model call 980 ms, pale until the first token\s+1 tool 168 ms$/);
+    // A mark that has no room has no word; none is cut, or lies on another.
+    const marks = await page.locator(".tick").evaluateAll((all) => all.map((it) => {
+      const [own, word] = [it.getBoundingClientRect(), it.firstChild.getBoundingClientRect()];
+      return word.top >= own.bottom - 1 || word.right <= own.right + 1;
+    }));
+    assert.ok(marks.length > 2 && marks.every(Boolean), String(marks));
+    await fall(page, /^Waits for you/).click();
+    const dot = await page.evaluate(() => document.querySelector(".detail header path").getAttribute("d").length < 45);
+    assert.equal(dot, false, "the panel has no icon of its row");
+    await fall(page, /^model#1, model call, 980 ms, 4864 tokens/).click();
     const panel = page.getByRole("region", { name: "Row model#1" });
     await panel.getByText("stopped for a tool").waitFor();
     await panel.getByText("412 ms").waitFor();
@@ -978,6 +1582,9 @@ describe("hostile texts", () => {
     await page.waitForFunction(() => document.getElementById("announcer").textContent === "The cassette is copied");
     const cassette = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
     assert.deepEqual(cassette, [{ request, reply }]);
+    await panel.getByText("4 860").waitFor();
+    await panel.getByRole("button", { name: "Show all 10 KB" }).waitFor();
+    assert.equal(await panel.locator("summary .start").innerText(), request.system.replace("\u202e", "[U+202E]"));
     await page.screenshot({ path: picture("trace-light.png") });
     await page.evaluate(AXE);
     const { violations } = await page.evaluate(() => window.axe.run(document));
@@ -985,6 +1592,22 @@ describe("hostile texts", () => {
     await page.setViewportSize({ width: 360, height: 800 });
     await page.emulateMedia({ colorScheme: "dark" });
     await page.screenshot({ path: picture("trace-360-dark.png") });
+    await page.setViewportSize({ width: 1280, height: 800 });
+    // The call of a tool leads to its row, and back to the model that asked for it.
+    await panel.locator(".with-link > .link").click();
+    const tool = page.getByRole("region", { name: /^Row .*javascript/ });
+    await tool.getByText("asked by").waitFor();
+    await page.keyboard.press("Shift+C");
+    await page.waitForFunction(() => document.getElementById("announcer").textContent === "The cassette is copied");
+    await page.screenshot({ path: picture("tool.png") });
+    await tool.getByRole("button", { name: "model#1" }).click();
+    await panel.getByText("stopped for a tool").waitFor();
+    await fall(page, /^Turn 1/).click();
+    await page.getByRole("region", { name: "Row Turn 1" }).getByRole("button", { name: "Copy" }).click();
+    const off = page.getByRole("menuitem", { name: "As a cassette" });
+    assert.equal(await off.getAttribute("aria-disabled"), "true");
+    await off.getByText("of model calls and tools").waitFor();
+    await page.screenshot({ path: picture("copies.png") });
   });
 
   test("a schema that is no form gets the JSON box", async () => {
@@ -1020,7 +1643,7 @@ describe(`${count} tasks`, () => {
     agent = await startAgent("--agent", "conformance");
     let left = count;
     const lane = async () => {
-      for (let n = left--; n > 0; n = left--) await a2a(agent.base, "/message:send", saying(`echo number ${n}.`));
+      for (let n = left--; n > 0; n = left--) await a2a(agent.base, "/message:send", saying(n === count ? "what?" : `echo number ${n}.`));
     };
     await Promise.all(Array.from({ length: 16 }, lane));
   });
@@ -1037,15 +1660,30 @@ describe(`${count} tasks`, () => {
     // The counts come after the rows.
     await page.getByRole("button", { name: new RegExp(`^All ${grouped(Math.min(count, 1000))}`) }).waitFor({ timeout: 120000 });
     for (let n = 2; n <= 3; n += 1) {
-      await page.getByRole("button", { name: "Older" }).click();
+      await page.getByRole("button", { name: "Older" }).focus();
+      await page.keyboard.press("Enter");
       await page.waitForFunction((most) => document.querySelectorAll("tbody tr").length === most, n * 100);
     }
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Older", "the focus is lost");
     await page.screenshot({ path: picture("tasks.png") });
+    await rows.nth(250).click();
+    await page.getByRole("tab", { name: "Trace" }).waitFor();
+    await page.goBack();
+    await rows.nth(299).waitFor();
+    const place = () => page.evaluate(() => [document.activeElement.rowIndex, document.querySelector("main .scroll").scrollTop > 4000]);
+    assert.deepEqual(await place(), [251, true], "Back does not come to the same place");
     const searched = Date.now();
-    await page.getByLabel("Search in tasks").fill(`number ${count}.`);
+    await page.getByLabel("Search in tasks").fill(`number ${count - 1}.`);
     await page.getByText(new RegExp(`^Searched ${grouped(count)} tasks in`)).waitFor({ timeout: 120000 });
     assert.equal(await rows.count(), 1);
     console.log(`${count} tasks: the first page took ${took} ms, a search ${Date.now() - searched} ms`);
+    // The oldest task of all is the only open question, and its answer is seen at once.
+    await at(page, "tasks/group=needs");
+    await rows.first().getByText("Input required").waitFor({ timeout: 120000 });
+    const asked = await rows.first().getAttribute("data-key");
+    await a2a(agent.base, "/message:send", { message: { ...saying("echo answered").message, taskId: asked } });
+    await page.getByText("No such task", { exact: true }).waitFor({ timeout: 30000 });
+    await page.goBack();
     await rows.first().click();
     await page.locator(".task-head .completed").waitFor({ timeout: 30000 });
     assert.ok((await page.locator("*").count()) < 2000);

@@ -9,7 +9,7 @@
 //! - `assets`: the files of the page and their headers
 //! - `inside`: what a task keeps that A2A does not show
 //! - `rows`: the tasks as rows of a list, and the search in them
-//! - `uploads`: puts large files into the object store
+//! - `uploads`: puts large files into the object store, and reads them
 //! - `verdicts`: the checks of the agent
 //! - `webhooks`: the push configs of all tasks
 
@@ -90,11 +90,11 @@ enum PageError {
     /// The data would be gone after a restart.
     #[error("the data is in memory, so nothing would be left; start without --memory")]
     Memory,
-    /// An upload names no URL of the object store.
-    #[error("the upload does not name a URL of the agent's object store")]
+    /// A request names no URL of the object store.
+    #[error("the request does not name a URL of the agent's object store")]
     UploadTarget,
-    /// The object store cannot be reached, or does not take a file.
-    #[error("the object store did not take the file: {0}")]
+    /// The object store cannot be reached, or does not take or give a file.
+    #[error("the object store did not take or give the file: {0}")]
     Upload(String),
 }
 
@@ -184,10 +184,14 @@ impl AgentPage {
         }
         let below = path.strip_prefix(BELOW)?;
         let response = match assets::named(below).filter(|_| reads) {
-            Some(asset) => {
-                let admission = self.admission.reads(request.headers());
-                admission.map_or_else(|why| answer(Err(why.into())), |()| asset.answer())
-            }
+            Some(asset) => match self.admission.reads(request.headers()) {
+                Ok(()) => asset.answer(),
+                Err(why) => answer(Err(why.into())),
+            },
+            None if below == "file" && reads => match self.file(request).await {
+                Ok(bytes) => bytes_answer(StatusCode::OK, bytes, "application/octet-stream"),
+                Err(why) => answer(Err(why)),
+            },
             None => answer(self.local(request, below).await),
         };
         Some(response)
@@ -208,6 +212,12 @@ impl AgentPage {
             Ok(json!({}))
         };
         answer(put.await)
+    }
+
+    /// The bytes of a file in the object store, at the URL that the agent signed for it.
+    async fn file<B>(&self, request: &Request<B>) -> Result<Bytes, PageError> {
+        self.admission.admit(request.headers())?;
+        uploads::get(self.endpoints.s3.as_deref(), request.headers()).await
     }
 
     /// The page itself. A browser at `localhost` is sent to the exact address, since
@@ -311,9 +321,12 @@ fn answer(result: Result<Value, PageError>) -> Response<Body> {
             (why.status(), json!({"error": why.to_string()}))
         }
     };
-    let bytes = Bytes::from(value.to_string());
+    bytes_answer(status, Bytes::from(value.to_string()), "application/json")
+}
+
+fn bytes_answer(status: StatusCode, bytes: Bytes, media_type: &'static str) -> Response<Body> {
     let mut response = Response::new(Full::from(bytes).boxed_unsync());
     *response.status_mut() = status;
-    assets::guard(response.headers_mut(), "application/json");
+    assets::guard(response.headers_mut(), media_type);
     response
 }

@@ -1,12 +1,14 @@
-//! Puts the large files of the page into the object store.
+//! Puts the large files of the page into the object store, and reads them.
 //!
 //! The store answers no web page, and its port changes with each start. So the page sends
-//! a file to its own server, with the URL that the agent signed for it.
+//! a file to its own server, and asks it for one, with the URL that the agent signed for it.
 
 use super::PageError;
+use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, IF_NONE_MATCH};
 use http::uri::Scheme;
-use http::{HeaderMap, HeaderName, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, Request, Uri};
+use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -40,26 +42,50 @@ pub(super) async fn put(store: Option<&str>, request: Request<Incoming>) -> Resu
         }
     }
     let put = put.body(body).map_err(|_| PageError::UploadTarget)?;
-    let status = send(authority.as_str(), put).await;
-    match status.map_err(|error| PageError::Upload(error.to_string()))? {
-        status if status.is_success() => Ok(()),
-        status => Err(PageError::Upload(format!("status {}", status.as_u16()))),
-    }
+    send(authority.as_str(), put).await.map(drop)
 }
 
-async fn send(
-    address: &str,
-    request: Request<Incoming>,
-) -> Result<StatusCode, Box<dyn Error + Send + Sync>> {
-    let socket = TcpStream::connect(address).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await?;
-    // The connection is driven beside the request, and ends with it.
-    tokio::select! {
-        answered = sender.send_request(request) => Ok(answered?.status()),
-        ended = connection => {
-            ended?;
-            Err("the connection ended".into())
-        }
+/// Reads the file at the URL in the headers. `store` is the base URL of the object store;
+/// nothing is read anywhere else.
+///
+/// # Errors
+/// [`PageError`] for another URL, and when the store does not give the file.
+pub(super) async fn get(store: Option<&str>, headers: &HeaderMap) -> Result<Bytes, PageError> {
+    let target = target(store, headers).ok_or(PageError::UploadTarget)?;
+    let authority = target.authority().ok_or(PageError::UploadTarget)?;
+    let path = target.path_and_query().ok_or(PageError::UploadTarget)?;
+    let get = Request::get(path.as_str()).header(HOST, authority.as_str());
+    let get = get.body(Empty::<Bytes>::new());
+    send(
+        authority.as_str(),
+        get.map_err(|_| PageError::UploadTarget)?,
+    )
+    .await
+}
+
+/// The body of the store's answer, if that is a success.
+async fn send<B>(address: &str, request: Request<B>) -> Result<Bytes, PageError>
+where
+    B: hyper::body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let exchange = async {
+        let socket = TcpStream::connect(address).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await?;
+        let answer = async move {
+            let response = sender.send_request(request).await?;
+            let status = response.status();
+            Ok::<_, hyper::Error>((status, response.into_body().collect().await?.to_bytes()))
+        };
+        // The connection is driven beside the request, and ends with it.
+        let (answer, _ended) = tokio::join!(answer, connection);
+        Ok::<_, Box<dyn Error + Send + Sync>>(answer?)
+    };
+    match exchange.await {
+        Ok((status, body)) if status.is_success() => Ok(body),
+        Ok((status, _)) => Err(PageError::Upload(format!("status {}", status.as_u16()))),
+        Err(error) => Err(PageError::Upload(error.to_string())),
     }
 }
 

@@ -25,6 +25,32 @@ export function hasToken() {
   return Boolean(sessionStorage.getItem(TOKEN));
 }
 
+/** How long a page without the token waits for another page, in milliseconds. */
+const PATIENCE = 1500;
+
+/**
+ * A new tab has no token, so it asks the other pages. The browser gives these messages to pages of
+ * this origin only, and the program gives no page of it to another site. A program that takes the
+ * port over gets the token with each call of an open page anyway.
+ */
+const pages = new BroadcastChannel(TOKEN);
+pages.addEventListener("message", ({ data }) => {
+  if (data === "ask" && hasToken()) pages.postMessage({ token: sessionStorage.getItem(TOKEN), caller: caller() });
+});
+
+/** Takes the token, and who calls, from another page that is open. */
+export async function askForToken() {
+  if (hasToken()) return;
+  const answer = await new Promise((done) => {
+    pages.addEventListener("message", ({ data }) => data.token && done(data));
+    setTimeout(done, PATIENCE);
+    pages.postMessage("ask");
+  });
+  if (!answer || hasToken()) return;
+  sessionStorage.setItem(TOKEN, answer.token);
+  callAs(answer.caller);
+}
+
 /** Who calls: `tenant:subject` in development, else a key. */
 export function caller() {
   return sessionStorage.getItem(CALLER) ?? "";
@@ -102,15 +128,21 @@ export async function open(path, { body, method = body ? "POST" : "GET", version
 /** The same, and reads the JSON of the response. */
 export const call = async (path, options) => read(await open(path, options));
 
-/** Calls a local path of the page. */
-export async function local(path, method = "GET", { body, more } = {}) {
+/** Asks a local path of the page. */
+function ask(path, method, { body, more } = {}) {
   const token = sessionStorage.getItem(TOKEN) ?? "";
-  return read(await fetch(`/a2a-local/page/${path}`, {
-    method,
-    headers: { "X-A2A-Local-Token": token, ...authorization(), ...more },
-    body,
-    cache: "no-store",
-  }));
+  const headers = { "X-A2A-Local-Token": token, ...authorization(), ...more };
+  return fetch(`/a2a-local/page/${path}`, { method, headers, body, cache: "no-store" });
+}
+
+/** The same, and reads the JSON of the response. */
+export const local = async (path, method = "GET", options) => read(await ask(path, method, options));
+
+/** The bytes of a file in the store of the agent. The program sees that the URL is one of it. */
+export async function stored(url) {
+  const response = await ask("file", "GET", { more: { "X-A2A-Local-Upload": url } });
+  if (!response.ok) await read(response);
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 export function taskPath(id, verb = "") {

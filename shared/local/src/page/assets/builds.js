@@ -1,6 +1,6 @@
 // The builds of `dev`: which one serves, what became of the newest, and what it changed.
 
-import { bar, button, el, replace, took } from "./dom.js";
+import { bar, button, closeBar, el, replace, took } from "./dom.js";
 
 /** How long the bar of a new build stays, unless somebody reads it. */
 const STAYS = 6000;
@@ -24,7 +24,7 @@ export const isBad = (build) => ["failed", "not-started"].includes(build?.state)
 /** Shows a build that failed as a bar, which stays until a later one serves. */
 export function showBuild(build) {
   if (!isBad(build)) {
-    if (document.querySelector("#bar .output")) bar();
+    bar("build");
     return;
   }
   const output = el("pre", { class: "output", tabindex: "0", hidden: true, "aria-label": "What the build said" }, build.output);
@@ -33,19 +33,20 @@ export function showBuild(build) {
     replace(show, output.hidden ? "Show the output" : "Hide the output");
   });
   const what = build.state === "failed" ? "failed" : "did not start";
-  bar("bad", `Build ${build.number} ${what}.`, `Build ${build.serving} serves.`, show, button("Close", () => bar()), output);
+  bar("build", "bad", `Build ${build.number} ${what}.`, `Build ${build.serving} serves.`, show, closeBar("build"), output);
 }
 
-/** Says for some seconds that a new build serves, and which skills it changed. */
-export function showServing(build, before, after) {
-  bar("good", build ? `Build ${build.number} serves.` : "The program serves again.", changes(before ?? [], after ?? []));
-  const shown = document.getElementById("bar");
+/** Says for some seconds what serves, and which skills a new build changed. */
+export function showServing(text, before, after) {
+  bar("serves", "good", text, changes(before ?? [], after ?? []), closeBar("serves"));
   const close = () => {
-    if (shown.matches(":hover, :focus-within")) setTimeout(close, 1000);
-    else shown.remove();
+    if (document.querySelector("#bar.good:is(:hover, :focus-within)")) closing = setTimeout(close, 1000);
+    else bar("serves");
   };
-  setTimeout(close, STAYS);
+  clearTimeout(closing);
+  closing = setTimeout(close, STAYS);
 }
+let closing;
 
 /** The skills that differ, by their ids. */
 function changes(before, after) {

@@ -1,11 +1,10 @@
-// The chat: a conversation in its order, which comes back by its address.
+// The chat: a conversation in its order, which comes back by its address. Its log is a list of
+// blocks with keys: a message by its id, the last turn of a task by the id of the task. What is
+// read again changes blocks, adds and removes them, and leaves all others as they are.
 
-import { ASKS, ENDED, call, message, taskPath } from "./api.js";
+import { ASKS, ENDED, call, caller, exact, message, taskPath } from "./api.js";
 import { composer } from "./composer.js";
-import {
-  announce, badge, button, counted, div, el, empty, hashOf, iconButton, p, plain, put, replace, shortId, span,
-  view,
-} from "./dom.js";
+import { action, announce, badge, button, el, iconButton, json, plain, replace, shortId, view } from "./dom.js";
 import { icon } from "./icons.js";
 import { readRows } from "./lists.js";
 import { live } from "./live.js";
@@ -22,30 +21,49 @@ const REPLIES = "a2a-local-replies:";
 const MOST_REPLIES = 100000;
 
 const log = el("div", { id: "log", role: "log", "aria-label": "Messages", "aria-live": "off" });
-const talk = {
-  context: "", title: "", panels: new Map(), stop: new AbortController(), running: 0, box: null, followsEnd: true,
-};
+const earlier = action("Show earlier tasks", () => sync(talk.next), { class: "small" });
+const box = composer(send);
+const host = { changed, closed, refine: box.refine, drawn: toEnd };
 let skills = [];
+let talk = begun("");
+/** What waits until the view is shown. */
+let wish = null;
 
-const host = { changed, refine: (task, name) => talk.box.refine(task, name), drawn: toEnd };
+/** A conversation whose log is empty. `pending` has the messages that nothing has answered yet. */
+function begun(context) {
+  earlier.hidden = true;
+  return {
+    context, caller: caller(), title: "", next: "", followsEnd: true, isBehind: false,
+    blocks: [], panels: new Map(), pending: new Set(), stop: new AbortController(),
+    reads: Promise.resolve(), door: Promise.resolve(),
+  };
+}
 
 /** The view. Its messages stay and go on while other views are shown. */
-export async function chatView(listed, context, signal) {
-  if (!talk.box || JSON.stringify(listed) !== JSON.stringify(skills)) talk.box = composer({ skills: listed, send });
+export async function chatView(listed, named, signal) {
   skills = listed;
+  box.offer(listed);
+  const isOther = talk.caller !== caller();
+  // What one caller has said is not shown to the next.
+  const context = isOther && named === talk.context ? "" : named;
+  if (isOther) reset("");
   const wanted = context || talk.context || (sessionStorage.getItem(LAST) ?? "");
-  if (!context && wanted) history.replaceState(null, "", address(wanted));
-  if (wanted !== talk.context) await load(wanted);
-  else talk.box.use(wanted, true);
+  if (wanted !== named) history.replaceState(null, "", address(wanted));
+  if (wanted === talk.context) sync().catch(() => {});
+  else {
+    reset(wanted);
+    await sync();
+  }
   // The conversation of the last visit may be gone.
   if (!context && !log.childElementCount && talk.context) newTalk();
-  const end = iconButton("down", "To the end", () => scrollToEnd(), { class: "icon to-end", hidden: true });
+  const end = iconButton("down", "To the end", scrollToEnd, { class: "icon to-end", hidden: true });
   const nodes = view({
     title: el("span", { id: "talk-title", dir: "auto" }),
     note: el("span", { id: "talk-note", class: "row" }),
     actions: button([icon("plus"), "New"], newTalk, { class: "plain", title: "New conversation (n)" }),
-    body: div("talk", span("fill"), el("div", { id: "welcome" }), log),
-    under: [end, talk.box.element],
+    body: el("div", { class: "talk" },
+      el("span", { class: "fill" }), el("div", { id: "welcome" }), earlier, log),
+    under: [end, box.element],
     full: true,
   });
   dropAnywhere(signal);
@@ -57,34 +75,34 @@ export async function chatView(listed, context, signal) {
     }, { signal });
     const seen = new ResizeObserver(toEnd);
     seen.observe(log);
-    signal.addEventListener("abort", () => { seen.disconnect(); talk.box.forget(); });
-    showHead();
+    signal.addEventListener("abort", () => { seen.disconnect(); box.forget(); });
     changed();
     scrollToEnd();
-    talk.box.focus();
+    box.focus();
+    wish?.();
+    wish = null;
   });
-  live.addEventListener("change", refresh, { signal });
+  live.addEventListener("change", () => sync().catch(() => {}), { signal });
   const ticks = setInterval(() => { for (const it of talk.panels.values()) it.tick(); }, 1000);
   signal.addEventListener("abort", () => clearInterval(ticks));
   return nodes;
 }
 
-const address = (context) => (context ? hashOf("chat", context) : "#/chat");
+const address = (context) => (context ? `#/chat/${encodeURIComponent(context)}` : "#/chat");
 
 /** Files can be dropped on the whole view. */
 function dropAnywhere(signal) {
   const main = document.getElementById("main");
   const outlined = (is) => main.classList.toggle("dropping", is);
   main.addEventListener("dragover", (event) => {
-    talk.box.drop.dragover(event);
+    box.drop.dragover(event);
     outlined(event.defaultPrevented);
   }, { signal });
-  main.addEventListener("dragleave", (event) => {
-    if (!main.contains(event.relatedTarget)) outlined(false);
-  }, { signal });
+  const left = ({ relatedTarget }) => { if (!main.contains(relatedTarget)) outlined(false); };
+  main.addEventListener("dragleave", left, { signal });
   main.addEventListener("drop", (event) => {
     outlined(false);
-    talk.box.drop.drop(event);
+    box.drop.drop(event);
   }, { signal });
 }
 
@@ -100,44 +118,54 @@ function scrollToEnd() {
 function showHead() {
   const title = document.getElementById("talk-title");
   if (!title) return;
+  const [count, isEmpty] = [talk.panels.size, !log.childElementCount];
+  const shape = JSON.stringify([talk.title, talk.context, count, isEmpty]);
+  if (title.dataset.shape === shape) return;
+  title.dataset.shape = shape;
   replace(title, talk.title || "New conversation");
-  const count = talk.panels.size;
   replace(document.getElementById("talk-note"), talk.context && shortId(talk.context),
-    count > 0 && span("note", counted(count, "task")));
+    count > 0 && el("span", { class: "note" }, `${count} ${count === 1 ? "task" : "tasks"}`));
   document.title = `${plain(talk.title || "Chat")} · a2a-lambda`;
-  replace(document.getElementById("welcome"), !log.childElementCount && welcome());
+  replace(document.getElementById("welcome"), isEmpty && welcome());
 }
 
 /** What a new conversation shows: what one can say. */
 function welcome() {
-  const first = skills.filter((it) => it.examples?.length).slice(0, 6);
-  return empty("What should the agent do?", "Write a message, drop files, or begin with an example.",
-    ...first.map(({ id, examples: [text] }) => button(text, () => send({ parts: [{ text }], skill: id }))));
+  const firsts = skills.flatMap((it) => (it.examples ?? []).slice(0, 1).map((text) => [it.id, text]));
+  return el("div", { class: "empty" }, el("strong", {}, "What should the agent do?"),
+    el("p", {}, "Write a message, drop files, or begin with an example."),
+    el("div", { class: "row" }, firsts.slice(0, 6).map(([skill, text]) =>
+      button(text, () => send({ parts: [{ text }], skill })))));
 }
 
 /** The questions that are open, for the composer. */
 function changed() {
   const open = [...talk.panels.values()].filter((it) => ASKS.includes(it.state)).sort((a, b) => a.at - b.at);
-  talk.box?.ask(open.map(({ id, skill, state, question }) =>
+  box.ask(open.map(({ id, skill, state, question }) =>
     ({ task: id, skill: skill || "the task", state, text: question.split("\n")[0] })));
   showHead();
 }
 
-/** Continues with a reference to an artifact of a task, from any view. */
-export async function refineIn(context, task, name) {
+/** Continues with a reference to an artifact of a task, from another view. */
+export function refineIn(context, task, name) {
+  wish = () => box.refine(task, name);
   location.hash = address(context);
-  if (talk.context !== context) await load(context);
-  setTimeout(() => talk.box?.refine(task, name), 50);
+}
+
+/** Sends a message of the user in a conversation of its own, from another view. */
+export function sendNew(sent) {
+  reset("");
+  wish = () => send(sent);
+  location.hash = "#/chat";
 }
 
 function reset(context) {
   talk.stop.abort();
-  Object.assign(talk, { context, title: "", stop: new AbortController(), running: 0, followsEnd: true });
-  talk.panels.clear();
+  talk = begun(context);
   log.replaceChildren();
   if (context) sessionStorage.setItem(LAST, context);
   else sessionStorage.removeItem(LAST);
-  talk.box?.use(context, false);
+  box.use(context);
 }
 
 /** Begins a conversation with the next message. */
@@ -148,88 +176,22 @@ export function newTalk() {
   else location.hash = "#/chat";
 }
 
-/** When each message of a task was sent: the changes of its state say so. */
-function timesOf(row, task) {
-  const changes = row?.transitions ?? [];
-  const isRest = (it) => ASKS.includes(it.state);
-  const answers = changes.filter((it, n) => n > 0 && isRest(changes[n - 1]) && !ENDED.includes(it.state));
-  const began = row?.createdAt ?? Date.parse(task.status?.timestamp);
-  const at = (list) => list.map((it) => it.at);
-  return { own: [began, ...at(answers)], asked: at(changes.filter(isRest)), last: changes.at(-1)?.at ?? began };
+const blockOf = (key) => talk.blocks.find((it) => it.key === key);
+
+/** The block with this key; `make` makes its element if there is none, in its place by time. */
+function place(key, at, make, task = "") {
+  const before = blockOf(key);
+  if (before) return before;
+  const block = { key, at, task, element: make(), foot: null };
+  const next = talk.blocks.findIndex((it) => it.at > at);
+  log.insertBefore(block.element, talk.blocks[next]?.element ?? null);
+  talk.blocks.splice(next < 0 ? talk.blocks.length : next, 0, block);
+  return block;
 }
 
-/** What only the program knows of the tasks of a conversation; nothing without the token. */
-const rowsOf = (context) => readRows({ context }).then((it) => it.rows, () => []);
-
-/** Reads a conversation: its tasks with their messages, the oldest first. */
-async function load(context, token = "") {
-  if (!token) reset(context);
-  if (!context) return;
-  const query = new URLSearchParams({
-    contextId: context, pageSize: TASKS, historyLength: 100, includeArtifacts: "true",
-    ...(token && { pageToken: token }),
-  });
-  const [page, rows] = await Promise.all([call(`/tasks?${query}`), rowsOf(context)]);
-  if (talk.context !== context) return;
-  const known = new Map(rows.map((it) => [it.task, it]));
-  const blocks = token ? [] : repliesOf(context);
-  for (const listed of page.tasks) {
-    const cut = listed.metadata?.["a2a-lambda/truncated"];
-    const task = cut ? await call(taskPath(listed.id, "?historyLength=100")).catch(() => listed) : listed;
-    blocks.push(...blocksOf(task, known.get(task.id)));
-  }
-  blocks.sort((a, b) => a.at - b.at);
-  const earlier = page.nextPageToken && button("Show earlier tasks", () => {
-    earlier.remove();
-    load(context, page.nextPageToken);
-  }, { class: "small" });
-  const oldest = rows.at(-1);
-  if (!token) talk.title = oldest?.title || words(page.tasks.at(-1)?.history?.[0]).slice(0, 200);
-  log.prepend(...[earlier || [], blocks.map((it) => it.element)].flat());
-  if (!token) changed();
-}
-
-/** The blocks of one task: what was said, then where it stands. */
-function blocksOf(task, row) {
-  const times = timesOf(row, task);
-  const panel = panelOf(task.id);
-  const last = task.status?.message?.messageId;
-  const blocks = [];
-  const add = (at, element) => blocks.push({ at: at ?? times.last, element });
-  const said = (task.history ?? []).filter((it) => it.messageId !== last);
-  said.forEach((it, n) => {
-    if (it.role === "ROLE_USER") {
-      add(times.own.shift(), ownTurn(it));
-      return;
-    }
-    add(times.asked.shift(), turnOf(div("bubble", prose(words(it)))));
-    // An answer that the agent does not keep had credentials.
-    if (said[n + 1]?.role !== "ROLE_USER") add(times.own.shift(), ownTurn({}, true));
-  });
-  panel.use(row);
-  panel.show({ task, whole: true }, "");
-  const isOpen = !ENDED.includes(panel.state) && !ASKS.includes(panel.state);
-  add(isOpen ? Infinity : times.last, panel.element);
-  if (isOpen) run({ task: task.id });
-  return blocks;
-}
-
-/** Somebody else went on with this conversation: it is read again. */
-async function refresh() {
-  if (!talk.context || talk.running) return;
-  const { context } = talk;
-  const rows = await rowsOf(context);
-  // Older tasks are not on the page.
-  const differs = rows.slice(0, TASKS).some((it) => talk.panels.get(it.task)?.at !== it.updatedAt);
-  if (differs && !talk.running && talk.context === context) {
-    const { followsEnd } = talk;
-    const scroll = log.closest(".scroll");
-    const top = scroll?.scrollTop;
-    await load(context);
-    talk.followsEnd = followsEnd;
-    if (followsEnd) scrollToEnd();
-    else if (scroll) scroll.scrollTop = top;
-  }
+function remove(isGone) {
+  for (const it of talk.blocks) if (isGone(it)) it.element.remove();
+  talk.blocks = talk.blocks.filter((it) => !isGone(it));
 }
 
 function panelOf(id) {
@@ -237,89 +199,275 @@ function panelOf(id) {
   return talk.panels.get(id);
 }
 
-/** Sends a message of the user in a conversation of its own. */
-export function sendNew(sent) {
-  reset("");
-  location.hash = "#/chat";
-  // The view comes first, so that a question can take the focus.
-  setTimeout(() => send(sent), 0);
+/** The open question becomes a message, and the next turn of its task a block of its own. */
+function answer(panel) {
+  const block = blockOf(panel.id);
+  if (block) block.key = panel.asked;
+  panel.answer();
+}
+
+/** A question that nobody answers any more stays, with what its task says now below it. */
+function closed(panel) {
+  const at = blockOf(panel.id)?.at ?? Date.now();
+  answer(panel);
+  place(panel.id, at, () => panel.element, panel.id);
+}
+
+/** Nobody took the answer: the question is open again. */
+function reopen(panel) {
+  if (!panel.before) return;
+  remove((it) => it.key === panel.id);
+  panel.reopen();
+  const block = blockOf(panel.asked);
+  if (block) block.key = panel.id;
+}
+
+/**
+ * Brings the log into line with what is stored: with the newest tasks, or with those after
+ * `token`. One read at a time; what changes during a read leads to one more.
+ */
+function sync(token = "") {
+  const own = talk;
+  if (!token && own.isBehind) return own.reads;
+  own.isBehind ||= !token;
+  const mine = own.reads.then(() => {
+    if (!token) own.isBehind = false;
+    return own === talk && read(token);
+  });
+  own.reads = mine.catch(() => {});
+  return mine;
+}
+
+async function read(token) {
+  const { context, stop: { signal } } = talk;
+  if (!context) return;
+  const quiet = [...talk.panels.values()].filter((it) => !it.follows);
+  const { rows, next } = await readRows({ context }).catch(() => ({}));
+  if (signal.aborted) return;
+  // Rows after the first hundred are not listed.
+  const oldest = next ? rows.at(-1)?.updatedAt ?? Infinity : 0;
+  const isGone = (it) => rows && it.at >= oldest && !rows.some((row) => row.task === it.id);
+  for (const { id } of quiet.filter(isGone)) {
+    remove((it) => it.task === id);
+    talk.panels.delete(id);
+    announce("A task of this conversation is deleted");
+  }
+  const isKnown = ({ task, updatedAt }) => {
+    const panel = talk.panels.get(task);
+    return panel && (panel.follows || panel.at === updatedAt);
+  };
+  const isFirst = !talk.panels.size;
+  talk.title ||= rows?.at(-1)?.title ?? "";
+  // Older tasks are not on the page.
+  if (token || isFirst || !rows?.slice(0, TASKS).every(isKnown)) {
+    await readTasks({ context, signal, rows: new Map(rows?.map((it) => [it.task, it])), token, isFirst });
+  }
+  if (!signal.aborted) changed();
+}
+
+async function readTasks({ context, signal, rows, token, isFirst }) {
+  const query = new URLSearchParams({
+    contextId: context, pageSize: TASKS, historyLength: 100, includeArtifacts: "true",
+    ...(token && { pageToken: token }),
+  });
+  const page = await call(`/tasks?${query}`);
+  for (const listed of page.tasks.reverse()) {
+    const isCut = listed.metadata?.["a2a-lambda/truncated"];
+    const task = isCut ? await call(taskPath(listed.id, "?historyLength=100")).catch(() => listed) : listed;
+    if (signal.aborted) return;
+    showTask(task, rows.get(task.id));
+  }
+  for (const { id, at, own, reply } of isFirst ? repliesOf(context) : []) {
+    place(id, at - 1, () => ownTurn({ parts: own }));
+    place(`${id}/reply`, at, () => turnOf(parts(reply)));
+  }
+  if (!token && !isFirst) return;
+  talk.next = page.nextPageToken ?? "";
+  talk.title ||= words(page.tasks[0]?.history?.[0]).slice(0, 200);
+  earlier.hidden = !talk.next;
+}
+
+/** When a task asked, and when it was answered, if it was: the changes of its state say so. */
+function restsOf(changes) {
+  const rests = changes.map(({ state, at }, n) => {
+    const next = changes[n + 1];
+    return { state, at, answeredAt: next && !ENDED.includes(next.state) ? next.at : 0 };
+  });
+  return rests.filter((it) => ASKS.includes(it.state));
+}
+
+/** Shows a stored task: what was said, then where it stands. */
+function showTask(task, row) {
+  const last = task.status?.message?.messageId;
+  const said = (task.history ?? []).filter((it) => it.messageId !== last);
+  // The answer to a message that is being sent says more.
+  if (said.some((it) => talk.pending.has(it.messageId)) || talk.panels.get(task.id)?.follows) return;
+  const panel = panelOf(task.id);
+  const end = row?.transitions.at(-1).at ?? Date.parse(task.status?.timestamp);
+  const rests = restsOf(row?.transitions ?? []);
+  let at = row?.createdAt ?? end;
+  said.forEach((it, n) => {
+    if (it.role === "ROLE_USER") {
+      taken(place(it.messageId, at, () => ownTurn(it)), task.id);
+      return;
+    }
+    const isAnswered = said[n + 1]?.role === "ROLE_USER";
+    const asksAuth = Boolean(it.metadata?.["a2a-lambda/auth"]);
+    const isLeft = n === said.length - 1 && rests.at(-1)?.answeredAt === 0;
+    // What it said while it worked is in its events.
+    if (!isAnswered && !asksAuth && !isLeft) return;
+    if (panel.asked === it.messageId) answer(panel);
+    const rest = rests.shift() ?? { at: end, answeredAt: end };
+    const question = () => turnOf(el("div", { class: "bubble" }, prose(words(it))));
+    place(it.messageId, rest.at, question, task.id);
+    at = rest.answeredAt || end;
+    // The agent does not keep the credentials that it was given.
+    if (asksAuth && !isAnswered && rest.answeredAt) {
+      taken(place(`${it.messageId}/answer`, at, () => ownTurn({}, true)), task.id);
+    }
+  });
+  if (panel.at !== Date.parse(task.status?.timestamp)) panel.show({ task, row });
+  const isOpen = !ENDED.includes(panel.state) && !ASKS.includes(panel.state);
+  place(panel.id, isOpen ? Date.now() : end, () => panel.element, panel.id);
+  if (isOpen) run({ task: task.id });
+}
+
+/** The agent has this message of the user. */
+function taken(block, task) {
+  block.task = task;
+  block.foot?.remove();
+  block.foot = null;
 }
 
 /** Sends a message of the user and shows what happens. */
-export async function send({ parts: sent, skill, task = "", references = [], secret, background }) {
+export function send({ parts: sent, skill = "", task = "", references = [], secret = false, background = false }) {
   const more = { metadata: skill ? { "a2a-lambda/skillId": skill } : undefined };
-  if (talk.context) more.contextId = talk.context;
   if (task) more.taskId = task;
   if (references.length) more.referenceTaskIds = references;
   const body = { message: message(sent, more) };
   if (background) body.configuration = { returnImmediately: true };
-  if (task) talk.panels.get(task)?.answer();
-  put(log, ownTurn(body.message, secret));
-  if (task) put(log, panelOf(task).element);
+  const panel = talk.panels.get(task);
+  const key = secret ? `${panel?.asked}/answer` : body.message.messageId;
+  const block = place(key, Date.now(), () => ownTurn(body.message, secret));
   talk.title ||= secret ? "" : words(body.message).slice(0, 200);
+  return deliver({ body, block, panel, isSecret: secret });
+}
+
+/** Sends it, also once more: with the same id, since the agent may have taken it. */
+async function deliver({ body, block, panel, isSecret }) {
+  const { signal } = talk.stop;
+  const { message: own } = body;
+  const foot = el("div", { class: "run" }, badge("working", "Sent"));
+  block.foot?.remove();
+  block.foot = foot;
+  block.element.append(foot);
+  if (panel?.asked) answer(panel);
+  if (panel) panel.follows = true;
+  talk.pending.add(own.messageId);
   talk.followsEnd = true;
   showHead();
   toEnd();
-  await run({ body, task });
+  let open = () => {};
+  if (!talk.context) {
+    // The answer to the first message names the conversation of the next.
+    const before = talk.door;
+    talk.door = new Promise((done) => { open = done; });
+    await before;
+  }
+  if (signal.aborted) return;
+  if (talk.context) own.contextId ??= talk.context;
+  const answered = (task) => {
+    talk.pending.delete(own.messageId);
+    taken(block, task);
+    open();
+  };
+  try {
+    await run({ body, panel, answered });
+  } catch (error) {
+    if (signal.aborted) return;
+    talk.pending.delete(own.messageId);
+    if (panel) reopen(panel);
+    const retry = () => deliver({ body, block, panel, isSecret });
+    const again = !isSecret && button("Send again", retry, { class: "small" });
+    // No credentials are shown, and none are kept for a second try.
+    block.foot = failure(error, isSecret ? { ...body, message: { ...own, parts: [] } } : body, again);
+    foot.replaceWith(block.foot);
+    toEnd();
+    sync().catch(() => {});
+  } finally {
+    open();
+  }
 }
 
-async function run({ body, task }) {
+/** Why a message was not taken: what clients see, the cause, the call, and how to send it again. */
+function failure(error, body, again) {
+  const isLong = (value) => typeof value === "string" && value.length > 2000;
+  const short = (_, value) => (isLong(value) ? `${value.slice(0, 200)}… ${value.length} characters` : value);
+  const call = { "POST /message:stream": exact(JSON.stringify(body, short)) };
+  const causes = error.status ? [error.status >= 400 && `HTTP ${error.status}`, error.reason] : [error.message];
+  return el("div", { class: "unsent", role: "alert" },
+    el("p", { class: "error" }, icon("failed"), error.status ? error.message : "The agent did not answer."),
+    el("code", {}, causes.filter(Boolean).join(" ")),
+    el("details", {}, el("summary", {}, "Show the call"), json(call)),
+    again);
+}
+
+/**
+ * Shows what becomes of a message, or of a task. `answered` is called with the task of an event.
+ * A message that was not answered throws; a task that is lost says so.
+ */
+async function run({ body, task = "", panel = talk.panels.get(task), answered = () => {} }) {
   const { signal } = talk.stop;
-  const waiting = div("turn", p("run", badge("working", "Sent")));
-  if (!task) put(log, waiting);
-  talk.running += 1;
-  let panel = task ? panelOf(task) : null;
+  let isAnswered = !body;
   const show = (event, id) => {
     if (signal.aborted) return;
     const named = event.task ?? event.statusUpdate ?? event.artifactUpdate ?? event.message;
     if (named?.contextId) entered(named.contextId);
+    isAnswered = true;
     if (event.message) {
-      waiting.replaceWith(turnOf(parts(event.message.parts)));
-      keepReply(body?.message, event.message);
+      answered("");
+      place(`${body.message.messageId}/reply`, Date.now(), () => turnOf(parts(event.message.parts)));
+      keepReply(body.message, event.message);
       announce(words(event.message));
       return;
     }
     panel = panelOf(event.task?.id ?? named.taskId);
-    if (!panel.element.isConnected || panel.element.parentNode !== log) put(log, panel.element);
-    waiting.remove();
+    panel.follows = true;
+    answered(panel.id);
+    place(panel.id, Date.now(), () => panel.element, panel.id);
     panel.show(event, id);
     toEnd();
   };
-  const lost = (error) => error && panel?.connection("Reconnects");
+  if (panel) panel.follows = true;
   try {
-    await follow({ body, task: body ? "" : task, show, lost, signal });
+    await follow({ body, task, show, lost: (error) => panel?.connection(error && "Reconnects"), signal });
   } catch (error) {
-    if (signal.aborted) return;
-    waiting.remove();
-    const text = error.reason ? `${error.message} (${error.reason})` : error.message;
-    put(log, turnOf(el("p", { class: "bubble broke said", role: "alert" }, text)));
+    if (!isAnswered) throw error;
+    panel?.connection("No connection");
+    // The task may be gone.
+    sync().catch(() => {});
   } finally {
-    if (!signal.aborted) talk.running -= 1;
-    showHead();
+    if (panel && !signal.aborted) panel.follows = false;
+    if (!signal.aborted) showHead();
     toEnd();
   }
 }
 
 /** The first answer names the conversation; from then on it is in the address. */
 function entered(context) {
-  if (talk.context === context) return;
-  const isNew = !talk.context;
+  if (talk.context) return;
   talk.context = context;
   sessionStorage.setItem(LAST, context);
-  talk.box?.use(context, isNew);
+  box.move(context);
   if (/^#\/chat/.test(location.hash)) history.replaceState(null, "", address(context));
   showHead();
 }
 
-const keptReplies = (context) => JSON.parse(sessionStorage.getItem(REPLIES + context) ?? "[]");
-
 /** Keeps a reply without a task for a reload: the agent does not keep it. */
-function keepReply(own, reply) {
-  const text = JSON.stringify([...keptReplies(talk.context), { at: Date.now(), own: own?.parts, reply: reply.parts }]);
+function keepReply({ messageId: id, parts: own }, { parts: reply }) {
+  const all = [...repliesOf(talk.context), { id, at: Date.now(), own, reply }];
+  const text = JSON.stringify(all);
   if (text.length < MOST_REPLIES) sessionStorage.setItem(REPLIES + talk.context, text);
 }
 
-function repliesOf(context) {
-  return keptReplies(context).flatMap(({ at, own, reply }) =>
-    [{ at: at - 1, element: ownTurn({ parts: own }) }, { at, element: turnOf(parts(reply)) }]);
-}
+const repliesOf = (context) => JSON.parse(sessionStorage.getItem(REPLIES + context) ?? "[]");

@@ -1,46 +1,78 @@
 // The composer: what the next message is (a new task, an answer, credentials), its text, its
 // references and its files. Credentials are never kept: not in a draft, not in the address.
 
-import { button, choice, div, el, iconButton, menu, plain, replace, span } from "./dom.js";
+import { button, el, iconButton, menu, plain, replace } from "./dom.js";
 import { fileBox } from "./files.js";
 import { icon } from "./icons.js";
 
 const DRAFT = "a2a-local-draft:";
+const MOST_ROWS = 10;
+/** A draft of more characters has all its rows. */
+const LONG = 5000;
 
 /** `send` gets `{parts, task, skill, references, secret}`. */
-export function composer({ skills, send }) {
-  const on = { input: typed, keydown: enter };
-  const text = el("textarea", { id: "say", rows: 1, "aria-label": "Message", dir: "auto", on });
-  const secret = el("input", {
-    id: "secret", type: "password", autocomplete: "off", spellcheck: "false", "aria-label": "Credentials",
-  });
-  const eye = iconButton("eye", "Show what is typed", () => {
-    secret.type = secret.type === "password" ? "text" : "password";
-    eye.setAttribute("aria-pressed", String(secret.type === "text"));
-  });
+export function composer(send) {
+  const text = el("textarea", { id: "say", rows: 1, "aria-label": "Message", dir: "auto", on: { input: typed, keydown: enter } });
+  const secret = el("input", { id: "secret", type: "password", autocomplete: "off", spellcheck: "false", "aria-label": "Credentials" });
+  const eye = iconButton("eye", "Show what is typed", () => hide(secret.type === "text"));
   const hidden = el("div", { class: "secret", hidden: true }, secret, eye);
-  const chips = div("chips");
-  const names = [["", "The agent chooses"], ...skills.map((it) => [it.id, it.name])];
-  const skill = choice(names, { class: "pick cut", "aria-label": "Skill" });
+  const chips = el("div", { class: "chips" });
+  const skill = el("select", { class: "pick cut", id: "say-skill", "aria-label": "Skill" });
   const answers = el("span", { class: "tag cut", hidden: true });
   const files = fileBox();
   const press = el("button", { type: "submit", class: "ink send", "aria-label": "Send", title: "Send" }, icon("up"));
   const hint = el("p", { class: "hint", hidden: true }, "Sent once. Not kept in page, history or trace.");
+  const deck = el("div", { class: "deck" }, files.button, skill, answers, el("span", { class: "grow" }),
+    el("span", { class: "hint keys-hint" }, "Enter sends"), press);
   const form = el("form", { class: "composer", "aria-label": "New message", on: { submit, keydown: leave } },
-    chips, files.element, text, hidden,
-    div("deck", files.button, skill, answers, span("grow"),
-      span("hint keys-hint", "Enter sends"), press));
-  const element = div("composer-place", form, hint);
-  const state = { context: "", questions: [], target: "", closed: new Set(), references: [] };
+    chips, files.element, text, hidden, deck);
+  const element = el("div", { class: "composer-place" }, form, hint);
+  const state = { context: "", questions: [], target: "", closed: new Set(), references: [], keeps: 0 };
+  addEventListener("pagehide", keep);
 
   const question = () => state.questions.find((it) => it.task === state.target);
   const isSecret = () => question()?.state === "auth-required";
 
-  function typed() {
-    text.rows = 1;
-    const lines = Math.round((text.scrollHeight - 14) / 20);
-    text.rows = Math.max(1, Math.min(10, lines));
+  function hide(is) {
+    secret.type = is ? "password" : "text";
+    eye.setAttribute("aria-pressed", String(!is));
+  }
+
+  /** Empties the field of the credentials. */
+  function forget() {
+    secret.value = "";
+    hide(true);
+  }
+
+  /** The skills that one can choose. */
+  function offer(skills) {
+    const { value } = skill;
+    const entries = [{ id: "", name: "The agent chooses" }, ...skills];
+    replace(skill, entries.map(({ id, name }) => el("option", { value: id }, name)));
+    skill.value = entries.some(({ id }) => id === value) ? value : "";
+  }
+
+  function keep() {
+    clearTimeout(state.keeps);
+    state.keeps = 0;
     sessionStorage.setItem(DRAFT + state.context, text.value);
+  }
+
+  /** A long text is neither measured nor written at each key. */
+  function typed() {
+    size();
+    clearTimeout(state.keeps);
+    if (text.value.length > LONG) state.keeps = setTimeout(keep, 300);
+    else keep();
+  }
+
+  function size() {
+    const isLong = text.value.length > LONG;
+    text.rows = isLong ? MOST_ROWS : 1;
+    if (isLong) return;
+    const { lineHeight, paddingTop, paddingBottom } = getComputedStyle(text);
+    const high = text.scrollHeight - parseFloat(paddingTop) - parseFloat(paddingBottom);
+    text.rows = Math.max(1, Math.min(MOST_ROWS, Math.round(high / parseFloat(lineHeight)) || 1));
   }
 
   function enter(event) {
@@ -61,7 +93,7 @@ export function composer({ skills, send }) {
   function close() {
     state.closed.add(state.target);
     state.target = "";
-    secret.value = "";
+    forget();
   }
 
   async function submit(event) {
@@ -70,8 +102,7 @@ export function composer({ skills, send }) {
     const references = state.references.map((it) => it.task);
     if (isSecret()) {
       const given = secret.value;
-      secret.value = "";
-      secret.type = "password";
+      forget();
       if (given) send({ parts: [{ text: given }], task, secret: true });
       return;
     }
@@ -90,74 +121,79 @@ export function composer({ skills, send }) {
   }
 
   function chip(mark, verb, words, remove, name) {
-    const press = iconButton("close", name, () => {
-      remove();
-      show();
-      focus();
-    }, { class: "" });
     return el("span", { class: mark === "refine" ? "chip" : "chip asks" }, icon(mark),
-      span("cut", el("b", {}, verb), " ", el("bdi", {}, words)), press);
-  }
-
-  function refines(it) {
-    const remove = () => { state.references = state.references.filter((other) => other !== it); };
-    return chip("refine", "Refines", it.name, remove, `Do not refine ${plain(it.name)}`);
+      el("span", { class: "cut" }, el("b", {}, verb), " ", el("bdi", {}, words)),
+      iconButton("close", name, () => { remove(); show(); focus(); }, { class: "" }));
   }
 
   function show() {
     const asked = question();
-    const hides = isSecret();
-    const others = state.questions.filter((it) => it !== asked);
-    const pick = (it) => [`Answer ${it.skill}`, () => {
+    const isOpen = Boolean(asked);
+    const others = state.questions.filter((it) => it.task !== state.target);
+    const pick = (it) => {
       state.closed.delete(it.task);
       state.target = it.task;
+      forget();
       show();
       focus();
-    }];
-    const says = hides ? ["", `Credentials for ${asked.skill}`] : ["Answers", asked?.text];
-    const more = asked && others.length > 0 && [`${others.length} more`, icon("down")];
+    };
+    const says = isSecret() ? ["", `Credentials for ${asked.skill}`] : ["Answers", asked?.text];
+    const more = () => others.map((it) => [`Answer ${it.skill}`, () => pick(it)]);
+    const leave = (it) => () => { state.references = state.references.filter((other) => other !== it); };
     replace(chips,
-      asked && chip(asked.state, ...says, close, "Do not answer"),
-      more && menu(more, () => others.map(pick), { class: "small", up: true }),
-      !asked && others.map((it) => button(...pick(it), { class: "small plain" })),
-      state.references.map(refines));
+      isOpen && chip(asked.state, ...says, close, "Do not answer"),
+      isOpen && others.length > 0 && menu([`${others.length} more`, icon("down")], more, { class: "small", up: true }),
+      !isOpen && others.map((it) => button(`Answer ${it.skill}`, () => pick(it), { class: "small plain" })),
+      state.references.map((it) => chip("refine", "Refines", it.name, leave(it), `Do not refine ${plain(it.name)}`)));
+    const hides = isSecret();
     form.classList.toggle("secretly", hides);
-    for (const it of [text, files.button]) it.hidden = hides;
-    for (const it of [hidden, hint]) it.hidden = !hides;
-    skill.hidden = Boolean(asked);
-    answers.hidden = !asked || hides;
+    text.hidden = hides;
+    hidden.hidden = !hides;
+    hint.hidden = !hides;
+    files.button.hidden = hides;
+    skill.hidden = isOpen;
+    answers.hidden = !isOpen || hides;
     replace(answers, asked?.skill);
-    text.placeholder = asked ? "Your answer" : "Message the agent, or drop files anywhere";
+    text.placeholder = isOpen ? "Your answer" : "Message the agent, or drop files anywhere";
   }
 
   function focus() {
+    size();
     (isSecret() ? secret : text).focus({ preventScroll: true });
   }
 
   /** The open questions, the newest last. The composer answers the newest one. */
   function ask(questions) {
+    if (JSON.stringify(questions) === JSON.stringify(state.questions)) return;
     const before = state.questions.map((it) => it.task);
+    const { target } = state;
     const hadFocus = element.contains(document.activeElement) || document.activeElement === document.body;
     state.questions = questions;
-    const fresh = questions.filter((it) => !before.includes(it.task));
-    if (fresh.length || !question()) state.target = questions.findLast((it) => !state.closed.has(it.task))?.task ?? "";
+    // Credentials that are being typed are for one task only.
+    const isNew = !secret.value && questions.some((it) => !before.includes(it.task));
+    if (isNew || !question()) state.target = questions.filter((it) => !state.closed.has(it.task)).at(-1)?.task ?? "";
+    if (state.target !== target) forget();
     show();
-    if (hadFocus && element.isConnected) focus();
+    if (hadFocus && state.target !== target && element.isConnected) focus();
   }
 
   /** The composer of another conversation: its draft, and nothing that belongs to this one. */
-  function use(context, isSame) {
-    state.context = context;
-    if (isSame) {
-      sessionStorage.removeItem(DRAFT);
-      return;
-    }
-    Object.assign(state, { questions: [], target: "", references: [] });
+  function use(context) {
+    if (state.keeps) keep();
+    Object.assign(state, { context, questions: [], target: "", references: [] });
     state.closed.clear();
-    secret.value = "";
+    forget();
+    files.clear();
     text.value = sessionStorage.getItem(DRAFT + context) ?? "";
+    size();
     show();
-    setTimeout(typed);
+  }
+
+  /** This conversation has its name now. */
+  function move(context) {
+    sessionStorage.removeItem(DRAFT + state.context);
+    state.context = context;
+    keep();
   }
 
   function refine(task, name) {
@@ -167,6 +203,6 @@ export function composer({ skills, send }) {
     focus();
   }
 
-  show();
-  return { element, drop: files.drop, ask, use, refine, focus, forget: () => { secret.value = ""; } };
+  use("");
+  return { element, drop: files.drop, offer, ask, use, move, refine, focus, forget };
 }

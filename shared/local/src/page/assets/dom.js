@@ -99,9 +99,14 @@ export function keyOf(event) {
   return event.key.length === 1 && !hasLetters() ? "" : event.key;
 }
 
-/** Moves the focus among `items` by the keys of a list. Says whether the key is one of them. */
+/** Moves the focus among `items` by the keys of a list, or folds one. Says whether the key is one of them. */
 export function rove(event, items, [after, before] = ["ArrowDown", "ArrowUp"]) {
   const at = items.indexOf(event.target);
+  const folds = { ArrowLeft: "true", ArrowRight: "false" }[keyOf(event)];
+  if (at >= 0 && folds && event.target.matches(`button[aria-expanded="${folds}"]`)) {
+    event.target.click();
+    return true;
+  }
   const last = items.length - 1;
   const to = { [after]: at + 1, j: at + 1, [before]: at - 1, k: at - 1, Home: 0, End: last }[keyOf(event)];
   if (at < 0 || to === undefined) return false;
@@ -206,10 +211,12 @@ export async function copied(place, text, what) {
     return;
   }
   const mark = place.querySelector("svg");
-  const before = mark?.cloneNode(true);
   const check = icon("check");
-  mark?.replaceWith(check);
-  setTimeout(() => before && check.replaceWith(before), 1200);
+  // The check of an earlier press goes away by itself.
+  if (!mark || "copied" in mark.dataset) return;
+  check.dataset.copied = "";
+  mark.replaceWith(check);
+  setTimeout(() => check.replaceWith(mark), 1200);
 }
 
 /** Says a text to screen readers. */
@@ -218,17 +225,33 @@ export function announce(text) {
   if (place) place.textContent = plain(text);
 }
 
-/** The bar over the header of the view: one sentence, then quieter words, then buttons. */
-export function bar(kind, text, more = "", ...buttons) {
-  document.getElementById("bar")?.remove();
-  if (!text) return;
+/** The bars that are open by what they are about, the worst first. */
+const bars = { away: null, build: null, serves: null };
+
+/**
+ * Opens the bar about a thing over the header of the view: one sentence, then quieter words, then
+ * buttons; without a `kind` it closes. One is shown at a time, the worst.
+ */
+export function bar(about, kind, text, more = "", ...buttons) {
   const mark = { wait: "working", good: "completed", bad: "warn" }[kind];
   const role = kind === "bad" ? "alert" : "status";
   const words = p("grow", el("strong", {}, text), " ", span("quiet", more));
-  document.getElementById("main").append(el("div", { id: "bar", class: kind, role }, icon(mark), words, buttons));
+  bars[about] = kind ? el("div", { id: "bar", class: `${about} ${kind}`, role }, icon(mark), words, buttons) : null;
+  const [before, worst] = [document.getElementById("bar"), Object.values(bars).find(Boolean)];
+  if (before === (worst ?? null)) return;
+  const hadFocus = before?.contains(document.activeElement);
+  before?.remove();
+  const main = document.getElementById("main");
+  if (worst) main.prepend(worst);
+  if (hadFocus) main.querySelector("h1")?.focus();
 }
 
-const clock = (when) => when.toTimeString().slice(0, 5);
+/** The button that closes a bar, as Escape does. */
+export const closeBar = (about) => button("Close", () => bar(about), { class: "close" });
+
+/** `14:02:11`. */
+export const timeOfDay = (when) => when.toTimeString().slice(0, 8);
+const clock = (when) => timeOfDay(when).slice(0, 5);
 const day = (when) => `${when.getDate()} ${when.toDateString().slice(4, 7)}`;
 
 /** A time as a text, with all of it in its title. */
@@ -290,18 +313,29 @@ export function size(bytes) {
   return bytes < 1000000 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1000000).toFixed(1)} MB`;
 }
 
-/** A button that runs slow work once at a time and shows its error beside it. */
+/** How long work takes before its button shows that it is busy, in milliseconds. */
+const SHORT = 150;
+
+/** A button that runs slow work once at a time and shows its error beside it. It keeps the focus. */
 export function action(text, work, properties = {}) {
   const error = el("span", { class: "error", role: "alert" });
+  const ring = icon("working");
   const press = button(text, async () => {
-    press.disabled = true;
+    if (press.ariaDisabled) return;
+    press.ariaDisabled = "true";
+    const slow = setTimeout(() => {
+      press.ariaBusy = "true";
+      press.append(ring);
+    }, SHORT);
     error.textContent = "";
     try {
       await work();
     } catch (why) {
       error.textContent = plain(why.message);
     } finally {
-      press.disabled = false;
+      clearTimeout(slow);
+      ring.remove();
+      press.ariaDisabled = press.ariaBusy = null;
     }
   }, properties);
   return span("row", press, error);
@@ -318,14 +352,20 @@ export function menu(face, entries, { up, label, ...properties } = {}) {
   const list = el("div", { class: `menu ${up ? "up" : ""}`, role: "menu", hidden: true, on: { keydown: keys } });
   const open = button(face, () => show(list.hidden),
     { "aria-haspopup": "menu", "aria-expanded": "false", "aria-label": label, title: label, ...properties });
-  const entry = ([text, click, kind]) => button(text, () => {
+  // An entry that cannot be used says why.
+  const entry = ([text, click, kind, why]) => button([text, why && span("hint", why)], () => {
+    if (why) return;
     show(false);
     open.focus();
     click();
-  }, { role: "menuitem", class: kind });
+  }, { role: "menuitem", class: kind, "aria-disabled": why && "true" });
   function show(shown) {
     if (shown) replace(list, entries().map(entry));
     list.hidden = !shown;
+    // It opens to the right where the view has no room on the left.
+    list.classList.remove("right");
+    const { left } = document.getElementById("main").getBoundingClientRect();
+    list.classList.toggle("right", list.getBoundingClientRect().left < left);
     open.setAttribute("aria-expanded", String(shown));
     if (shown) list.firstElementChild?.focus();
   }

@@ -10,7 +10,7 @@ const LIST = [
   ["/", "search in the view"],
   ["n", "new conversation"],
   ["e", "events of the last answer"],
-  ["j k or arrows", "rows of a list; Home and End too"],
+  ["j k or arrows", "rows of a list; Home and End too; left and right fold"],
   ["Enter", "opens a row; sends in the chat"],
   ["c", "copies the id of a row, or a row of a trace; Shift c as a cassette"],
   ["Shift Enter", "a new line"],
@@ -54,4 +54,13 @@ export function bindKeys(newTalk) {
     else return;
     event.preventDefault();
   });
+  addEventListener("keydown", closesBar, { capture: true });
+}
+
+/** Escape closes one thing: a menu or a dialog, then the bar, then what the view has. */
+function closesBar(event) {
+  const close = document.querySelector("#bar .close");
+  if (event.key !== "Escape" || !close || event.target.closest?.("dialog, .menu, .foot")) return;
+  close.click();
+  event.stopPropagation();
 }

@@ -1,6 +1,7 @@
 // A list of rows with one Tab stop, and the view around it. Rows change in place; new ones wait
 // while somebody points at the list or has the focus in it.
 
+import { caller } from "./api.js";
 import {
   action, announce, button, div, el, empty, keyOf, plain, put, replace, rove, span, view,
 } from "./dom.js";
@@ -11,35 +12,40 @@ export const PAGE = 100;
 
 /**
  * `columns` are `{name, title, cell, side}`; a cell gets the value and what takes its row away.
- * `key` names a row; `open` is what Enter does. Newer rows have a larger `order`.
+ * `key` names a row; `open` is what Enter does. Newer rows have a larger `order`. `none` returns
+ * what is shown without rows.
  */
-export function list({ label, columns, key, open, order = () => 0 }) {
+export function list({ label, columns, key, open, none, order = () => 0 }) {
   const rows = new Map();
   const body = el("tbody", {});
-  const waiting = div("pill");
+  const [waiting, nothing] = [div("pill"), el("div", {})];
   const cells = (name, role, content) => columns.map((it) =>
     el(name, { role, class: `c-${it.name} ${it.side ?? ""}` }, content(it)));
   const head = el("thead", {}, el("tr", { role: "row" }, cells("th", "columnheader", (it) => it.title)));
   const table = el("table", { class: "list", role: "grid", "aria-label": label }, head, body);
   const on = { keydown: keys, pointerleave: settle, focusin: ({ target }) => stop(target.closest("tr[data-key]")),
     focusout: () => setTimeout(settle) };
-  const element = el("div", { on }, waiting, table);
+  const element = el("div", { on }, waiting, table, nothing);
   let pending = null;
 
   /** The row of a value, made or changed. */
-  function draw(value, isOlder, mark) {
+  function draw(value, mark) {
     const id = key(value);
     const click = (event) => {
       if (!event.target.closest("button, a") && !getSelection()?.toString()) open(rows.get(id).value);
     };
     const row = rows.get(id)
       ?? { element: el("tr", { role: "row", tabindex: "-1", "data-key": id, class: mark, on: { click } }) };
+    const controls = () => [...row.element.querySelectorAll("a, button")];
     const shape = JSON.stringify(value);
     if (shape !== row.shape) {
+      const focused = controls().indexOf(document.activeElement);
       replace(row.element, cells("td", "gridcell", (it) => it.cell(value, () => remove(id))));
-      for (const it of row.element.querySelectorAll("a, button")) it.tabIndex = -1;
+      for (const it of controls()) it.tabIndex = -1;
+      if (row.element.tabIndex === 0) stop(row.element);
+      controls()[focused]?.focus();
     }
-    rows.set(id, Object.assign(row, { value, shape, isOlder }));
+    rows.set(id, Object.assign(row, { value, shape }));
     return row.element;
   }
 
@@ -52,20 +58,22 @@ export function list({ label, columns, key, open, order = () => 0 }) {
 
   const isTouched = () => element.matches(":hover") || element.contains(document.activeElement);
   const isAtTop = () => (element.closest(".scroll")?.scrollTop ?? 0) < 4;
+  const isHeld = () => rows.size > 0 && (isTouched() || !isAtTop());
 
-  /** The newest rows, in their order; with `isNew` those of another filter. */
-  function show(values, isNew) {
+  /**
+   * The newest rows, in their order; with `isNew` those of another filter. What is newer than
+   * `until` and is not among them is gone. `others` are not of the filter, or not any more.
+   */
+  function show(page, isNew) {
     if (isNew) {
       rows.clear();
       replace(body);
-    } else if (isTouched() || !isAtTop()) {
-      const known = values.filter((it) => rows.has(key(it)));
-      for (const it of known) draw(it, rows.get(key(it)).isOlder);
-      pending = values;
-      hold(values.length - known.length);
-      return;
+      replace(nothing);
     }
-    arrange(values, isNew ? "" : "fresh");
+    for (const it of [...page.others ?? [], ...page.rows]) if (rows.has(key(it))) draw(it);
+    pending = page;
+    if (isNew || !isHeld()) arrange(isNew ? "" : "fresh");
+    else hold(page.rows.filter((it) => !rows.has(key(it))).length);
   }
 
   function hold(count) {
@@ -76,36 +84,39 @@ export function list({ label, columns, key, open, order = () => 0 }) {
   }
 
   function toTop() {
-    arrange(pending, "fresh");
+    arrange("fresh");
     element.closest(".scroll").scrollTop = 0;
     body.firstElementChild?.focus();
   }
 
   function settle() {
-    if (pending && !isTouched() && isAtTop()) arrange(pending, "fresh");
+    if (pending && !isHeld()) arrange("fresh");
   }
 
-  function arrange(values, mark) {
+  function arrange(mark) {
+    const { rows: values, until = -Infinity } = pending;
     pending = null;
     replace(waiting);
-    const first = values.map((it) => draw(it, false, mark));
-    const last = values.length < PAGE ? -Infinity : order(values.at(-1));
-    for (const [id, row] of rows) {
-      if (first.includes(row.element)) continue;
-      // New rows pushed it off the first page. What else is missing is gone.
-      row.isOlder ||= order(row.value) <= last;
-      if (row.isOlder) continue;
-      row.element.remove();
+    const first = values.map((it) => draw(it, mark));
+    for (const [id, { element: row, value }] of rows) {
+      if (first.includes(row) || order(value) <= until) continue;
+      row.remove();
       rows.delete(id);
     }
     body.prepend(...first);
-    if (!body.querySelector("tr[tabindex='0']")) stop(body.firstElementChild);
+    settled();
   }
 
   /** More rows at the end. */
   function add(values) {
-    put(body, values.filter((it) => !rows.has(key(it))).map((it) => draw(it, true)));
+    put(body, values.filter((it) => !rows.has(key(it))).map((it) => draw(it)));
+    settled();
+  }
+
+  function settled() {
     if (!body.querySelector("tr[tabindex='0']")) stop(body.firstElementChild);
+    if (rows.size) replace(nothing);
+    else if (none && !nothing.firstChild) put(nothing, empty(...none()));
   }
 
   function keys(event) {
@@ -116,24 +127,36 @@ export function list({ label, columns, key, open, order = () => 0 }) {
   }
 
   function remove(id) {
-    const { element: row } = rows.get(id);
-    row.nextElementSibling?.focus();
-    row.remove();
+    // It is gone already if somebody else has removed it, too.
+    const row = rows.get(id)?.element;
+    const near = row?.nextElementSibling ?? row?.previousElementSibling;
+    row?.remove();
+    (near ?? body.firstElementChild ?? document.querySelector("h1")).focus();
     rows.delete(id);
+    settled();
   }
 
-  return { element, show, add, count: () => rows.size };
+  /** What is shown, to show it again; `row` is that of the focus. */
+  const state = () => ({
+    rows: [...body.children].map((it) => rows.get(it.dataset.key).value),
+    row: document.activeElement?.closest("tr")?.dataset.key,
+  });
+  const focus = (id) => rows.get(id)?.element.focus({ preventScroll: true });
+  return { element, show, add, state, focus, count: () => rows.size };
 }
+
+/** What the lists showed when they were left, by their places in the history of the browser. */
+const left = new Map();
+const MOST_LEFT = 9;
 
 /**
  * A view of a list that is read in pages and follows what is stored. `read(after, isNew)` yields
- * `{rows, next, note}`, and `none` returns what is shown without rows. `again` reads anew.
+ * `{rows, next, note}` and what `show` of a list takes. `again` reads anew.
  */
-export async function listView({ title, read, none, signal, note, actions, tools, ...of }) {
+export async function listView({ title, read, signal, note, actions, tools, ...of }) {
   const rows = list({ label: title, ...of });
   const status = el("span", { class: "note", role: "status" });
   const error = el("p", { class: "error", role: "alert" });
-  const nothing = el("div", {});
   const older = action("Older", async () => {
     await show(next, false);
     announce(`${rows.count()} rows`);
@@ -148,13 +171,12 @@ export async function listView({ title, read, none, signal, note, actions, tools
     try {
       for await (const page of read(after, isNew)) {
         if (mine !== turn || signal.aborted) return;
-        if (isFirst) rows.show(page.rows, isNew);
+        if (isFirst) rows.show(page, isNew);
         else rows.add(page.rows);
         isFirst = false;
         if (after || isNew) next = page.next ?? "";
         older.hidden = !next;
         if (page.note !== undefined) replace(status, page.note);
-        replace(nothing, !rows.count() && empty(...none()));
         error.textContent = "";
       }
     } catch (why) {
@@ -172,12 +194,36 @@ export async function listView({ title, read, none, signal, note, actions, tools
   }
   live.addEventListener("change", follow, { signal });
   const again = () => show("", true);
-  await again();
+  const scroll = () => rows.element.closest(".scroll");
+
+  // Back comes to the same place of the history, and finds the same rows there.
+  const place = history.state?.list ?? crypto.randomUUID();
+  const before = left.get(place);
+  history.replaceState({ list: place }, "");
+  signal.addEventListener("abort", () => {
+    left.delete(place);
+    // The view is made again, perhaps for another caller.
+    if (history.state?.list === place) return;
+    left.set(place, { ...rows.state(), next, top: scroll()?.scrollTop, caller: caller() });
+    if (left.size > MOST_LEFT) left.delete(left.keys().next().value);
+  });
+  if (before?.caller === caller()) {
+    next = before.next;
+    older.hidden = !next;
+    rows.show(before, true);
+    signal.addEventListener("shown", () => {
+      scroll().scrollTop = before.top;
+      rows.focus(before.row);
+      follow();
+    });
+  } else {
+    await again();
+  }
   const frame = view({
     title, actions,
     note: [note, !tools && status],
     tools: tools && div("filters", tools[0], status, span("grow"), tools[1]),
-    body: [rows.element, nothing, div("older", older, error)],
+    body: [rows.element, div("older", older, error)],
     full: true,
   });
   return { frame, again };

@@ -2,11 +2,12 @@
 
 import { call, hex, local } from "./api.js";
 import {
-  action, age, announce, badge, button, choice, dated, el, grouped, hashOf, linkButton, plain, replace, search, shortId,
-  span, took,
+  action, age, announce, badge, button, choice, dated, dialog, div, el, grouped, hashOf, linkButton, p, plain, replace,
+  search, shortId, span, took,
 } from "./dom.js";
 import { icon } from "./icons.js";
 import { list, listView, PAGE } from "./list.js";
+import { liveNote } from "./live.js";
 
 const GROUPS = [["", "All"], ["working", "Working"], ["needs", "Needs you"], ["failed", "Failed"], ["ended", "Ended"]];
 /** How often all tasks are counted, in milliseconds: that takes longer than the first rows. */
@@ -16,6 +17,19 @@ const COUNTED = 10000;
 export function readRows({ words = "", after = "", ...more }) {
   const query = Object.entries({ ...more, words: hex(words.trim()), after }).filter(([, value]) => value);
   return local(`rows?${query.map((pair) => pair.join("=")).join("&")}`);
+}
+
+/** Asks once more before a task or a conversation is deleted, since nothing brings it back. */
+export function askToDelete(word, path, done) {
+  const gone = action("Delete", async () => {
+    await call(`/a2a-lambda/${path}`, { method: "DELETE" });
+    box.close();
+    announce(`The ${word} is deleted`);
+    done();
+  }, { class: "danger" });
+  const loses = word === "task" ? "Its messages and artifacts" : "Its tasks, their messages and artifacts";
+  const box = dialog(`Delete this ${word}?`, p("quiet", `${loses} are gone. Nothing brings them back.`),
+    div("row", gone, button("Keep it", () => box.close())));
 }
 
 const openTask = (it) => { location.hash = hashOf("task", it.task); };
@@ -53,13 +67,15 @@ export async function tasksView(rest, skills, signal) {
     clearTimeout(typed);
     typed = setTimeout(() => change({ words }), 200);
   });
+  signal.addEventListener("abort", () => clearTimeout(typed));
   let countedAt = 0;
   let again = null;
 
   function change(changes) {
     Object.assign(filter, changes);
     const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value));
-    history.replaceState(null, "", `#/tasks${query.size ? `/${query}` : ""}`);
+    history.replaceState(history.state, "", `#/tasks${query.size ? `/${query}` : ""}`);
+    mark();
     return again();
   }
 
@@ -77,10 +93,11 @@ export async function tasksView(rest, skills, signal) {
 
   async function* read(after, isNew) {
     const began = performance.now();
-    if (isNew) mark();
     const isPlain = !Object.values(filter).some(Boolean);
+    // What has just changed is among the newest tasks, also if it is not of the filter any more.
+    const newest = isNew || isPlain ? { rows: [] } : readRows({ brief: "1" });
     let page = await readRows({ ...filter, after, brief: isPlain ? "1" : "" });
-    if (!after && (isNew || page.isWhole)) count(page);
+    if (!after && (isNew || !isPlain || page.isWhole)) count(page);
     let [searched, shown] = [page.searched, page.rows.length];
     // A search that finds less than a page goes on through the store.
     while (isNew && page.next && shown < PAGE) {
@@ -90,8 +107,10 @@ export async function tasksView(rest, skills, signal) {
       shown += page.rows.length;
     }
     const note = filter.words && `Searched ${grouped(searched)} tasks in ${took(performance.now() - began)}`;
-    // What is not on the first thousand tasks is not gone.
-    if (isNew || page.isWhole || page.rows.length) yield { ...page, note: isNew ? note : undefined };
+    const { rows: others } = await newest;
+    // The position of the next page begins with the time of its newest task.
+    const until = page.next ? Number.parseInt(page.next, 10) : undefined;
+    yield { ...page, others, until, note: isNew ? note : undefined };
     if (after || !isPlain || page.isWhole || Date.now() - countedAt < COUNTED) return;
     countedAt = Date.now();
     count(await readRows({}));
@@ -110,6 +129,7 @@ export async function tasksView(rest, skills, signal) {
       linkButton("Open the chat", "#/chat", "ink"), linkButton("Skills", "#/skills")];
   }
 
+  mark();
   const made = await listView({
     title: "Tasks",
     columns: TASK_COLUMNS,
@@ -119,7 +139,7 @@ export async function tasksView(rest, skills, signal) {
     read,
     none,
     signal,
-    note: span("note", span("dot"), "Live"),
+    note: liveNote(signal),
     actions: box.element,
     tools: [el("div", { class: "tabs", role: "group", "aria-label": "State" }, tabs), skill],
   });
@@ -146,15 +166,13 @@ export async function contextsView(signal) {
       state: status, ...known.get(context), context,
       updatedAt: Date.parse(updatedAt), expiresAt: Date.parse(expiresAt),
     }));
-    yield { rows, next: page.nextPageToken };
+    const next = page.nextPageToken;
+    yield { rows, next, until: next ? rows.at(-1)?.updatedAt : undefined };
   }
   const deeds = (it, gone) => span("row",
     button("Continue", () => openChat(it), { class: "small deed" }),
-    action("Delete", async () => {
-      await call(`/a2a-lambda/contexts/${encodeURIComponent(it.context)}`, { method: "DELETE" });
-      gone();
-      announce("The conversation is deleted");
-    }, { class: "small danger deed" }));
+    button("Delete", () => askToDelete("conversation", `contexts/${encodeURIComponent(it.context)}`, gone),
+      { class: "small deed" }));
   const { frame } = await listView({
     title: "Conversations",
     columns: [
@@ -202,7 +220,9 @@ export async function webhooksView(signal) {
   async function* read(after) {
     const page = await local(`webhooks${after ? `?after=${after}` : ""}`);
     count = (after ? count : 0) + page.tasksRead;
-    yield { rows: page.webhooks, next: page.next, note: `Read ${grouped(count)} tasks.` };
+    // A webhook can be of an older task than the last one that was read.
+    const until = page.next ? Infinity : undefined;
+    yield { rows: page.webhooks, next: page.next, until, note: `Read ${grouped(count)} tasks.` };
   }
   const none = () => ["No webhook yet", "A client registers one with a push config of a task."];
   const { frame } = await listView({ title: "Webhooks", ...WEBHOOKS, read, none, signal });

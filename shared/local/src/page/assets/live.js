@@ -2,7 +2,7 @@
 // stored, and notices when it is away or was started again.
 
 import { hasToken, local } from "./api.js";
-import { bar, button } from "./dom.js";
+import { bar, button, replace, span, timeOfDay } from "./dom.js";
 
 const EVERY = 1000;
 /** For how long the program may be away before the bar says so. */
@@ -12,6 +12,20 @@ const PATIENCE = 2000;
 export const live = Object.assign(new EventTarget(), { build: null });
 const known = { commits: -1, startedMs: 0, lostAt: 0 };
 let wake = () => {};
+
+/** Whether the program does not answer. */
+export const isAway = () => known.lostAt > 0;
+
+/** Says that a view follows what is stored, or since when it does not. */
+export function liveNote(signal) {
+  const note = span("note");
+  const show = () => replace(note, known.lostAt
+    ? [span("dot wait"), `Not live since ${timeOfDay(new Date(known.lostAt))}`]
+    : [span("dot"), "Live"]);
+  for (const it of ["away", "back"]) live.addEventListener(it, show, { signal });
+  show();
+  return note;
+}
 
 export async function watch() {
   for (;;) {
@@ -34,7 +48,7 @@ async function ask() {
     const back = known.lostAt;
     Object.assign(known, { commits: now.commits, startedMs: now.startedMs, lostAt: 0 });
     if (back) {
-      bar();
+      bar("away");
       live.dispatchEvent(new Event("back"));
     }
     const isOther = now.build?.state === "building" || JSON.stringify(now.build) !== JSON.stringify(live.build);
@@ -43,17 +57,22 @@ async function ask() {
     if (restarted) live.dispatchEvent(new Event("restart"));
     if (changed || restarted) live.dispatchEvent(new Event("change"));
   } catch (error) {
-    if (error.status) return;
+    // An answer without the right to ask is that of another program, or of another run of this one.
+    const isOther = error.status === 401;
+    if (error.status && !isOther) return;
+    const isNew = !known.lostAt;
     known.lostAt ||= Date.now();
-    live.dispatchEvent(new Event("away"));
+    if (isNew) live.dispatchEvent(new Event("away"));
     const away = Date.now() - known.lostAt;
-    if (away >= PATIENCE) shown(`No connection for ${Math.round(away / 1000)} s.`);
+    if (isOther) shown("Another program answers here.", "Open the address that it printed. What you typed is kept.");
+    else if (away >= PATIENCE) shown(`No connection for ${Math.round(away / 1000)} s.`, TRIES);
   }
 }
+const TRIES = "The page tries again by itself. What you typed is kept.";
 
-function shown(text) {
-  const said = document.querySelector("#bar.wait strong");
+function shown(text, more) {
+  const [said, quiet] = document.querySelectorAll("#bar.away :is(strong, .quiet)");
   // A bar that is there changes in place, so that its button keeps the focus.
-  if (said) said.textContent = text;
-  else bar("wait", text, "The page tries again by itself. What you typed is kept.", button("Try now", askNow));
+  if (said) [said.textContent, quiet.textContent] = [text, more];
+  else bar("away", "wait", text, more, button("Try now", askNow));
 }

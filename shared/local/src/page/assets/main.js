@@ -1,6 +1,6 @@
 // The page: its frame, its views and their addresses, and the caller.
 
-import { call, callAs, caller, hasToken, local, takeToken, useMode } from "./api.js";
+import { askForToken, call, callAs, caller, hasToken, local, takeToken, useMode } from "./api.js";
 import { buildLine, isBad, showBuild, showServing } from "./builds.js";
 import { cardView } from "./card.js";
 import { chatView, newTalk } from "./chat.js";
@@ -10,7 +10,7 @@ import {
 import { icon } from "./icons.js";
 import { bindKeys } from "./keys.js";
 import { contextsView, conversationsOf, readRows, tasksView, webhooksView } from "./lists.js";
-import { live, watch } from "./live.js";
+import { isAway, live, watch } from "./live.js";
 import { processView } from "./process.js";
 import { skillsView } from "./skills.js";
 import { taskView } from "./task.js";
@@ -37,44 +37,68 @@ async function made(name, rest, signal) {
     case "webhooks": return webhooksView(signal);
     case "agent": return cardView();
     case "process": return processView();
-    case "skills": return skillsView(await listed(), rest);
+    case "skills": return skillsView(await listed(), rest, signal);
     case "more": return moreView();
     default: return chatView(await listed(), rest, signal);
   }
 }
 
+/** The view that the address names, and the rest of it. A broken escape is taken as it is. */
 const address = () => {
-  const [, name = "chat", ...rest] = location.hash.split("/");
-  return { name: name || "chat", rest: decodeURIComponent(rest.join("/")) };
+  const [, name, ...words] = location.hash.split("/");
+  const rest = words.join("/");
+  // The filter of the tasks is a query, which is decoded as such.
+  if (name === "tasks") return { name, rest };
+  try {
+    return { name: name || "chat", rest: decodeURIComponent(rest) };
+  } catch {
+    // Somebody typed it, or cut a link.
+    return { name, rest };
+  }
 };
 
+/** Shows the nodes of a view. A bar over the one before stays. */
+function showView(nodes) {
+  const main = document.getElementById("main");
+  for (const it of [...main.children]) if (it.id !== "bar") it.remove();
+  put(main, nodes);
+}
+
 async function route() {
-  takeToken();
+  if (takeToken()) await known().then(rail);
   const { name, rest } = address();
   const main = document.getElementById("main");
+  document.querySelector("dialog")?.close();
   shown.abort();
   shown = new AbortController();
   const { signal } = shown;
   navigation();
-  const slow = setTimeout(() => { if (!signal.aborted) replace(main, view({ title: "Loading…" })); }, 300);
+  // The composer stays while another conversation is read: what is typed there is its draft.
+  const isTalk = name === "chat" && main.matches(".view-chat");
+  const slow = setTimeout(() => { if (!signal.aborted && !isTalk) showView(view({ title: "Loading…" })); }, 300);
   let nodes;
   try {
     nodes = await made(name, rest, signal);
   } catch (error) {
-    const why = el("p", { class: "error", role: "alert" }, icon("warn"), error.message);
-    nodes = view({ title: "This view cannot be shown", body: why });
+    nodes = refusal(error);
   }
   clearTimeout(slow);
   if (signal.aborted) return;
-  replace(main, nodes);
-  missingToken();
-  showBuild(live.build);
+  showView(nodes);
   main.className = `view-${name}`;
   navigation();
   const heading = main.querySelector("h1");
   document.title = `${plain(heading?.textContent)} · a2a-lambda`;
   signal.dispatchEvent(new Event("shown"));
   if (!main.contains(document.activeElement)) heading?.focus({ preventScroll: true });
+}
+
+/** What is shown in place of a view that was refused. */
+function refusal(error) {
+  const why = el("p", { class: "error", role: "alert" }, icon("warn"), error.message);
+  if (error.status !== 401 || auth === "dev") return view({ title: "This view cannot be shown", body: why });
+  const todo = "This agent answers callers with a key only. The page keeps it until this tab is closed.";
+  return view({ title: "Who calls?", body: [why, el("p", {}, todo), callerForm()] });
 }
 
 /** The link to a view, whose word is its name as a sentence. */
@@ -134,6 +158,7 @@ function callerForm() {
     event.preventDefault();
     callAs(input.value);
     skills = null;
+    document.activeElement.blur();
     foot();
     rail();
     route();
@@ -143,35 +168,46 @@ function callerForm() {
     el("button", { type: "submit" }, "Use"));
 }
 
+/** Says which build or process serves, and opens the bar about it. */
+const serves = button([span("dot"), span("word")], () => {
+  if (isBad(live.build)) showBuild(live.build);
+  else if (!isAway()) showServing(`${serves.title}.`);
+});
+
+function showServes() {
+  const own = live.build ? buildLine(live.build) : [`Process ${process} serves`, ""];
+  const [text, colour] = isAway() ? ["No connection", "wait"] : own;
+  serves.title = text;
+  serves.firstChild.className = `dot ${colour}`;
+  serves.lastChild.textContent = text;
+}
+let process = "";
+
 /** The foot of the rail: which build or process serves, and who calls. */
-function foot(state = "") {
+function foot() {
+  showServes();
   const box = document.getElementById("foot");
   if (box.contains(document.activeElement) && document.activeElement.id === "as") return;
   const name = auth === "dev" ? caller() || "local" : caller() ? "a key" : "nobody";
   const change = button(el("span", {}, "Calls as ", el("code", {}, name)), () => {
-    replace(box, servesLine(state), callerForm());
+    replace(box, serves, callerForm());
     box.querySelector("input").focus();
   }, { class: "calls" });
   box.onkeydown = (event) => {
     if (event.key !== "Escape") return;
     foot();
-    box.querySelector("button")?.focus();
+    box.querySelector(".calls")?.focus();
   };
-  replace(box, servesLine(state), change);
+  replace(box, serves, change);
 }
 
-function servesLine(state = "") {
-  const serves = live.build ? buildLine(live.build) : [`Process ${process} serves`, ""];
-  const [text, colour] = state ? [state, "wait"] : serves;
-  const words = [el("span", { class: `dot ${colour}` }), span("word", text)];
-  if (colour !== "bad") return el("p", { title: text }, words);
-  return button(words, () => showBuild(live.build), { title: text });
-}
-let process = "";
-
-function missingToken() {
+/** Reads what the program says of itself, if the page may ask it. */
+async function known() {
   const what = "Open the address that the program printed. Until then the page shows only what A2A shows.";
-  if (!hasToken()) bar("wait", "The token is missing.", what);
+  bar("away", !hasToken() && "wait", "The token is missing.", what);
+  // Whoever asks what changed says why the program does not answer.
+  await readFacts().catch(() => {});
+  foot();
 }
 
 async function readFacts() {
@@ -193,7 +229,14 @@ async function restarted() {
   await listed().catch(() => {});
   const { name } = address();
   if (["skills", "agent"].includes(name) && JSON.stringify(skills) !== JSON.stringify(before)) await route();
-  if (!isBad(live.build)) showServing(live.build, before, skills);
+  if (isBad(live.build)) return;
+  showServing(live.build ? `Build ${live.build.number} serves.` : "The program serves again.", before, skills);
+}
+
+function refuseFiles(event) {
+  if (event.defaultPrevented || !event.dataTransfer?.types.includes("Files")) return;
+  event.preventDefault();
+  event.dataTransfer.dropEffect = "none";
 }
 
 function start() {
@@ -208,22 +251,16 @@ function start() {
   addEventListener("hashchange", route);
   live.addEventListener("change", rail);
   live.addEventListener("restart", restarted);
-  live.addEventListener("build", () => {
-    document.getElementById("foot").firstElementChild?.replaceWith(servesLine());
-    showBuild(live.build);
-  });
-  live.addEventListener("away", () => foot("No connection"));
-  live.addEventListener("back", () => foot());
+  live.addEventListener("build", () => showBuild(live.build));
+  for (const it of ["build", "away", "back"]) live.addEventListener(it, showServes);
+  // A file that is dropped beside a place for files would take the place of the page.
+  for (const it of ["dragover", "drop"]) addEventListener(it, refuseFiles);
   watch();
 }
 
 takeToken();
-try {
-  await readFacts();
-} catch (error) {
-  if (hasToken()) bar("bad", "The page is not served.", error.message);
-}
-foot();
+await askForToken();
+await known();
 start();
 await route();
 rail();

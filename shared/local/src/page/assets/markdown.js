@@ -1,7 +1,7 @@
 // Makes nodes of Markdown: paragraphs, headings, lists, quotes, tables, code, emphasis and links.
 // A link leads to http and https only, an image of a text is a link, and HTML is text.
 
-import { copied, div, el, iconButton, put } from "./dom.js";
+import { copied, div, el, iconButton } from "./dom.js";
 
 /** How deep lists, quotes and emphasis may be in one another; deeper ones stay text. */
 const DEEPEST = 6;
@@ -15,7 +15,10 @@ const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
 /** The nodes of a Markdown text. */
 export function markdown(text) {
-  return blocks(text.replaceAll("\r\n", "\n").split("\n"), 0);
+  const nodes = blocks(text.replaceAll("\r\n", "\n").split("\n"), 0);
+  // A block has one direction, with all that is in it: that of its first letters.
+  for (const it of nodes) it.setAttribute("dir", "auto");
+  return nodes;
 }
 
 function blocks(lines, depth) {
@@ -24,7 +27,8 @@ function blocks(lines, depth) {
   while (at < lines.length) {
     const line = lines[at];
     const rest = { lines, at, depth };
-    const found = !line.trim() ? { next: at + 1 } : fence(rest) ?? heading(line, at, depth) ?? rule(line, at) ?? quote(rest) ?? items(rest) ?? table(rest) ?? paragraph(rest);
+    const found = !line.trim() ? { next: at + 1 } : fence(rest) ?? heading(line, at, depth) ?? rule(line, at)
+      ?? quote(rest) ?? items(rest) ?? table(rest) ?? paragraph(rest);
     if (found.node) nodes.push(found.node);
     at = found.next;
   }
@@ -36,14 +40,17 @@ function fence({ lines, at }) {
   if (!opens) return null;
   const [, mark, language] = opens;
   let end = at + 1;
-  while (end < lines.length && !lines[end].trim().startsWith(mark)) end += 1;
+  // A line that opens another fence does not close this one.
+  const isClosed = (it) => it.startsWith(mark) && !it.replaceAll(mark[0], "");
+  while (end < lines.length && !isClosed(lines[end].trim())) end += 1;
   return { node: code(lines.slice(at + 1, end).join("\n"), language), next: end + 1 };
 }
 
 /** A block of code with a button that copies it. */
 function code(text, language) {
   const copy = iconButton("copy", "Copy the code", () => copied(copy, text, "The code"), { class: "small icon" });
-  return div("coded", el("pre", { tabindex: "0", dir: "ltr", "aria-label": language ? `Code, ${language}` : "Code" }, el("code", {}, text)), copy);
+  const label = language ? `Code, ${language}` : "Code";
+  return div("coded", el("pre", { tabindex: "0", dir: "ltr", "aria-label": label }, el("code", {}, text)), copy);
 }
 
 function heading(line, at, depth) {
@@ -96,7 +103,13 @@ function tight(nodes) {
   return first?.nodeName === "P" ? [[...first.childNodes], rest] : nodes;
 }
 
-const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((it) => it.trim());
+/** The cells of a row. A bar in code or behind a backslash parts nothing. */
+function cells(line) {
+  const text = line.trim().replace(/^\||(?<!\\)\|$/g, "");
+  const marks = [...text.matchAll(/\\.|`[^`]*`|\|/g)];
+  const bars = marks.filter(([it]) => it === "|").map((it) => it.index);
+  return [-1, ...bars].map((from, n) => text.slice(from + 1, bars[n]).trim().replaceAll("\\|", "|"));
+}
 
 function table({ lines, at, depth }) {
   const divider = lines[at + 1] ?? "";
@@ -106,34 +119,46 @@ function table({ lines, at, depth }) {
   if (heads.length !== sides.length) return null;
   let end = at + 2;
   while (end < lines.length && lines[end].includes("|") && lines[end].trim()) end += 1;
-  const rows = lines.slice(at + 2, end).map((line) => el("tr", {}, cells(line).slice(0, heads.length).map((it, n) => el("td", { class: sides[n] }, inline(it, depth)))));
-  const head = el("tr", {}, heads.map((it, n) => el("th", { scope: "col", class: sides[n] }, inline(it, depth))));
+  const row = (own, name, scope) => el("tr", {}, own.slice(0, heads.length)
+    .map((it, n) => el(name, { scope, class: sides[n] }, inline(it, depth))));
+  const rows = lines.slice(at + 2, end).map((line) => row(cells(line), "td"));
+  const head = row(heads, "th", "col");
   return { node: div("wide", el("table", {}, el("thead", {}, head), el("tbody", {}, rows))), next: end };
 }
 
 function paragraph({ lines, at, depth }) {
   let end = at + 1;
-  const ends = (line) => !line.trim() || [FENCE, HEADING, RULE, QUOTE, ITEM].some((it) => it.test(line)) || DIVIDER.test(lines[end + 1] ?? "x") && line.includes("|");
+  const ends = (line) => !line.trim() || [FENCE, HEADING, RULE, QUOTE, ITEM].some((it) => it.test(line))
+    || DIVIDER.test(lines[end + 1] ?? "x") && line.includes("|");
   while (end < lines.length && !ends(lines[end])) end += 1;
-  const node = el("p", { dir: "auto" });
-  lines.slice(at, end).forEach((line, n) => put(node, n > 0 && el("br"), inline(line.trim(), depth)));
-  return { node, next: end };
+  const text = lines.slice(at, end).map((line) => line.trim()).join("\n");
+  return { node: el("p", {}, inline(text, depth)), next: end };
 }
 
-// Each span is bounded, so that a text without its end is not read again and again.
+// Each span is bounded, so that a text without its end is not read again and again. An address
+// may have one pair of brackets.
+const TARGET = String.raw`\]\(((?:[^()\s]|\([^()\s]{0,300}\)){1,2000})(?:\s+"[^"]{0,200}")?\)`;
 const SPANS = {
   "`": [["code", /(`{1,3})([^`]{1,1000})\1/y]],
-  "!": [["image", /!\[([^[\]]{0,300})\]\(([^()\s]{1,2000})(?:\s+"[^"]{0,200}")?\)/y]],
-  "[": [["link", /\[([^[\]]{1,300})\]\(([^()\s]{1,2000})(?:\s+"[^"]{0,200}")?\)/y]],
-  "*": [["strong", /\*\*(?=\S)([^]{0,400}?\S)\*\*/y], ["em", /\*(?=[^\s*])([^*]{0,400}[^\s*])\*/y]],
-  _: [["strong", /(?<!\w)__(?=\S)([^]{0,400}?\S)__(?!\w)/y], ["em", /(?<!\w)_(?=[^\s_])([^_]{0,400}[^\s_])_(?!\w)/y]],
-  "~": [["s", /~~(?=\S)([^~]{1,400})~~/y]],
+  "!": [["image", new RegExp(String.raw`!\[([^[\]]{0,300})${TARGET}`, "y")]],
+  "[": [["link", new RegExp(String.raw`\[([^[\]]{1,300})${TARGET}`, "y")]],
+  "*": [
+    ["both", /\*\*\*(?=[^\s*])([^*]{0,2000}[^\s*])\*\*\*/y],
+    ["strong", /\*\*(?=\S)([^]{0,2000}?\S)\*\*/y],
+    ["em", /\*(?=[^\s*])([^*]{0,2000}[^\s*])\*/y],
+  ],
+  _: [
+    ["strong", /(?<!\w)__(?=\S)([^]{0,2000}?\S)__(?!\w)/y],
+    ["em", /(?<!\w)_(?=[^\s_])([^_]{0,2000}[^\s_])_(?!\w)/y],
+  ],
+  "~": [["s", /~~(?=\S)([^~]{1,2000})~~/y]],
   h: [["bare", /https?:\/\/[^\s<>"'`)\]]{1,2000}/y]],
   "\\": [["escape", /\\([\\`*_{}[\]()#+.!|>~-])/y]],
+  "\n": [["break", /\n/y]],
 };
-const BEGINS = /[`![*_~\\]|https?:/g;
+const BEGINS = /[`![*_~\\\n]|https?:/g;
 
-/** The nodes of the emphasis, code and links in one line. */
+/** The nodes of the emphasis, code and links in a text. */
 function inline(text, depth) {
   if (depth > DEEPEST) return [text];
   const nodes = [];
@@ -167,6 +192,8 @@ function span(kind, found, depth) {
     case "link": return link(second, inline(first, depth), whole);
     case "bare": return bare(whole);
     case "escape": return first;
+    case "break": return el("br");
+    case "both": return el("strong", {}, el("em", {}, inline(first, depth)));
     default: return el(kind, {}, inline(first, depth));
   }
 }

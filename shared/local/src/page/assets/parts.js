@@ -1,6 +1,7 @@
 // Shows messages, artifacts and their parts. A picture is shown from its own bytes; any other
 // file is a download.
 
+import { stored } from "./api.js";
 import {
   button, copied, div, el, facts, iconButton, json, p, plain, put, replace, said, size, span,
 } from "./dom.js";
@@ -31,20 +32,24 @@ function fileName(name) {
   return last.replace(/[^\w.-]+/g, "_").replace(/^\.+/, "") || "file";
 }
 
+const isBase64 = (text) => /^[\w+/-]*={0,2}$/.test(text);
+
 function bytes(base64) {
-  const text = atob(base64);
+  const text = atob(base64.replaceAll("-", "+").replaceAll("_", "/"));
   return Uint8Array.from(text, (char) => char.charCodeAt(0));
 }
 
 /** A text as paragraphs of Markdown, or as it is. A long one is cut, with a button for all. */
-export function prose(text, isMarkdown = true) {
+export function prose(typed, isMarkdown = true, most = SHOWN) {
+  const text = typed.replaceAll("\r\n", "\n");
   const place = div("prose");
   const fill = (shown) => {
-    const nodes = isMarkdown && shown.length <= SHOWN ? markdown(shown) : said(shown);
+    const nodes = isMarkdown && shown.length <= most ? markdown(shown) : said(shown);
     const all = () => fill(text);
-    replace(place, nodes, shown.length < text.length && button(`Show all ${size(text.length)}`, all, { class: "small" }));
+    const isCut = shown.length < text.length;
+    replace(place, nodes, isCut && button(`Show all ${size(text.length)}`, all, { class: "small" }));
   };
-  fill(text.length > SHOWN ? text.slice(0, SHOWN) : text);
+  fill(text.slice(0, most));
   return place;
 }
 
@@ -59,21 +64,29 @@ function download(name, content, text = `Download ${plain(name)}`) {
 }
 
 /** A picture in a box that has its size before it is read, so that nothing moves. */
-function picture(name, type, raw) {
-  const content = bytes(raw);
-  const address = URL.createObjectURL(new Blob([content], { type }));
+function picture(name, type, content, deed) {
   const image = document.createElement("img");
+  const about = span("faint");
   image.alt = plain(name);
-  image.addEventListener("load", () => URL.revokeObjectURL(address));
-  image.addEventListener("error", () => image.replaceWith(span("faint", "This is no picture.")));
-  image.src = address;
   const frame = div("frame", image);
   // A PNG says its height in its first bytes.
   const high = type === "image/png" && content.length > 24 ? new DataView(content.buffer).getUint32(20) + 48 : 220;
   frame.style.setProperty("--high", `${Math.min(300, Math.max(112, high))}px`);
-  const caption = el("figcaption", {}, el("bdi", { class: "cut" }, name),
-    span("faint", size(content.length)), span("grow"), download(name, () => content));
-  return el("figure", { class: "shot" }, frame, caption);
+  const caption = el("figcaption", {}, el("bdi", { class: "cut" }, name), about, span("grow"), deed);
+  const figure = el("figure", { class: "shot" }, frame, caption);
+  const fill = (all) => {
+    const address = URL.createObjectURL(new Blob([all], { type }));
+    image.addEventListener("load", () => URL.revokeObjectURL(address));
+    image.addEventListener("error", () => image.replaceWith(span("faint", "This is no picture.")));
+    image.src = address;
+    about.textContent = size(all.length);
+  };
+  if (content instanceof Promise) {
+    content.then(fill, (why) => image.replaceWith(span("faint", `It is not shown: ${plain(why.message)}`)));
+  } else {
+    fill(content);
+  }
+  return figure;
 }
 
 const isPlain = (type) => !type || /^text\/(plain|markdown)/.test(type);
@@ -89,26 +102,40 @@ function part(it, name = "file", isOwn = false) {
     return isFile ? [bubble, card(file, about, download(file, () => text))] : bubble;
   }
   if (typeof raw === "string") {
-    if (PICTURES.includes(mediaType)) return picture(file, mediaType, raw);
+    if (!isBase64(raw)) return card(file, "Its bytes are no base64.");
+    const deed = download(file, () => bytes(raw));
+    if (PICTURES.includes(mediaType)) return picture(file, mediaType, bytes(raw), deed);
     const length = Math.floor((raw.length * 3) / 4) - (/=*$/.exec(raw)[0].length);
-    return card(file, [size(length), mediaType].filter(Boolean).join(", "), download(file, () => bytes(raw)));
+    return card(file, [size(length), mediaType].filter(Boolean).join(", "), deed);
   }
-  if (typeof url === "string") return link(url, file);
+  if (typeof url === "string") {
+    const isNear = /^http:\/\/(127\.0\.0\.1|localhost|\[::1\]):\d+\//.test(url);
+    if (!isNear || !PICTURES.includes(mediaType)) return link(url, file);
+    return picture(file, mediaType, stored(url), downloadOf(url, file));
+  }
   return div("bubble", json("data" in it ? it.data : it));
 }
 
 /** A link to a file elsewhere. Only the web has links; anything else stays text. */
 function link(url, name) {
   if (!/^https?:\/\//i.test(url)) return card(name, url.startsWith(UPLOADED) ? "uploaded" : url);
-  const properties = {
-    class: "button icon plain", href: url.replace(/^https?/i, (it) => it.toLowerCase()), download: fileName(name),
-    target: "_blank", rel: "noopener noreferrer", "aria-label": `Download ${plain(name)}`, title: "Download",
-  };
-  return card(name, new URL(url, location.href).host, el("a", properties, icon("save")));
+  return card(name, URL.parse(url)?.host ?? url, downloadOf(url, name));
 }
 
+const downloadOf = (url, name) => el("a", {
+  class: "button icon plain", href: url.replace(/^https?/i, (it) => it.toLowerCase()), download: fileName(name),
+  target: "_blank", rel: "noopener noreferrer", "aria-label": `Download ${plain(name)}`, title: "Download",
+}, icon("save"));
+
+/** The parts of a message. One that cannot be shown is its JSON, and does not hide the others. */
 export function parts(list, name, isOwn) {
-  return (list ?? []).map((it) => part(it, name, isOwn));
+  return (list ?? []).map((it) => {
+    try {
+      return part(it, name, isOwn);
+    } catch {
+      return div("bubble", json(it));
+    }
+  });
 }
 
 /** The texts of a message in one string. */

@@ -130,7 +130,8 @@ function control({ kind, schema, isRequired }) {
 function leafForm(leaf, title) {
   const own = control(leaf);
   const error = el("p", { class: "error", id: fresh("error"), role: "alert" });
-  const hint = [leaf.schema.description, leaf.isRequired ? "" : "optional"].filter(Boolean).join(", ");
+  const about = leaf.schema.description?.replace(/\.$/, "");
+  const hint = [about, leaf.isRequired ? "" : "optional"].filter(Boolean).join(", ");
   const read = (isLeft) => {
     replace(error);
     own.removeAttribute("aria-invalid");
@@ -145,7 +146,7 @@ function leafForm(leaf, title) {
     }
   };
   // An error appears when the field is left, not while somebody types.
-  own.addEventListener("change", () => read(true));
+  own.addEventListener("blur", () => read(true));
   return { element: field(plain(title), own, hint, error), read };
 }
 

@@ -78,96 +78,157 @@ function jsonWay(why) {
   return { name: "JSON", element: field("Input as JSON", control, why, error), parts };
 }
 
-/** The view of all skills. `opened` names the one that is open. */
-export function skillsView(skills, opened) {
-  const rows = skills.map((it) => skillRow(it, it.id === opened));
+/** The rows of the view, the skill that its address opened, and the words of its search. */
+const shown = { rows: [], opened: "", words: "" };
+const list = el("div", { on: { keydown: (event) => rove(event, seen().map((it) => it.head)) } });
+const seen = () => shown.rows.filter((it) => !it.element.hidden);
+
+/**
+ * The view of all skills. `opened` names the one that is open. A build may change the skills while
+ * somebody types, so a row that is shown stays as long as its input is the same.
+ */
+export function skillsView(skills, opened, signal) {
+  const isAgain = list.isConnected;
+  const before = isAgain ? shown.rows : [];
+  const { activeElement: focused } = document;
+  const top = list.closest(".scroll")?.scrollTop;
+  if (!isAgain) shown.words = "";
   const none = el("div", {});
-  const box = search("Find a skill", "Find a skill", "", (text) => {
+  const filter = (text) => {
+    shown.words = text;
     const words = text.toLowerCase().split(/\s+/);
-    for (const it of rows) it.element.hidden = !words.every((word) => it.text.includes(word));
-    const isNone = skills.length && rows.every((it) => it.element.hidden);
+    for (const it of shown.rows) it.element.hidden = !words.every((word) => it.text.includes(word));
+    const isNone = skills.length && !seen().length;
     replace(none, isNone && empty(`No skill says “${text}”`, `Searched ${skills.length} skills.`));
+  };
+  const box = search("Find a skill", "Find a skill", shown.words, filter);
+  const isOther = !isAgain || opened !== shown.opened;
+  shown.opened = opened;
+  shown.rows = skills.map((skill) => {
+    const [row, old] = [skillRow(skill), before.find((it) => it.id === skill.id)];
+    const it = old?.input === row.input ? old : row;
+    it.show(skill);
+    if (old?.isOpen() || (isOther && skill.id === opened)) it.open(true);
+    return it;
   });
-  const heads = () => rows.filter((it) => !it.element.hidden).map((it) => it.head);
-  const list = el("div", { on: { keydown: (event) => rove(event, heads()) } }, rows.map((it) => it.element));
   const nothing = ["This agent lists no skill", "A skill is a function with #[skill]."];
+  replace(list, shown.rows.length ? shown.rows.map((it) => it.element)
+    : empty(...nothing, linkButton("Open the chat", "#/chat")));
+  filter(shown.words);
+  signal.addEventListener("shown", () => {
+    if (!isAgain) return;
+    list.closest(".scroll").scrollTop = top;
+    focused.focus({ preventScroll: true });
+  });
   return view({
     title: "Skills",
     note: span("note", skills.length),
     actions: box.element,
-    body: [rows.length ? list : empty(...nothing, linkButton("Open the chat", "#/chat")), none],
+    body: [list, none],
     full: true,
   });
 }
 
-function skillRow(skill, isOpen) {
-  const id = fresh("skill");
-  const traits = [skill.asks && "asks", skill.background && "background", skill.task === false && "replies"];
-  const head = button([
-    icon("right"), span("name cut", skill.name),
-    el("span", { class: "cut quiet", dir: "auto" }, skill.description),
-    span("trait hint", traits.filter(Boolean).join(", ")),
-    span("modes hint", short(skill.inputModes)),
-  ], () => open(!element.hasAttribute("data-open")), { id });
-  const element = el("section", { class: "skill", "aria-labelledby": id, "data-skill": skill.id }, el("h2", {}, head));
-  let body;
-  function open(is) {
-    element.toggleAttribute("data-open", is);
-    head.setAttribute("aria-expanded", String(is));
-    if (is && !body) {
-      body = skillBody(skill, id);
-      put(element, body);
-    }
-    if (body) body.hidden = !is;
-  }
-  open(isOpen);
-  const text = [skill.id, skill.name, skill.description, ...(skill.tags ?? [])].join(" ").toLowerCase();
-  return { element, head, text };
+/** A row of the list. `input` is what its form is made of. */
+function skillRow({ id, inputSchema, inputModes }) {
+  const heading = fresh("skill");
+  const head = button([], () => row.open(!row.isOpen()), { id: heading, "aria-expanded": "false" });
+  const names = { class: "skill", "aria-labelledby": heading, "data-skill": id };
+  const element = el("section", names, el("h2", {}, head));
+  const row = {
+    id, head, element, text: "", input: JSON.stringify([inputSchema, inputModes]),
+    isOpen: () => element.hasAttribute("data-open"),
+    open(is) {
+      element.toggleAttribute("data-open", is);
+      head.setAttribute("aria-expanded", String(is));
+      if (is && !row.body) {
+        row.body = skillBody(row.skill, heading);
+        put(element, row.body.element);
+      }
+      if (row.body) row.body.element.hidden = !is;
+    },
+    show(skill) {
+      const { name, description, tags = [], asks, background, task } = skill;
+      const traits = [asks && "asks", background && "background", task === false && "replies"];
+      row.skill = skill;
+      row.text = [id, name, description, ...tags].join(" ").toLowerCase();
+      replace(head, icon("right"), span("name cut", name),
+        el("span", { class: "cut quiet", dir: "auto" }, description),
+        span("trait hint", traits.filter(Boolean).join(", ")), span("modes hint", short(inputModes)));
+      row.body?.show(skill);
+    },
+  };
+  return row;
 }
 
+/** The form of a skill and what is known of it. `show` takes the skill of another build. */
 function skillBody(skill, heading) {
-  const list = ways(skill);
-  const place = el("div", {});
+  const { id, task } = skill;
+  const all = ways(skill);
+  const [place, examples, facts] = [el("div", {}), span("row grow"), el("div", {})];
   let current;
-  const tabs = list.map((it) => button(it.name, () => use(it), { class: "tab small" }));
+  const tabs = all.map((it) => button(it.name, () => use(it), { class: "tab small" }));
   function use(way) {
     current = way;
-    tabs.forEach((it, n) => it.setAttribute("aria-pressed", String(list[n] === way)));
+    tabs.forEach((it, n) => it.setAttribute("aria-pressed", String(all[n] === way)));
     replace(place, way.element);
   }
-  use(list[0]);
+  use(all[0]);
   const modes = fileModes(skill);
   const files = modes && fileBox(modes);
+  const chosen = files && fileField(files, modes);
+  const missing = el("p", { class: "error", role: "alert" });
   /** What is typed and attached; `null` if it cannot be sent, and the form says why. */
   async function parts() {
+    missing.remove();
     try {
       const own = current.parts();
       const attached = files ? await files.parts() : [];
-      return attached && [...own, ...attached];
+      if (!attached || own.length + attached.length) return attached && [...own, ...attached];
+      const ask = [current.element && "Type a text", files && "choose a file"].filter(Boolean).join(" or ");
+      const empty = current.element || chosen;
+      replace(missing, icon("warn"), `${ask.charAt(0).toUpperCase()}${ask.slice(1)}.`);
+      put(empty, missing);
+      empty.querySelector("textarea, .link").focus();
     } catch (error) {
-      if (error instanceof SchemaError) return null;
-      throw error;
+      if (!(error instanceof SchemaError)) throw error;
     }
+    return null;
+  }
+  let isSent = false;
+  /** The view is left then, so what is pressed twice is sent once. */
+  function sendOnce(sent) {
+    if (isSent) return;
+    isSent = true;
+    sendNew({ ...sent, skill: id });
   }
   async function submit(background) {
-    const all = await parts();
-    if (all?.length) sendNew({ parts: all, skill: skill.id, background });
+    const sent = await parts();
+    if (sent) sendOnce({ parts: sent, background });
   }
   const body = async () => {
-    const all = await parts();
-    return all && message(all, { metadata: { "a2a-lambda/skillId": skill.id } });
+    const sent = await parts();
+    return sent && message(sent, { metadata: { "a2a-lambda/skillId": id } });
   };
   const on = { ...files?.drop, submit: (event) => { event.preventDefault(); submit(false); } };
   const key = el("kbd", { class: "keys-hint", "aria-hidden": "true" }, "Ctrl ↵");
-  const made = el("form", { "aria-labelledby": heading, on },
-    div("row form-head", examples(skill), span("grow"),
-      list.length > 1 && el("span", { class: "row", role: "group", "aria-label": "Input as" }, tabs)),
-    place, files && fileField(files, modes),
+  const form = el("form", { "aria-labelledby": heading, on },
+    div("row form-head", examples,
+      all.length > 1 && el("span", { class: "row", role: "group", "aria-label": "Input as" }, tabs)),
+    place, chosen,
     div("row",
       el("button", { class: "ink", type: "submit" }, "Send", key),
-      skill.task !== false && button("Send in the background", () => submit(true)),
+      task !== false && button("Send in the background", () => submit(true)),
       span("grow"), copyMenu(body)));
-  return div("skill-body", made, about(skill));
+  function show(now) {
+    const example = (text) => button(text, () => sendOnce({ parts: [{ text }] }), { class: "small" });
+    const own = (now.examples ?? []).map(example);
+    replace(examples, own.length > 0 && el("span", { class: "row", role: "group", "aria-label": "Examples" },
+      span("hint", "Examples"), own));
+    replace(facts, about(now));
+  }
+  show(skill);
+  return { element: div("skill-body", form, facts), show };
 }
 
 /** The files of a form: those that are chosen, then the row that takes another. */
@@ -179,13 +240,6 @@ function fileField(files, modes) {
   return el("div", { class: "field", role: "group", "aria-label": "Files" },
     el("span", {}, el("b", { class: "label" }, "Files"), " ", hint), files.element,
     div("drops", icon("clip"), el("span", {}, "Drop a file, or ", choose)));
-}
-
-function examples(skill) {
-  if (!skill.examples?.length) return null;
-  const example = (text) => button(text, () => sendNew({ parts: [{ text }], skill: skill.id }), { class: "small" });
-  return el("span", { class: "row", role: "group", "aria-label": "Examples" },
-    span("hint", "Examples"), skill.examples.map(example));
 }
 
 function about(skill) {

@@ -2,9 +2,10 @@
 
 import { ASKS, ENDED, call, local, stateOf, taskPath } from "./api.js";
 import {
-  action, announce, badge, button, counted, div, el, hashOf, p, plain, put, replace, span, stateWord, took,
+  action, announce, badge, button, counted, el, grouped, hashOf, plain, put, replace, stateWord, took,
 } from "./dom.js";
 import { icon } from "./icons.js";
+import { markdown } from "./markdown.js";
 import { artifact, cause, parts, prose, textOf, words } from "./parts.js";
 import { linkTo, waterfall } from "./waterfall.js";
 
@@ -25,136 +26,162 @@ function tokensOf(metadata) {
 
 /** The messages of one side in the log. */
 export function turnOf(nodes, isOwn) {
-  const label = isOwn ? "Your message" : "Message of the agent";
-  return el("article", { class: isOwn ? "turn you" : "turn", "aria-label": label }, nodes);
+  return el("article", { class: isOwn ? "turn you" : "turn", "aria-label": isOwn ? "Your message" : "Message of the agent" }, nodes);
 }
 
 /** What the user sent: files first, then the text. */
 export function ownTurn(message, isSecret) {
-  if (isSecret) return turnOf(div("bubble quiet", "Credentials given, not kept"), true);
+  if (isSecret) return turnOf(el("div", { class: "bubble quiet" }, "Credentials given, not kept"), true);
   const list = message.parts ?? [];
   const isText = (it) => typeof it.text === "string" && !it.filename;
   return turnOf([parts(list.filter((it) => !isText(it)), "file", true), parts(list.filter(isText), "", true)], true);
 }
 
 /**
- * The panel of a task. `host` is told when a question opens or closes (`changed`), and what is
- * to be refined (`refine`).
+ * The panel of a task. `host` is told when a question opens or closes (`changed`), when it closes
+ * unanswered (`closed`), what is to be refined (`refine`), and when more is shown (`drawn`). `asked` is the id of its open question;
+ * `at` is when its state was stored.
  */
 export function taskPanel(id, host) {
-  const panel = { id, state: "", skill: "", question: "", at: 0, seen: new Set() };
+  const panel = { id, state: "", skill: "", question: "", asked: "", at: 0, follows: false, before: null };
+  const seen = new Set();
   const artifacts = new Map();
   const dirty = new Set();
-  const line = div("run");
-  const fall = el("div", { class: "fall-box", hidden: true });
   const events = el("ol", { class: "events", hidden: true, tabindex: "0", "aria-label": "Events" });
-  let [says, made, after] = [];
-  let task = {};
-  let row = null;
-  fresh();
+  const fall = el("div", { class: "fall-box", hidden: true });
+  const falls = waterfall(linkTo(id));
+  const cancel = action("Cancel", async () => {
+    panel.show({ task: await call(taskPath(id, ":cancel"), { body: {} }) });
+  });
+  const line = runLine(id, fold, cancel);
+  let [task, row, trouble, count, frame, cost, isOpen] = [{}, null, "", 0, 0, 0, false];
+  let turn = newTurn();
+  put(fall, falls.element);
 
-  /** The place where the turn that runs now is shown. What belongs to the whole task moves there. */
-  function fresh() {
-    [says, made, after] = Array.from({ length: 3 }, () => div("result"));
-    const properties = { class: "turn", "aria-label": `Task ${plain(id)}` };
-    panel.element = el("article", properties, says, made, after, line, fall, events);
+  /** The place where the turn that runs now is shown. The line below goes on with it. */
+  function newTurn() {
+    const [says, made, after] = Array.from({ length: 3 }, () => el("div", { class: "result" }));
+    const about = { class: "turn", "aria-label": `Task ${plain(id)}` };
+    panel.element = el("article", about, says, made, after, line.element, fall, events);
+    return { says, made, after, element: panel.element };
   }
 
   function event(...children) {
+    count += 1;
     put(events, el("li", {}, children));
     if (events.childElementCount > SHOWN) events.firstElementChild.remove();
-    drawLine();
+    drawSoon();
   }
-
-  const cancel = action("Cancel", async () => {
-    panel.show({ task: await call(taskPath(id, ":cancel"), { body: {} }), whole: true }, "");
-  });
-  const isOver = () => ENDED.includes(panel.state);
-  const asks = () => ASKS.includes(panel.state);
 
   /** State, skill, time and tokens, below the last bubble. */
   function drawLine() {
-    const running = row && !isOver() && !asks() ? Date.now() - row.readAt : 0;
-    const places = [task.metadata, task.status?.metadata, task.status?.message?.metadata];
-    const tokens = places.map(tokensOf).find((it) => it !== undefined);
-    const count = events.childElementCount;
-    const state = badge(panel.state, panel.skill || stateWord(panel.state));
-    if (panel.skill) put(state, span("unseen", stateWord(panel.state)));
-    const focused = line.contains(document.activeElement) ? document.activeElement.dataset.deed : "";
-    const opens = { "aria-expanded": String(!events.hidden), "data-deed": "events" };
-    replace(line, state,
-      row?.turn > 1 && el("span", {}, `turn ${row.turn}`),
-      row && el("span", {}, took(row.tookMs + running)),
-      tokens && el("span", {}, counted(tokens, "token")),
-      count > 0 && button([icon("right"), counted(count, "event")], fold, opens),
-      el("a", { href: hashOf("task", id), "data-deed": "open", "data-task": id }, "Open task"),
-      !isOver() && panel.state && cancel);
-    if (focused) line.querySelector(`[data-deed="${focused}"]`)?.focus();
+    const isOver = ENDED.includes(panel.state);
+    const running = row && !isOver && !ASKS.includes(panel.state) ? Date.now() - row.readAt : 0;
+    const { metadata, status } = task;
+    const tokens = [metadata, status?.metadata, status?.message?.metadata].map(tokensOf).find(Boolean);
+    line.show({
+      state: panel.state,
+      skill: panel.skill,
+      trouble,
+      turn: row?.turn > 1 && `turn ${row.turn}`,
+      time: row && took(row.tookMs + running),
+      tokens: tokens && `${grouped(tokens)} tokens`,
+      events: panel.state && (count ? counted(count, "event") : "Events"),
+      isOpen,
+      cancels: !isOver && panel.state,
+    });
   }
 
   function fold() {
-    events.hidden = !events.hidden;
+    isOpen = !isOpen;
     trace();
     drawLine();
   }
 
   /** The waterfall above the events, as it is now. */
   async function trace() {
-    const { trace: rows = [] } = events.hidden ? {} : await local(`tasks/${encodeURIComponent(id)}`).catch(() => ({}));
-    const falls = waterfall(linkTo(id));
+    events.hidden = !isOpen || !count;
+    const path = `tasks/${encodeURIComponent(id)}`;
+    const { trace: rows = [] } = isOpen ? await local(path).catch(() => ({})) : {};
     fall.hidden = !rows.length;
     if (rows.length) falls.show(rows);
-    replace(fall, falls.element);
   }
 
   /** What only the program knows: the skill and the time. */
   async function readRow() {
-    const page = await local(`rows?brief=1&context=${encodeURIComponent(task.contextId)}`).catch(() => null);
-    panel.use(page?.rows.find((it) => it.task === id));
+    const { rows } = await local(`rows?brief=1&context=${encodeURIComponent(task.contextId)}`).catch(() => ({ rows: [] }));
+    use(rows.find((it) => it.task === id));
+    if (ASKS.includes(panel.state)) host.changed();
   }
-  panel.use = (known) => {
+
+  function use(known) {
     if (!known) return;
     row = { ...known, readAt: Date.now() };
     panel.skill = row.skill ?? panel.skill;
     drawLine();
-    if (asks()) host.changed();
-  };
+  }
 
-  const draw = () => {
+  function draw() {
+    const began = performance.now();
+    frame = 0;
     for (const it of dirty) {
-      const element = artifact(it.value, () => host.refine(id, it.value.name || it.value.artifactId));
-      if (it.streams) element.querySelector(".bubble")?.classList.add("streams");
-      if (it.element) it.element.replaceWith(element);
-      else put(made, element);
-      it.element = element;
+      if (it.streams && it.grow) it.grow(textOf(it.value));
+      else drawWhole(it);
     }
     dirty.clear();
+    drawLine();
     host.drawn();
-  };
-  const drawSoon = (it) => {
-    if (!dirty.size) requestAnimationFrame(draw);
-    dirty.add(it);
-  };
+    cost = performance.now() - began;
+  }
 
-  function setStatus(status) {
+  function drawWhole(it) {
+    const isData = (it.value.parts ?? []).every((part) => "data" in part);
+    const element = artifact(it.value, () => host.refine(id, it.value.name || it.value.artifactId));
+    const bubble = element.querySelector(".bubble");
+    if (it.streams) it.grow = growing(bubble, textOf(it.value));
+    // What was read while it came is not folded again.
+    else if (it.grow && bubble.querySelector(".prose > button")) {
+      bubble.replaceWith(it.element.querySelector(".bubble"));
+    }
+    element.querySelector(".bubble")?.classList.toggle("streams", it.streams);
+    element.classList.toggle("folded", isData);
+    if (it.element) it.element.replaceWith(element);
+    else put(turn.made, element);
+    it.element = element;
+  }
+
+  /** At most once a frame, and for a fourth of the time. */
+  function drawSoon(it) {
+    if (it) dirty.add(it);
+    frame ||= setTimeout(() => requestAnimationFrame(draw), 3 * cost);
+  }
+
+  function setStatus(status, isStored) {
     if (!status) return;
+    const isKnown = panel.state;
+    if (panel.asked && panel.asked !== status.message?.messageId) host.closed(panel);
     task.status = status;
     panel.state = stateOf(status);
     panel.at = Date.parse(status.timestamp) || Date.now();
-    replace(says);
-    replace(after);
-    const rests = isOver() || asks();
-    panel.question = asks() ? words(status.message) || "The agent asks." : "";
-    if (asks()) put(after, question(panel.state, status.message));
-    if (isOver()) {
-      for (const it of artifacts.values()) if (it.streams) drawSoon(Object.assign(it, { streams: false }));
+    panel.before = null;
+    replace(turn.says);
+    replace(turn.after);
+    const isOver = ENDED.includes(panel.state);
+    const asks = ASKS.includes(panel.state);
+    panel.question = asks ? words(status.message) || "The agent asks." : "";
+    panel.asked = asks ? status.message?.messageId ?? `${id} ${panel.at}` : "";
+    if (asks) put(turn.after, question(panel.state, status.message));
+    if (isOver) {
+      for (const it of artifacts.values()) if (it.streams) { it.streams = false; drawSoon(it); }
       ended(status.message);
     }
     drawLine();
-    announce([stateWord(panel.state), rests && words(status.message)].filter(Boolean).join(": "));
-    if (rests || !row) readRow();
-    if (!events.hidden) trace();
-    host.changed();
+    const text = isOver || asks ? words(status.message) : "";
+    // What was there before the view was opened is not news.
+    if (isKnown || !isStored) announce(`${stateWord(panel.state)}${text ? `: ${text}` : ""}`);
+    if (!isStored && (isOver || asks || !row)) readRow();
+    if (isOpen) trace();
+    if (!isStored) host.changed();
   }
 
   /** The last message; a text that an artifact has too is shown once. */
@@ -164,27 +191,30 @@ export function taskPanel(id, host) {
     if (!message || texts.some((it) => it.trim() === text.trim())) return;
     const broke = ["failed", "rejected"].includes(panel.state);
     const nodes = parts(message.parts);
-    put(texts.length ? after : says, nodes, broke && cause(message));
+    put(texts.length ? turn.after : turn.says, nodes, broke && cause(message));
     if (broke) for (const it of nodes.flat()) if (it.classList.contains("bubble")) it.classList.add("broke");
   }
 
+  /** Shows an event of a stream, or a task as it is stored, with its row if it is known. */
   panel.show = (update, eventId) => {
-    if (eventId && panel.seen.has(eventId)) return;
-    if (eventId) panel.seen.add(eventId);
+    if (eventId && seen.has(eventId)) return;
+    if (eventId) seen.add(eventId);
+    trouble = "";
     if (update.task) {
       task = { ...task, ...update.task };
       for (const value of update.task.artifacts ?? []) {
-        const it = { ...artifacts.get(value.artifactId), value, streams: false };
-        artifacts.set(value.artifactId, it);
+        const it = artifacts.get(value.artifactId) ?? {};
+        if (!it.streams && JSON.stringify(it.value) === JSON.stringify(value)) continue;
+        artifacts.set(value.artifactId, Object.assign(it, { value, streams: false }));
         drawSoon(it);
       }
-      setStatus(update.task.status);
+      use(update.row);
+      setStatus(update.task.status, Boolean(update.row));
     } else if (update.statusUpdate) {
       const { status, metadata, contextId } = update.statusUpdate;
       task.contextId ??= contextId;
       const text = words(status.message);
-      const again = metadata?.["a2a-lambda/restarted"] && " (the turn runs again)";
-      event(stateWord(stateOf(status)), again, text && `: ${text}`);
+      event(stateWord(stateOf(status)), metadata?.["a2a-lambda/restarted"] ? " (the turn runs again)" : "", text ? `: ${text}` : "");
       task.metadata = { ...task.metadata, ...metadata };
       setStatus(status);
     } else if (update.artifactUpdate) {
@@ -201,50 +231,117 @@ export function taskPanel(id, host) {
   /** The question is answered: it stays where it is, and the next turn goes on below. */
   panel.answer = () => {
     if (dirty.size) draw();
-    for (const it of panel.element.querySelectorAll(".asks")) {
-      it.classList.remove("asks");
-      it.querySelector(":scope > .state")?.remove();
-    }
-    panel.element.setAttribute("aria-label", "Message of the agent");
-    panel.question = "";
-    panel.state = "working";
-    fresh();
+    const { state, question: text, asked } = panel;
+    panel.before = { state, question: text, asked, turn };
+    asks(turn, false);
+    Object.assign(panel, { state: "working", question: "", asked: "" });
+    turn = newTurn();
     drawLine();
     host.changed();
   };
-  panel.connection = (text) => replace(line, badge("working", text));
-  panel.tick = () => { if (!isOver() && !asks() && !line.contains(document.activeElement)) drawLine(); };
+
+  /** Nobody took the answer. */
+  panel.reopen = () => {
+    const { turn: open, ...known } = panel.before;
+    turn = open;
+    Object.assign(panel, known, { before: null, element: turn.element });
+    put(turn.element, line.element, fall, events);
+    asks(turn, true);
+    drawLine();
+    host.changed();
+  };
+
+  function asks({ element, after }, is) {
+    const bubble = after.querySelector(".bubble");
+    bubble?.classList.toggle("asks", is);
+    bubble?.querySelector(":scope > .state")?.toggleAttribute("hidden", !is);
+    element.setAttribute("aria-label", is ? `Task ${plain(id)}` : "Message of the agent");
+  }
+
+  /** What is wrong with the connection; empty when it is back. */
+  panel.connection = (text) => {
+    trouble = text ?? "";
+    drawLine();
+  };
+  panel.tick = drawLine;
   return panel;
+}
+
+/** The line below a turn. Its nodes stay, so that a click, the focus and a menu do too. */
+function runLine(id, fold, cancel) {
+  const [state, turn, time, tokens, count] = Array.from({ length: 5 }, () => el("span", {}));
+  const events = button([icon("right"), count], fold);
+  const link = el("a", { href: hashOf("task", id), "data-task": id }, "Open task");
+  let face = "";
+  const write = (place, text) => {
+    place.hidden = !text;
+    if (place.textContent !== (text || "")) place.textContent = text || "";
+  };
+  function show(shown) {
+    const now = `${shown.state} ${shown.skill} ${shown.trouble}`;
+    if (now !== face) {
+      const { trouble, skill, state: is } = shown;
+      replace(state, trouble ? badge("working", trouble) : badge(is, skill || stateWord(is)),
+        !trouble && skill && el("span", { class: "unseen" }, stateWord(is)));
+    }
+    face = now;
+    write(turn, shown.turn);
+    write(time, shown.time);
+    write(tokens, shown.tokens);
+    write(count, shown.events);
+    events.hidden = !shown.events;
+    events.setAttribute("aria-expanded", String(shown.isOpen));
+    cancel.hidden = !shown.cancels;
+  }
+  return { element: el("div", { class: "run" }, state, turn, time, tokens, events, link, cancel), show };
 }
 
 /** The bubble of an open question. Its colour is that of the chip in the composer. */
 function question(state, message) {
   const hint = message?.metadata?.["a2a-lambda/auth"];
   const needs = hint && [hint.authType, hint.service].filter(Boolean).join(" for ");
-  const { texts = [], others = [] } = Object.groupBy(message?.parts ?? [],
-    (it) => (typeof it.text === "string" ? "texts" : "others"));
-  const text = texts.map((it) => it.text).join("\n") || "The agent asks.";
-  const title = state === "auth-required" ? stateWord(state) : "Open question";
-  return [
-    div("bubble asks", badge(state, title), prose(text),
-      needs && p("hint", `Needed: ${needs}`)),
-    parts(others),
-  ];
+  const others = (message?.parts ?? []).filter((it) => typeof it.text !== "string");
+  const text = (message?.parts ?? []).filter((it) => typeof it.text === "string").map((it) => it.text).join("\n");
+  const asks = badge(state, state === "auth-required" ? "Auth required" : "Open question");
+  const bubble = el("div", { class: "bubble asks" },
+    asks, prose(text || "The agent asks."), needs && el("p", { class: "hint" }, `Needed: ${needs}`));
+  return [bubble, parts(others)];
+}
+
+/** Shows a text that grows. Its paragraphs before the last stay as they are. */
+function growing(bubble, text) {
+  const last = el("div", { class: "prose" });
+  let done = 0;
+  const grow = (now) => {
+    const rest = now.slice(done);
+    // A paragraph ends at an empty line outside of code, before what belongs to no list.
+    const isEnd = ({ index }) => rest.slice(0, index).split(/^ {0,3}(?:```|~~~)/m).length % 2 === 1;
+    const end = [...rest.matchAll(/\n\n(?=[^\s\d*+>|-])/g)].findLast(isEnd)?.index ?? 0;
+    last.before(...markdown(rest.slice(0, end)));
+    replace(last, markdown(rest.slice(end)));
+    done += end;
+  };
+  replace(bubble, last);
+  grow(text);
+  return grow;
 }
 
 /** Joins a chunk with its artifact. Text chunks become one text. */
 function joined(artifacts, chunk, append) {
   const before = artifacts.get(chunk.artifactId);
   const it = before ?? {};
-  const isMore = append && before;
-  const all = isMore ? [...before.value.parts] : [];
-  for (const next of chunk.parts ?? []) {
-    const last = all.at(-1);
-    const joins = isMore && typeof last?.text === "string" && typeof next.text === "string" && !next.filename;
-    if (joins) all[all.length - 1] = { ...last, text: last.text + next.text };
-    else all.push(next);
+  if (append && before) {
+    const all = [...before.value.parts];
+    for (const next of chunk.parts ?? []) {
+      const last = all.at(-1);
+      const joins = typeof last?.text === "string" && typeof next.text === "string" && !next.filename;
+      if (joins) all[all.length - 1] = { ...last, text: last.text + next.text };
+      else all.push(next);
+    }
+    it.value = { ...before.value, parts: all };
+  } else {
+    it.value = { ...chunk, parts: [...(chunk.parts ?? [])] };
   }
-  it.value = { ...(isMore ? before.value : chunk), parts: all };
   artifacts.set(chunk.artifactId, it);
   return it;
 }

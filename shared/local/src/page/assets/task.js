@@ -3,12 +3,12 @@
 import { ENDED, call, local, stateOf, taskPath } from "./api.js";
 import { refineIn, sendNew } from "./chat.js";
 import {
-  action, announce, badge, button, counted, dated, dialog, div, el, hashOf, json, keyOf, menu, p, replace,
+  action, announce, badge, button, counted, dated, div, el, hashOf, json, keyOf, menu, p, replace,
   rove, said, shortId, span, stateWord, took,
 } from "./dom.js";
 import { detail } from "./detail.js";
 import { icon } from "./icons.js";
-import { webhookList } from "./lists.js";
+import { askToDelete, webhookList } from "./lists.js";
 import { live } from "./live.js";
 import { artifact, cause, parts, words } from "./parts.js";
 import { copyMenu } from "./snippets.js";
@@ -19,11 +19,10 @@ const TABS = { trace: "Trace", messages: "Messages", artifacts: "Artifacts", web
 const NO_TRACE = "No trace: the task is older than the trace, it was removed for newer ones, "
   + "or another process did the work.";
 
-/** The view of a task. It is read again when something is stored. */
+/** The view of a task. It is read again when something is stored, and changes in place. */
 export async function taskView(rest, signal) {
   // The address may end with the id of a row of the trace.
   const [, id, row] = /^(.*?)(?:\/([0-9a-f]{8}[.\w]*|wait-\d+))?$/s.exec(rest);
-  const head = el("header", { class: "task-head" });
   const { bar, panels, counts } = tabs();
   const shown = { state: "", seen: "", hasRow: false };
   const [falls, hooks] = [traceOf(id, signal), webhookList()];
@@ -36,30 +35,41 @@ export async function taskView(rest, signal) {
   async function read(isFirst) {
     const known = isFirst ? { waits: true } : local(`tasks/${encodeURIComponent(id)}`).catch((error) => ({ error }));
     const [task, inside] = await Promise.all([call(taskPath(id, "?historyLength=100")), known]);
-    const seen = JSON.stringify([task, inside.facts?.version, inside.webhooks, inside.trace]);
-    if (seen === shown.seen || signal.aborted) return task;
-    const state = stateOf(task.status);
+    if (!isFirst) show(task, inside);
+    return task;
+  }
+  const task = await read(true);
+  const head = top(task, cancel);
+  const fill = filled(panels, task, falls);
+  function show(now, inside) {
+    const seen = JSON.stringify([now, inside.facts?.version, inside.webhooks, inside.trace, inside.error?.message]);
+    if (seen === shown.seen || signal.aborted) return;
+    const state = stateOf(now.status);
     if (shown.state && shown.state !== state) announce(`The task is ${stateWord(state)}`);
     Object.assign(shown, { state, seen });
     cancel.hidden = ENDED.includes(state);
-    replace(head, top(task, inside, cancel), bar);
-    fill(panels, task, inside, falls);
-    hooks.show(inside.webhooks ?? [], true);
-    const lists = { messages: task.history, artifacts: task.artifacts, webhooks: inside.webhooks };
+    head.show(now, inside);
+    fill(now, inside);
+    hooks.show({ rows: inside.webhooks ?? [] }, true);
+    const lists = { messages: now.history, artifacts: now.artifacts, webhooks: inside.webhooks };
     for (const [name, list] of Object.entries(lists)) replace(counts[name], list?.length > 0 && list.length);
     if (row && !shown.hasRow && inside.trace) {
       shown.hasRow = true;
       falls.choose(row);
     }
-    return task;
   }
-  const task = await read(true);
-  read().catch(() => {});
+  show(task, { waits: true });
+  const again = () => read().catch((error) => {
+    // It was deleted elsewhere, or has expired: what is shown is no longer so.
+    if (error.status === 404 && !signal.aborted) head.end();
+  });
+  again();
   const first = firstOf(task);
   const same = first && [el("h2", {}, "Send the same with"), div("row", copyMenu(() => first))];
   replace(panels.wire, generations(id), same);
-  live.addEventListener("change", () => read().catch(() => {}), { signal });
-  return [head, div("scroll", div("body", Object.values(panels)))];
+  live.addEventListener("change", again, { signal });
+  return [el("header", { class: "task-head" }, head.element, bar),
+    el("div", { class: "scroll" }, el("div", { class: "body" }, Object.values(panels)))];
 }
 
 /** The tabs of the view, their panels, and what shows their counts. */
@@ -90,69 +100,96 @@ const firstOf = (task) => (task.history ?? []).find((it) => it.role === "ROLE_US
 const tool = (name, text, click) =>
   button([icon(name), span("word", text)], click, { "aria-label": text });
 
-/** The head: where it is, what it is, and what one can do. */
-function top(task, inside, cancel) {
-  const it = inside.facts ?? {};
+/** The head: where it is, what it is, and what one can do. Only its state and its facts change. */
+function top(task, cancel) {
   const first = firstOf(task);
-  const tokens = (inside.trace ?? []).reduce((sum, own) => sum + tokensOf(own), 0);
-  const again = () => sendNew({ parts: first.parts, skill: first.metadata?.["a2a-lambda/skillId"] ?? "" });
-  const entries = [
-    ["Skill", it.skill], ["Took", took(it.tookMs)], ["", tokens > 0 && counted(tokens, "token")],
-    ["Version", it.version], ["A2A", it.generation],
-    ["Began", it.createdAt && dated(it.createdAt)], ["Expires", it.expiresAt && dated(it.expiresAt)],
+  const [state, facts] = [el("span", {}), el("div", { class: "line-of-facts" })];
+  const error = el("p", { class: "error" });
+  const toTasks = () => { location.hash = "#/tasks"; };
+  const remove = () => askToDelete("task", `tasks/${encodeURIComponent(task.id)}`, toTasks);
+  const deeds = [
+    tool("chat", "Open in chat", () => { location.hash = hashOf("chat", task.contextId); }),
+    first && tool("again", "Send again", () => again(first)),
+    menu(icon("more"), () => [["Delete", remove, "danger"]], { class: "icon", label: "More" }),
   ];
-  return [
-    div("path",
-      el("a", { href: "#/tasks" }, "Tasks"), icon("right"), shortId(task.id), span("grow"), cancel,
-      tool("chat", "Open in chat", () => { location.hash = hashOf("chat", task.contextId); }),
-      first && tool("again", "Send again", again),
-      menu(icon("more"), () => [["Delete", () => remove(task.id), "danger"]], { class: "icon", label: "More" })),
-    div("title",
-      el("h1", { tabindex: "-1", dir: "auto" }, words(first).slice(0, 120) || `Task ${task.id}`),
-      badge(stateOf(task.status))),
-    div("line-of-facts", entries.filter(([, value]) => value)
-      .map(([name, value]) => el("span", {}, name, " ", el("b", {}, value)))),
-    inside.error && p("error", icon("warn"), `The inside is not shown: ${inside.error.message}`),
+  const element = [
+    el("div", { class: "path" },
+      el("a", { href: "#/tasks" }, "Tasks"), icon("right"), shortId(task.id), el("span", { class: "grow" }),
+      cancel, deeds),
+    el("div", { class: "title" },
+      el("h1", { tabindex: "-1", dir: "auto" }, words(first).slice(0, 120) || `Task ${task.id}`), state),
+    facts, error,
   ];
-}
-
-/** Asks once more, since nothing brings a deleted task back. */
-function remove(id) {
-  const gone = action("Delete", async () => {
-    await call(`/a2a-lambda/tasks/${encodeURIComponent(id)}`, { method: "DELETE" });
+  function show({ status }, inside) {
+    const it = inside.facts ?? {};
+    const tokens = (inside.trace ?? []).reduce((sum, own) => sum + tokensOf(own), 0);
+    const entries = [
+      ["Skill", it.skill], ["Took", took(it.tookMs)], ["", tokens > 0 && counted(tokens, "token")],
+      ["Version", it.version], ["A2A", it.generation],
+      ["Began", it.createdAt && dated(it.createdAt)], ["Expires", it.expiresAt && dated(it.expiresAt)],
+    ];
+    replace(state, badge(stateOf(status)));
+    replace(facts, entries.filter(([, value]) => value)
+      .map(([name, value]) => el("span", {}, name, " ", el("b", {}, value))));
+    replace(error, inside.error && [icon("warn"), `The inside is not shown: ${inside.error.message}`]);
+  }
+  function end() {
+    if (cancel.hidden && deeds[2].hidden) return;
+    for (const it of [cancel, deeds[0], deeds[2]]) it.hidden = true;
+    replace(state, badge("canceled", "Deleted"));
+    replace(error, icon("warn"), "The task is deleted. This is what it was at ", dated(Date.now()), ".");
     announce("The task is deleted");
-    box.close();
-    location.hash = "#/tasks";
-  }, { class: "danger" });
-  const box = dialog("Delete this task?",
-    p("quiet", "Its messages and artifacts are gone. Nothing brings them back."),
-    div("row", gone, button("Keep it", () => box.close())));
+  }
+  return { element, show, end };
 }
 
-/** Fills the tabs. A fold that is open stays open. */
-function fill(panels, task, inside, falls) {
-  const hasFailed = ["failed", "rejected"].includes(stateOf(task.status));
-  const rows = inside.trace ?? [];
-  if (rows.length) falls.show(rows);
-  replace(panels.trace, hasFailed && failure(task.status?.message, rows),
-    rows.length ? falls.element : p("quiet", inside.waits ? "Reading the trace…" : NO_TRACE));
+/** Returns what fills the tabs. What has not changed stays, with its folds and the focus. */
+function filled(panels, { id, contextId }, falls) {
+  const [why, none] = [el("div", {}), el("p", { class: "quiet" })];
+  replace(panels.trace, why, falls.element, none);
+  const refined = (it) => artifact(it, () => refineIn(contextId, id, it.name || it.artifactId));
   const turn = (it) => (it.role === "ROLE_USER" ? ownTurn(it) : turnOf(parts(it.parts)));
-  replace(panels.messages, (task.history ?? []).map(turn));
-  const refined = (it) => artifact(it, () => refineIn(task.contextId, task.id, it.name || it.artifactId));
-  replace(panels.artifacts, task.artifacts?.length
-    ? task.artifacts.map(refined)
-    : p("quiet", "This task has made nothing."));
+  const [messages, artifacts] = [keyed(panels.messages, turn), keyed(panels.artifacts, refined)];
+  const nothing = el("p", { class: "quiet" }, "This task has made nothing.");
+  return (task, inside) => {
+    const hasFailed = ["failed", "rejected"].includes(stateOf(task.status));
+    const rows = inside.trace ?? [];
+    if (rows.length) falls.show(rows);
+    replace(why, hasFailed && failure(task, rows, falls));
+    const missing = inside.error ? `No trace: ${inside.error.message}` : NO_TRACE;
+    replace(none, !rows.length && (inside.waits ? "Reading the trace…" : missing));
+    falls.element.hidden = !rows.length;
+    messages(task.history ?? []);
+    artifacts(task.artifacts ?? []);
+    if (!task.artifacts?.length) panels.artifacts.append(nothing);
+    else nothing.remove();
+  };
+}
+
+/** Shows a list in a place. The node of a value stays where it is while the value is the same. */
+function keyed(place, make) {
+  let nodes = new Map();
+  return (values) => {
+    const before = nodes;
+    nodes = new Map(values.map((it) => [JSON.stringify(it), it]));
+    for (const [name, node] of before) if (!nodes.has(name)) node.remove();
+    [...nodes].forEach(([name, it], n) => {
+      const node = before.get(name) ?? make(it);
+      nodes.set(name, node);
+      if (place.children[n] !== node) place.insertBefore(node, place.children[n] ?? null);
+    });
+  };
 }
 
 /** The waterfall of a task, and the panel of the row that is opened. */
 function traceOf(id, signal) {
-  const wide = matchMedia("(min-width: 1100px)");
+  const wide = matchMedia("(min-width: 68.75em)");
   const opened = { id: "", panel: null, line: null, row: null };
   const read = (row) => local(`tasks/${encodeURIComponent(id)}/trace/${row}`);
   const falls = waterfall((line, row) => {
     if (line?.id !== opened.id) history.replaceState(null, "", hashOf("task", id) + (line ? `/${line.id}` : ""));
     const isOther = line?.id !== opened.id || line?.end !== opened.line?.end;
-    if (isOther) opened.panel = line && detail(line, read, close);
+    if (isOther) opened.panel = line && detail(line, read, close, falls);
     Object.assign(opened, { id: line?.id ?? "", line, row });
     place();
   });
@@ -181,16 +218,28 @@ function traceOf(id, signal) {
   return falls;
 }
 
-/** Why the task failed: what clients see, and the cause that only the trace has. */
-function failure(status, rows) {
+/** Sends the first message of a task again. */
+const again = ({ parts: all, metadata }) => sendNew({ parts: all, skill: metadata?.["a2a-lambda/skillId"] ?? "" });
+
+/** Where and why the task failed: what clients see, and the cause that only the trace has. */
+function failure(task, rows, falls) {
+  const { message: status } = task.status ?? {};
   const causes = rows.filter((it) => it.kind === "failure").map((it) => it.content?.cause).filter(Boolean);
+  const lines = rows.length ? falls.lines() : [];
+  const turn = lines.findLast((it) => it.kind === "turn");
+  const isBroken = (it) => it.error && ["model", "tool", "step"].includes(it.kind) && it.start >= turn?.start;
+  const place = lines.findLast(isBroken) ?? turn;
+  const where = place && ` in ${place.name.replace(/^T(?=urn \d)/, "t")}, attempt ${turn.attempt}`;
+  const first = firstOf(task);
   return el("section", { class: "why", "aria-label": "Cause of the failure" },
-    el("h2", {}, "Why it failed"),
+    el("h2", {}, badge(stateOf(task.status), [stateWord(stateOf(task.status)), where])),
     status && said(words(status)),
     cause(status),
     causes.length
       ? causes.map((it) => [el("h3", { class: "hint" }, "Cause"), el("pre", { tabindex: "0" }, it)])
-      : p("hint", "The trace has no further cause."));
+      : p("hint", "The trace has no further cause."),
+    div("row", place && button("Show the call", () => falls.choose(place.id), { class: "small" }),
+      first && button("Send again", () => again(first), { class: "small" })));
 }
 
 /** The stored task, read by the own call of each generation. */

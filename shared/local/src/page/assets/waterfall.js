@@ -7,7 +7,7 @@ import { icon } from "./icons.js";
 const PAUSE = 2000;
 /** The part of the axis that is left of it, in percent. */
 const CUT = 3.6;
-const ICONS = {
+export const ICONS = {
   turn: "down", attempt: "down", write: "store", delivery: "send", handover: "worker", wait: "input-required",
   failure: "warn",
 };
@@ -26,7 +26,7 @@ function linesOf(rows, now = Date.now()) {
   const under = Map.groupBy(rows, (it) => it.parent ?? "");
   const ids = new Set(rows.map((it) => it.id));
   const lines = [];
-  const add = (row, level, more = {}) => lines.push({ ...row, name: shortName(row.name), level, ...more });
+  const add = (row, level, more = {}) => lines.push({ ...row, path: row.name, name: shortName(row.name), level, ...more });
   /** The end of a row; of a lost one the time when the next run began, or its last sign. */
   const endOf = (row, limit = now) => row.end ?? Math.max(row.start, row.lost ? limit : now);
 
@@ -73,7 +73,8 @@ function linesOf(rows, now = Date.now()) {
         const note = OVER[runs[n - 1].ended] ?? "lease ended";
         lines.push({ id: `${run.id}.over`, kind: "handover", name: "Hand-over", level: 2, note, ...over });
       }
-      if (!isOne) add({ ...run, name: `Attempt ${run.attempt}`, kind: "attempt" }, 2, { end: ends[n] });
+      // The store counts no attempt for a run after an edit or an outage.
+      if (!isOne) add({ ...run, name: `Attempt ${n + 1}`, kind: "attempt" }, 2, { end: ends[n] });
       children(run, isOne ? 2 : 3, ends[n]);
     });
     before = end;
@@ -115,9 +116,8 @@ function axisOf(lines) {
     const own = Array.from({ length: Math.floor((to - zero) / step) - first + 1 }, (_, n) => (first + n) * step);
     return own.map((ms) => ({ at: place(zero + ms), ms }));
   });
-  // A mark that the next one would cover is left out.
-  const apart = marks.filter((it, n) => !marks[n + 1] || marks[n + 1].at - it.at > 8);
-  return { place, cuts: spans.slice(1).map((it) => it.at - CUT), marks: apart };
+  marks.forEach((it, n) => { it.to = marks[n + 1]?.at ?? 100; });
+  return { place, cuts: spans.slice(1).map((it) => it.at - CUT), marks };
 }
 
 /** An element with values for its style. */
@@ -138,7 +138,9 @@ function bar(line, axis) {
   });
 }
 
-const column = (at, kind, text) => styled({ "--from": at }, "span", { class: kind }, text);
+const gap = (at) => styled({ "--from": at }, "span", { class: "gap" });
+const tick = ({ at, to, ms }) => styled({ "--from": at, "--for": to - at }, "span", { class: "tick" },
+  el("span", {}, ms ? precise(ms).replace(/\.0+ s/, " s") : "0"));
 
 /**
  * The waterfall of a task. `open` is called with the line that is opened, or `null`, and the
@@ -156,7 +158,7 @@ export function waterfall(open) {
     const { id, kind, name, level } = line;
     const isFold = ["turn", "attempt"].includes(kind);
     const note = line.lost ? "lost" : line.error ? plain(line.error) : line.note ?? (line.dropped && "not finished");
-    const time = line.kept ? "kept" : kind === "write" ? "" : took(line.end - line.start);
+    const time = line.kept ? "kept" : kind === "write" ? "" : precise(line.end - line.start);
     const tokens = tokensOf(line);
     const words = [name, WORDS[kind] ?? kind, note, time, tokens > 0 && `${tokens} tokens`].filter(Boolean).join(", ");
     const cell = (mark, ...children) => el("span", { class: mark, role: "gridcell" }, children);
@@ -174,7 +176,7 @@ export function waterfall(open) {
     cell("name", icon(ICONS[kind] ?? kind), el("bdi", { class: "cut", title: name }, name),
       note && span("note cut", note)),
     el("span", { class: "bars", role: "gridcell", "aria-hidden": "true" },
-      axis.cuts.map((at) => column(at, "gap")), bar(line, axis)),
+      axis.cuts.map(gap), bar(line, axis)),
     cell("took", time), cell("tokens", tokens > 0 && grouped(tokens)));
   }
 
@@ -188,9 +190,8 @@ export function waterfall(open) {
       return true;
     });
     const head = (mark, ...children) => el("span", { class: mark, role: "columnheader" }, children);
-    const mark = ({ at, ms }) => column(at, "tick", ms ? took(ms).replace(".0 s", " s") : "0");
     replace(grid, el("div", { class: "fall head-row", role: "row" }, head("name", "Name"),
-      el("span", { class: "bars", role: "columnheader", "aria-label": "Time" }, axis.marks.map(mark)),
+      el("span", { class: "bars", role: "columnheader", "aria-label": "Time" }, axis.marks.map(tick)),
       head("took", "Took"), head("tokens", "Tokens")), visible.map((line) => row(line, axis)));
     const rows = all();
     const of = (id) => rows.find((it) => it.dataset.row === id);
@@ -232,6 +233,7 @@ export function waterfall(open) {
   return {
     element: div("waterfall", div("fall-scroll", grid), legend),
     choose,
+    lines: () => shown.lines,
     show(rows) {
       shown.lines = linesOf(rows);
       draw();
@@ -240,14 +242,17 @@ export function waterfall(open) {
   };
 }
 
-/** The sum of a kind, which is the legend of its colour too. */
+/** A duration with two decimals below 10 s: `2.94 s`. */
+const precise = (ms) => (ms >= 1000 && ms < 9995 ? `${(ms / 1000).toFixed(2)} s` : took(ms));
+
+/** The sum of a kind, which is the legend of its colour too. What was lost or kept is not in it. */
 function total(lines, kind) {
-  const own = isIn(lines, kind).flatMap((it) => it.list ?? it);
+  const own = isIn(lines, kind).flatMap((it) => it.list ?? it).filter((it) => !it.kept && !it.lost);
   if (!own.length) return null;
   const ms = own.reduce((sum, it) => sum + ((it.end ?? it.start) - it.start), 0);
   const words = counted(own.length, kind === "model" ? "model call" : kind);
   return el("span", {}, el("i", { class: `bar of-${kind}` }), el("b", {}, words),
-    kind !== "write" && [" ", took(ms)], kind === "model" && ", pale until the first token");
+    kind !== "write" && [" ", precise(ms)], kind === "model" && ", pale until the first token");
 }
 
 /** Opens the fold of a conversation: a row leads to the page of the task. */
