@@ -22,9 +22,9 @@ const LINES_MAX: [(&str, usize); 12] = [
     ("shared/wire", 5_750),
     ("shared/model", 7_280),
     ("shared/store", 6_145),
-    ("shared/skill", 7_350),
+    ("shared/skill", 7_355),
     ("shared/aws", 3_495),
-    ("shared/llm", 4_625),
+    ("shared/llm", 4_630),
     ("shared/runtime", 21_850),
     ("shared/macros", 555),
     ("shared/admin", 1_425),
@@ -34,7 +34,7 @@ const LINES_MAX: [(&str, usize); 12] = [
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-const PUBLIC_MAX: usize = 1_442;
+const PUBLIC_MAX: usize = 1_443;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 0.5;
 const STORE_METHODS_MAX: usize = 21;
