@@ -33,7 +33,8 @@ export function showBuild(build) {
     replace(show, output.hidden ? "Show the output" : "Hide the output");
   });
   const what = build.state === "failed" ? "failed" : "did not start";
-  bar("build", "bad", `Build ${build.number} ${what}.`, `Build ${build.serving} serves.`, show, closeBar("build"), output);
+  const words = [`Build ${build.number} ${what}.`, `Build ${build.serving} serves.`];
+  bar("build", "bad", ...words, show, closeBar("build"), output);
 }
 
 /** Says for some seconds what serves, and which skills a new build changed. */

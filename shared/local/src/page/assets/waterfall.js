@@ -140,7 +140,7 @@ function bar(line, axis) {
 
 const gap = (at) => styled({ "--from": at }, "span", { class: "gap" });
 const tick = ({ at, to, ms }) => styled({ "--from": at, "--for": to - at }, "span", { class: "tick" },
-  el("span", {}, ms ? precise(ms).replace(/\.0+ s/, " s") : "0"));
+  el("span", {}, ms ? took(ms).replace(".0 s", " s") : "0"));
 
 /**
  * The waterfall of a task. `open` is called with the line that is opened, or `null`, and the
