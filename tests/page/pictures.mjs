@@ -41,6 +41,8 @@ await task.getByRole("button", { name: "Yes, kill it" }).click();
 await task.locator("#restarted").waitFor({ timeout: 60000 });
 await task.evaluate((to) => { location.hash = to; }, `#/task/${long.task.id}`);
 await task.locator(".task-head .completed").waitFor({ timeout: 60000 });
+// The bar that says that the program is back lies over the head for six seconds.
+await task.evaluate(() => document.querySelector("#bar .close")?.click());
 await task.getByRole("row", { name: /^step#2, step, \d/ }).first().click();
 await task.waitForTimeout(1500);
 await task.screenshot({ path: picture("page-task.png") });
