@@ -1,7 +1,7 @@
 //! After a question the task exists, so a turn cannot end with a message alone.
 //! replace: `OnInputResult::InputRequired { message, slot }`
 //! with: `OnInputResult::Message { message }`
-//! error: `E0599`
+//! error: `E0308`
 
 use a2a_lambda::prelude::*;
 use serde::{Deserialize, Serialize};
