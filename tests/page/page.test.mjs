@@ -367,7 +367,9 @@ describe("the reference agent", () => {
     assert.equal(await page.evaluate(() => document.activeElement.type), "search");
     await page.keyboard.type("flight");
     await page.keyboard.press("Tab");
-    for (let n = 0; n < 9 && !(await focused()).startsWith("Flight booking"); n += 1) await page.keyboard.press("Tab");
+    const stops = await page.locator("[data-skill] > h2 [tabindex='0']").allInnerTexts();
+    assert.equal(stops.length, 1, "a list is one Tab stop");
+    for (let n = 0; n < 9 && !(await focused()).startsWith("Flight booking"); n += 1) await page.keyboard.press("j");
     for (const [key, isOpen] of [["Enter", "true"], ["ArrowLeft", "false"], ["ArrowRight", "true"]]) {
       await page.keyboard.press(key);
       assert.equal(await page.evaluate(() => document.activeElement.ariaExpanded), isOpen, key);
@@ -716,6 +718,21 @@ describe("lists", () => {
     await page.locator(`[data-key="${task.id}"]`).getByText("Completed").waitFor();
     assert.deepEqual(await order(), before);
     assert.equal(await page.evaluate(() => document.activeElement.dataset.key), before[1]);
+  });
+
+  test("a row that changes while it is pressed opens", async () => {
+    const { task } = await more("what?");
+    const page = await visit(agent, { path: "#/tasks" });
+    const row = page.locator(`[data-key="${task.id}"]`);
+    await row.locator(".state").hover();
+    await page.mouse.down();
+    const seen = page.waitForResponse((it) => it.url().includes("/page/rows"));
+    await a2a(agent.base, "/message:send", { message: { ...saying("echo answered").message, taskId: task.id } });
+    await seen;
+    await page.waitForTimeout(300);
+    await page.mouse.up();
+    await page.getByRole("tab", { name: "Trace" }).waitFor();
+    assert.ok(page.url().endsWith(task.id));
   });
 
   test("a row that its filter shows no more says its new state, and goes when nobody points at it", async () => {
@@ -1541,7 +1558,7 @@ describe("hostile texts", () => {
   test("a model call is shown with its prompt, and copied as a cassette; a pause is cut out", async () => {
     const request = { system: HOSTILE, messages: [{ user: HOSTILE }], tools: [{ name: "stock", description: "d", inputSchema: {} }], toolChoice: "auto" };
     const reply = { content: [{ text: HOSTILE }, { text: "long ".repeat(2000) }, { toolUse: { id: "1", name: "stock", input: { sku: HOSTILE } } }], stop: "toolUse", usage: { inputTokens: 31, outputTokens: 4 } };
-    const model = { id: "00000001.2", parent: "00000001.1", kind: "model", name: "model", start: 1000, end: 1980, firstMs: 412, inputTokens: 4860, outputTokens: 4, stop: "toolUse" };
+    const model = { id: "00000001.2", parent: "00000001.1", kind: "model", name: "model", start: 1000, end: 1980, model: "large", firstMs: 412, inputTokens: 4860, outputTokens: 4, stop: "toolUse" };
     const trace = [
       { id: "00000001", kind: "turn", name: "chat", turn: 1, attempt: 1, start: 0, end: 3000, ended: "stopped" },
       { id: "00000001.1", parent: "00000001", kind: "model", name: "chat/model#1", start: 1000, end: 2000 },
@@ -1577,6 +1594,7 @@ describe("hostile texts", () => {
     const panel = page.getByRole("region", { name: "Row model#1" });
     await panel.getByText("stopped for a tool").waitFor();
     await panel.getByText("412 ms").waitFor();
+    assert.equal(await panel.locator(".about").innerText(), "large");
     assert.equal(await page.locator(".waterfall img, .waterfall script").count(), 0);
     assert.equal(await page.evaluate(() => window.hurt), undefined);
     await panel.getByRole("button", { name: "Copy" }).click();

@@ -6,6 +6,7 @@
 use crate::folder::{make_private, private_file};
 use crate::process::RunError;
 use a2a_lambda::engine::{Clock as _, SystemClock};
+use a2a_lambda::settings::ModelSettings;
 use a2a_lambda::skill::{RecordTrace, TraceRow};
 use a2a_lambda::task::{TaskId, Timestamp};
 use serde_json::{Map, Value};
@@ -58,13 +59,15 @@ pub struct Traces {
 
 impl Traces {
     /// The traces below `folder`; without one nothing is kept. Those without a change for `life`
-    /// go. `is_printing`: the rows are printed as they end.
+    /// go. `model`: what answers the calls of a model. `is_printing`: the rows are printed as they
+    /// end.
     ///
     /// # Errors
     /// When the folder cannot be used.
     pub(crate) fn open(
         folder: Option<&Path>,
         life: Duration,
+        model: Option<ModelSettings>,
         is_printing: bool,
     ) -> Result<Self, RunError> {
         let (queue, entries) = channel();
@@ -74,7 +77,15 @@ impl Traces {
             let files = TraceFiles::open(folder.join(FOLDER), began.minus(life));
             let files =
                 files.map_err(|error| format!("failed to use the folder of traces: {error}"))?;
-            thread::spawn(move || write(&entries, files, began.as_millis(), &count, is_printing));
+            let mut printer = is_printing.then(Printer::default);
+            thread::spawn(move || {
+                write(&entries, files, began.as_millis(), &count, |task, row| {
+                    name_model(row, model.as_ref());
+                    let line = printer.as_mut().and_then(|printer| printer.line(task, row));
+                    // A closed standard output is no reason to stop.
+                    let _closed = io::stdout().write_all(line.unwrap_or_default().as_bytes());
+                });
+            });
         }
         Ok(Self {
             queue,
@@ -158,10 +169,10 @@ fn write(
     mut files: TraceFiles,
     began: i64,
     waiting: &AtomicUsize,
-    is_printing: bool,
+    mut on_row: impl FnMut(&TaskId, &mut TraceRow),
 ) {
     for entry in entries {
-        let (task, row) = match entry {
+        let (task, mut row) = match entry {
             Entry::Add(task, row) => {
                 waiting.fetch_sub(1, Ordering::Relaxed);
                 (task, row)
@@ -176,18 +187,46 @@ fn write(
                 continue;
             }
         };
-        // The step around a call of a model says nothing more than the call.
-        let is_around = row.kind == "model"
-            && !["stop", "error", "kept"]
-                .iter()
-                .any(|fact| row.facts.contains_key(*fact));
-        if is_printing && row.end.is_some() && !is_around {
-            // A closed standard output is no reason to stop.
-            let _closed = io::stdout().write_all(line_of(&task, &row).as_bytes());
-        }
+        on_row(&task, &mut row);
         if let Err(error) = files.add(&task, row) {
             tracing::debug!("failed to write a trace: {error}");
         }
+    }
+}
+
+/// Adds the name of the model to a call that begins: that of its request, or of the settings.
+fn name_model(row: &mut TraceRow, model: Option<&ModelSettings>) {
+    let Some(Value::Object(request)) = row.content.get("request") else {
+        return;
+    };
+    let own = request.get("options").and_then(|it| it.get("model"));
+    let id = match (own.and_then(Value::as_str), model) {
+        (Some(id), _) => Some(id.to_owned()),
+        (None, Some(model)) if row.name == "router" => model.router_id.clone(),
+        (None, _) => None,
+    };
+    if let Some(id) = id.or_else(|| model.map(|model| model.id.clone())) {
+        row.fact("model", id);
+    }
+}
+
+/// Makes the lines of rows that end.
+#[derive(Default)]
+struct Printer {
+    /// The ids of the steps around calls of a model: they say nothing more than the calls.
+    around: BTreeSet<String>,
+}
+
+impl Printer {
+    /// The line of a row, if it is shown.
+    fn line(&mut self, task: &TaskId, row: &TraceRow) -> Option<String> {
+        if row.end.is_none() || (self.around.remove(&row.id) && row.kind == "model") {
+            return None;
+        }
+        if row.kind == "model" {
+            self.around.extend(row.parent.clone());
+        }
+        Some(line_of(task, row))
     }
 }
 
@@ -297,9 +336,14 @@ fn size_of(path: &Path) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL_MAX, FOLDER, SPACE, TASK_MAX, TraceFiles, Traces, line_of, size_of};
+    use super::{
+        ALL_MAX, FOLDER, Printer, SPACE, TASK_MAX, TraceFiles, Traces, line_of, name_model, size_of,
+    };
+    use a2a_lambda::settings::{ModelProvider, ModelSettings};
     use a2a_lambda::skill::{RecordTrace as _, TraceRow};
     use a2a_lambda::task::{TaskId, Timestamp};
+    use a2a_lambda_rows::each_row;
+    use serde_json::{Map, Value, json};
     use std::fs;
     use std::path::PathBuf;
     use std::time::Duration;
@@ -386,7 +430,8 @@ mod tests {
     async fn a_forgotten_task_has_no_trace_also_after_a_restart() {
         let folder = folder("forgotten");
         let one = task("one");
-        let open = || Traces::open(Some(folder.as_path()), Duration::from_secs(60), false).unwrap();
+        let open =
+            || Traces::open(Some(folder.as_path()), Duration::from_secs(60), None, false).unwrap();
         let traces = open();
         traces.record(&one, turn());
         traces.record(&one, row(1, 1));
@@ -418,10 +463,57 @@ mod tests {
             (&rows[0]["id"], &rows[0]["lost"]),
             (&"b".into(), &true.into())
         );
+        assert_eq!(rows[1]["content"], json!({"input": 1, "output": 2}));
+    }
+
+    #[test]
+    fn a_call_of_a_model_is_one_line_also_if_it_fails() {
+        let task = task("one");
+        let call = |name: &str, id: usize, parent: &str, error| {
+            let mut row = row(id, 1);
+            (row.kind, row.name) = ("model", name.to_owned());
+            row.parent = Some(parent.to_owned());
+            if error {
+                row.fact("error", "MODEL_AUTH");
+            }
+            row
+        };
+        each_row([false, true], |fails| {
+            let mut printer = Printer::default();
+            let mut lines = |row| printer.line(&task, &row).is_some();
+            let around = row(1, 1).id;
+            assert!(lines(call("inner", 2, &around, fails)));
+            assert!(!lines(call("around", 1, "turn", fails)));
+            // A later run has it, and makes no call.
+            assert!(lines(call("kept", 3, "turn", fails)));
+        });
+    }
+
+    #[test]
+    fn a_call_that_begins_has_the_name_of_its_model() {
+        let settings = |router: Option<&str>| ModelSettings {
+            provider: ModelProvider::OpenAi,
+            id: "large".to_owned(),
+            endpoint: None,
+            options: Map::new(),
+            router_id: router.map(str::to_owned),
+        };
+        let named = |name: &str, request: Value, router| {
+            let mut row = row(1, 1);
+            name.clone_into(&mut row.name);
+            row.add("request", &request);
+            name_model(&mut row, Some(&settings(router)));
+            row.facts.get("model").cloned()
+        };
+        let own = json!({"options": {"model": "small"}});
+        assert_eq!(named("chat", json!({}), None), Some("large".into()));
+        assert_eq!(named("chat", own, None), Some("small".into()));
+        assert_eq!(named("router", json!({}), None), Some("large".into()));
         assert_eq!(
-            rows[1]["content"],
-            serde_json::json!({"input": 1, "output": 2})
+            named("router", json!({}), Some("tiny")),
+            Some("tiny".into())
         );
+        assert_eq!(named("chat", "a request that was cut".into(), None), None);
     }
 
     #[test]

@@ -28,26 +28,13 @@ pub(super) async fn task(
 }
 
 fn facts(record: &TaskRecord) -> Value {
-    let used = record.used();
     let millis = Timestamp::as_millis;
     json!({
-        "task": record.id().as_str(),
-        "context": record.context_id().as_str(),
         "skill": record.skill().map(ToString::to_string),
         "generation": record.view(0, false).generation.as_str(),
-        "state": record.state().as_str(),
         "version": record.version(),
-        "epoch": record.epoch(),
-        "turn": record.turn(),
-        "attempt": record.attempt(),
-        "handOvers": used.hand_overs,
-        "progressAt": millis(record.progress_at()),
-        "notBefore": record.not_before().map(millis),
-        "leaseUntil": record.lease_until().map(millis),
-        "waitsForWorkerSince": record.dispatched_at().map(millis),
         "tookMs": rows::took(record, SystemClock.now()),
         "createdAt": millis(record.created_at()),
-        "updatedAt": millis(record.updated_at()),
         "expiresAt": millis(record.expires_at()),
     })
 }

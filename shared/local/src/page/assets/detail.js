@@ -144,7 +144,7 @@ export function detail(row, read, close, falls) {
   };
   const entry = (it) => [it[0], () => copy(it), "", it[2] === undefined && it[3]];
   const asker = row.kind === "tool" && askedBy(row, falls.lines())?.call;
-  const about = span("about quiet cut", asker && ["asked by ", rowLink(asker, falls)]);
+  const about = span("about quiet cut", asker ? ["asked by ", rowLink(asker, falls)] : row.model);
   const figures = [
     ["Took", row.kept ? "kept" : took(row.end - row.start)],
     ["First token", took(row.firstMs)],
@@ -164,8 +164,6 @@ export function detail(row, read, close, falls) {
   const fill = async (known) => {
     const { content, end } = known;
     entries = copies(row, content, content);
-    const model = content?.request?.options?.model;
-    if (model) replace(about, model);
     replace(body, sections({ ...row, isRunning: end === undefined }, content, falls));
     if (asker) entries = copies(row, content, (await read(asker.id)).content);
   };

@@ -38,14 +38,16 @@ export function list({ label, columns, key, open, none, order = () => 0 }) {
       ?? { element: el("tr", { role: "row", tabindex: "-1", "data-key": id, class: mark, on: { click } }) };
     const controls = () => [...row.element.querySelectorAll("a, button")];
     const shape = JSON.stringify(value);
-    if (shape !== row.shape) {
+    // What is drawn under a pressed pointer would take the click away.
+    if (shape !== row.shape && !row.element.matches(":active")) {
+      row.shape = shape;
       const focused = controls().indexOf(document.activeElement);
       replace(row.element, cells("td", "gridcell", (it) => it.cell(value, () => remove(id))));
       for (const it of controls()) it.tabIndex = -1;
       if (row.element.tabIndex === 0) stop(row.element);
       controls()[focused]?.focus();
     }
-    rows.set(id, Object.assign(row, { value, shape }));
+    rows.set(id, Object.assign(row, { value }));
     return row.element;
   }
 

@@ -80,7 +80,12 @@ function jsonWay(why) {
 
 /** The rows of the view, the skill that its address opened, and the words of its search. */
 const shown = { rows: [], opened: "", words: "" };
-const list = el("div", { on: { keydown: (event) => rove(event, seen().map((it) => it.head)) } });
+const list = el("div", { on: {
+  keydown: (event) => rove(event, seen().map((it) => it.head)),
+  focusin: ({ target }) => stop(shown.rows.find((it) => it.head === target)),
+} });
+/** Gives the one Tab stop of the list to this row. */
+const stop = (row) => { if (row) for (const it of shown.rows) it.head.tabIndex = it === row ? 0 : -1; };
 const seen = () => shown.rows.filter((it) => !it.element.hidden);
 
 /**
@@ -98,6 +103,7 @@ export function skillsView(skills, opened, signal) {
     shown.words = text;
     const words = text.toLowerCase().split(/\s+/);
     for (const it of shown.rows) it.element.hidden = !words.every((word) => it.text.includes(word));
+    if (!seen().some((it) => it.head.tabIndex === 0)) stop(seen()[0]);
     const isNone = skills.length && !seen().length;
     replace(none, isNone && empty(`No skill says “${text}”`, `Searched ${skills.length} skills.`));
   };
@@ -132,7 +138,7 @@ export function skillsView(skills, opened, signal) {
 /** A row of the list. `input` is what its form is made of. */
 function skillRow({ id, inputSchema, inputModes }) {
   const heading = fresh("skill");
-  const head = button([], () => row.open(!row.isOpen()), { id: heading, "aria-expanded": "false" });
+  const head = button([], () => row.open(!row.isOpen()), { id: heading, "aria-expanded": "false", tabindex: -1 });
   const names = { class: "skill", "aria-labelledby": heading, "data-skill": id };
   const element = el("section", names, el("h2", {}, head));
   const row = {
