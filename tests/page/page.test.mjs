@@ -1018,7 +1018,7 @@ describe("the conformance agent", () => {
     const { task } = await a2a(agent.base, "/message:send", saying(text));
     const page = await visit(agent, { path: `#/task/${task.id}`, permissions: ["clipboard-read", "clipboard-write"] });
     await page.getByRole("tab", { name: "On the wire" }).click();
-    const programs = { curl: ["bash", "-c"], Python: ["python3", "-c"], a2acli: ["bash", "-c"] };
+    const programs = { curl: ["bash", "-c"], Python: ["python3", "-c"] };
     for (const [name, [program, option]] of Object.entries(programs)) {
       await page.getByRole("button", { name: "Copy as a command" }).click();
       const [view, menu] = [await page.locator("main").boundingBox(), await page.getByRole("menu").boundingBox()];

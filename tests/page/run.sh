@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Opens the page of the local agent in Chromium and works with it. Installs the browser and
-# the client a2acli once, below target/; pictures of the views are in target/page/.
+# Opens the page of the local agent in Chromium and works with it. Installs the browser
+# once, below target/; pictures of the views are in target/page/.
 # `--pictures` takes those of the README instead, with fonts that it installs too.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -34,15 +34,4 @@ END
     exit
 fi
 
-# The official client for the command line runs a line that the page copies.
-client=a2a-cli@0.4.5
-commands=$target/venv/a2acli
-if [ "$(cat "$commands/.ready" 2>/dev/null)" != "$client" ]; then
-    rm -rf "$commands"
-    cargo install --locked --debug -q --root "$commands" --target-dir "$commands/build" "$client"
-    rm -rf "$commands/build"
-    echo "$client" >"$commands/.ready"
-fi
-
-export PATH=$commands/bin:$PATH
 node --test --test-concurrency=1 "$@" tests/page/page.test.mjs

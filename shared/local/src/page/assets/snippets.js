@@ -1,4 +1,4 @@
-// The same send as `curl`, Python and `a2acli`.
+// The same send as `curl` and Python.
 
 import { authorization } from "./api.js";
 import { el, menu, p, put, replace } from "./dom.js";
@@ -37,18 +37,6 @@ function python(body) {
   ].join("\n");
 }
 
-/** `a2acli` has no option for metadata, so the agent chooses the skill. */
-function a2acli(body) {
-  const { parts } = body.message;
-  const given = parts.map((it) => {
-    if (typeof it.text === "string") return ` --text-part=${quoted(it.text)}`;
-    if ("data" in it) return ` --data-part=${quoted(JSON.stringify(it.data))}`;
-    return ` --file-part=${quoted(it.url ?? it.filename ?? "FILE")}`;
-  });
-  const bearer = authorization().Authorization?.replace(/^Bearer /, "");
-  return `a2acli --agent-card ${location.origin}${bearer ? ` --bearer ${quoted(bearer)}` : ""} send${given.join("")} --stream`;
-}
-
 /** A menu that copies a send as a command. `message` returns it, or nothing if it is not valid. */
 export function copyMenu(message) {
   const shown = el("div", { class: "copied", "aria-live": "polite" });
@@ -60,6 +48,6 @@ export function copyMenu(message) {
     const note = (words) => put(shown, p("hint", words));
     await navigator.clipboard.writeText(text).then(() => note("Copied."), () => note("The browser did not copy it. Select the text above."));
   }];
-  const entries = [copy("curl", curl), copy("Python", python), copy("a2acli", a2acli)];
+  const entries = [copy("curl", curl), copy("Python", python)];
   return [menu([icon("copy"), "Copy", icon("down")], () => entries, { class: "plain", label: "Copy as a command" }), shown];
 }
