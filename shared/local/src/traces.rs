@@ -59,8 +59,7 @@ pub struct Traces {
 
 impl Traces {
     /// The traces below `folder`; without one nothing is kept. Those without a change for `life`
-    /// go. `model`: what answers the calls of a model. `is_printing`: the rows are printed as they
-    /// end.
+    /// go. `model` answers the calls of a model. `is_printing`: the rows are printed as they end.
     ///
     /// # Errors
     /// When the folder cannot be used.
@@ -77,15 +76,8 @@ impl Traces {
             let files = TraceFiles::open(folder.join(FOLDER), began.minus(life));
             let files =
                 files.map_err(|error| format!("failed to use the folder of traces: {error}"))?;
-            let mut printer = is_printing.then(Printer::default);
-            thread::spawn(move || {
-                write(&entries, files, began.as_millis(), &count, |task, row| {
-                    name_model(row, model.as_ref());
-                    let line = printer.as_mut().and_then(|printer| printer.line(task, row));
-                    // A closed standard output is no reason to stop.
-                    let _closed = io::stdout().write_all(line.unwrap_or_default().as_bytes());
-                });
-            });
+            let (began, facts) = (began.as_millis(), (model, is_printing));
+            thread::spawn(move || write(&entries, files, began, &count, facts));
         }
         Ok(Self {
             queue,
@@ -169,8 +161,9 @@ fn write(
     mut files: TraceFiles,
     began: i64,
     waiting: &AtomicUsize,
-    mut on_row: impl FnMut(&TaskId, &mut TraceRow),
+    (model, is_printing): (Option<ModelSettings>, bool),
 ) {
+    let mut around = BTreeSet::new();
     for entry in entries {
         let (task, mut row) = match entry {
             Entry::Add(task, row) => {
@@ -187,7 +180,11 @@ fn write(
                 continue;
             }
         };
-        on_row(&task, &mut row);
+        name_model(&mut row, model.as_ref());
+        if is_printing && is_printed(&row, &mut around) {
+            // A closed standard output is no reason to stop.
+            let _closed = io::stdout().write_all(line_of(&task, &row).as_bytes());
+        }
         if let Err(error) = files.add(&task, row) {
             tracing::debug!("failed to write a trace: {error}");
         }
@@ -199,35 +196,24 @@ fn name_model(row: &mut TraceRow, model: Option<&ModelSettings>) {
     let Some(Value::Object(request)) = row.content.get("request") else {
         return;
     };
-    let own = request.get("options").and_then(|it| it.get("model"));
-    let id = match (own.and_then(Value::as_str), model) {
-        (Some(id), _) => Some(id.to_owned()),
-        (None, Some(model)) if row.name == "router" => model.router_id.clone(),
-        (None, _) => None,
-    };
-    if let Some(id) = id.or_else(|| model.map(|model| model.id.clone())) {
+    let options = request.get("options");
+    let of_request = options.and_then(|it| it.get("model")?.as_str());
+    let of_settings = model.map(|model| match &model.router_id {
+        Some(id) if row.name == "router" => id.as_str(),
+        _ => model.id.as_str(),
+    });
+    if let Some(id) = of_request.or(of_settings).map(str::to_owned) {
         row.fact("model", id);
     }
 }
 
-/// Makes the lines of rows that end.
-#[derive(Default)]
-struct Printer {
-    /// The ids of the steps around calls of a model: they say nothing more than the calls.
-    around: BTreeSet<String>,
-}
-
-impl Printer {
-    /// The line of a row, if it is shown.
-    fn line(&mut self, task: &TaskId, row: &TraceRow) -> Option<String> {
-        if row.end.is_none() || (self.around.remove(&row.id) && row.kind == "model") {
-            return None;
-        }
-        if row.kind == "model" {
-            self.around.extend(row.parent.clone());
-        }
-        Some(line_of(task, row))
+/// Whether a row has ended and is not the step `around` a call of a model, which says no more.
+fn is_printed(row: &TraceRow, around: &mut BTreeSet<String>) -> bool {
+    let is_printed = row.end.is_some() && !(around.remove(&row.id) && row.kind == "model");
+    if is_printed && row.kind == "model" {
+        around.extend(row.parent.clone());
     }
+    is_printed
 }
 
 /// A row as a line for people.
@@ -337,7 +323,8 @@ fn size_of(path: &Path) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{
-        ALL_MAX, FOLDER, Printer, SPACE, TASK_MAX, TraceFiles, Traces, line_of, name_model, size_of,
+        ALL_MAX, FOLDER, SPACE, TASK_MAX, TraceFiles, Traces, is_printed, line_of, name_model,
+        size_of,
     };
     use a2a_lambda::settings::{ModelProvider, ModelSettings};
     use a2a_lambda::skill::{RecordTrace as _, TraceRow};
@@ -468,7 +455,6 @@ mod tests {
 
     #[test]
     fn a_call_of_a_model_is_one_line_also_if_it_fails() {
-        let task = task("one");
         let call = |name: &str, id: usize, parent: &str, error| {
             let mut row = row(id, 1);
             (row.kind, row.name) = ("model", name.to_owned());
@@ -479,13 +465,12 @@ mod tests {
             row
         };
         each_row([false, true], |fails| {
-            let mut printer = Printer::default();
-            let mut lines = |row| printer.line(&task, &row).is_some();
-            let around = row(1, 1).id;
-            assert!(lines(call("inner", 2, &around, fails)));
-            assert!(!lines(call("around", 1, "turn", fails)));
+            let mut around = std::collections::BTreeSet::new();
+            let mut is_printed = |row| is_printed(&row, &mut around);
+            assert!(is_printed(call("inner", 2, "1", fails)));
+            assert!(!is_printed(call("around", 1, "turn", fails)));
             // A later run has it, and makes no call.
-            assert!(lines(call("kept", 3, "turn", fails)));
+            assert!(is_printed(call("kept", 3, "turn", fails)));
         });
     }
 

@@ -4,7 +4,7 @@ use super::{rows, webhooks};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::records::RecordReader;
-use a2a_lambda::task::{Owner, TaskId, TaskRecord, Timestamp};
+use a2a_lambda::task::{Owner, TaskId};
 use serde_json::{Map, Value, json};
 
 /// The inside of a task; `None` if the owner has no such task.
@@ -21,20 +21,15 @@ pub(super) async fn task(
         return Ok(None);
     };
     let webhooks = webhooks::of_task(store, owner, &record, now).await?;
-    Ok(Some(Map::from_iter([
-        ("facts".to_owned(), facts(&record)),
-        ("webhooks".to_owned(), webhooks.into()),
-    ])))
-}
-
-fn facts(record: &TaskRecord) -> Value {
-    let millis = Timestamp::as_millis;
-    json!({
+    let facts = json!({
         "skill": record.skill().map(ToString::to_string),
         "generation": record.view(0, false).generation.as_str(),
         "version": record.version(),
-        "tookMs": rows::took(record, SystemClock.now()),
-        "createdAt": millis(record.created_at()),
-        "expiresAt": millis(record.expires_at()),
-    })
+        "tookMs": rows::took(&record, now),
+        "createdAt": record.created_at().as_millis(),
+        "expiresAt": record.expires_at().as_millis(),
+    });
+    let members = [("facts", facts), ("webhooks", webhooks.into())];
+    let members = members.map(|(name, value)| (name.to_owned(), value));
+    Ok(Some(Map::from_iter(members)))
 }

@@ -152,7 +152,6 @@ impl AgentPage {
                 "maxBody": MAX_BODY,
                 "maxUpload": settings.policy.upload_max,
                 "process": std::process::id(),
-                "startedAt": now.to_rfc3339(),
                 "startedMs": now.as_millis(),
             }),
             builds: None,
@@ -244,9 +243,9 @@ impl AgentPage {
             }
             (&Method::GET, ["changes"]) => {
                 let count = self.traces.count();
-                let (began, now) = (self.facts.get("startedMs"), SystemClock.now().as_millis());
+                let began = self.facts.get("startedMs");
                 let build = self.builds.as_ref().and_then(|it| it.borrow().shown());
-                Ok(json!({"commits": count, "startedMs": began, "nowMs": now, "build": build}))
+                Ok(json!({"commits": count, "startedMs": began, "build": build}))
             }
             (&Method::GET, ["rows"]) => {
                 let owner = self.owner(request).await?;

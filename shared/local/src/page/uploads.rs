@@ -32,17 +32,15 @@ const SIGNED: [HeaderName; 4] = [
 /// [`PageError`] for another URL, and when the store does not take the file.
 pub(super) async fn put(store: Option<&str>, request: Request<Incoming>) -> Result<(), PageError> {
     let (head, body) = request.into_parts();
-    let target = target(store, &head.headers).ok_or(PageError::UploadTarget)?;
-    let authority = target.authority().ok_or(PageError::UploadTarget)?;
-    let path = target.path_and_query().ok_or(PageError::UploadTarget)?;
-    let mut put = Request::put(path.as_str()).header(HOST, authority.as_str());
+    let (address, path) = target(store, &head.headers).ok_or(PageError::UploadTarget)?;
+    let mut put = Request::put(path).header(HOST, &address);
     for name in SIGNED {
         if let Some(value) = head.headers.get(&name) {
             put = put.header(name, value);
         }
     }
     let put = put.body(body).map_err(|_| PageError::UploadTarget)?;
-    send(authority.as_str(), put).await.map(drop)
+    send(&address, put).await.map(drop)
 }
 
 /// Reads the file at the URL in the headers. `store` is the base URL of the object store;
@@ -51,16 +49,10 @@ pub(super) async fn put(store: Option<&str>, request: Request<Incoming>) -> Resu
 /// # Errors
 /// [`PageError`] for another URL, and when the store does not give the file.
 pub(super) async fn get(store: Option<&str>, headers: &HeaderMap) -> Result<Bytes, PageError> {
-    let target = target(store, headers).ok_or(PageError::UploadTarget)?;
-    let authority = target.authority().ok_or(PageError::UploadTarget)?;
-    let path = target.path_and_query().ok_or(PageError::UploadTarget)?;
-    let get = Request::get(path.as_str()).header(HOST, authority.as_str());
+    let (address, path) = target(store, headers).ok_or(PageError::UploadTarget)?;
+    let get = Request::get(path).header(HOST, &address);
     let get = get.body(Empty::<Bytes>::new());
-    send(
-        authority.as_str(),
-        get.map_err(|_| PageError::UploadTarget)?,
-    )
-    .await
+    send(&address, get.map_err(|_| PageError::UploadTarget)?).await
 }
 
 /// The body of the store's answer, if that is a success.
@@ -89,13 +81,14 @@ where
     }
 }
 
-/// The signed URL, if it is one of the object store.
-fn target(store: Option<&str>, headers: &HeaderMap) -> Option<Uri> {
+/// The address and the path of the signed URL, if it is one of the object store.
+fn target(store: Option<&str>, headers: &HeaderMap) -> Option<(String, String)> {
     let store: Uri = store?.parse().ok()?;
     let target: Uri = headers.get(TARGET)?.to_str().ok()?.parse().ok()?;
     let same = store.authority()? == target.authority()?;
-    (same && target.scheme() == Some(&Scheme::HTTP) && store.scheme() == target.scheme())
-        .then_some(target)
+    let is_http = target.scheme() == Some(&Scheme::HTTP) && store.scheme() == target.scheme();
+    let path = target.path_and_query()?.to_string();
+    (same && is_http).then_some((target.authority()?.to_string(), path))
 }
 
 #[cfg(test)]
