@@ -214,7 +214,7 @@ async fn a_task_is_shown_with_its_steps_and_the_cause_of_its_failure() {
         .call(&format!("/a2a-local/page/tasks/{id}"))
         .json()
         .await;
-    assert_eq!(inside["facts"]["state"], "completed");
+    assert_eq!(inside["facts"]["skill"], "conformance");
     let rows = inside["trace"].as_array().unwrap();
     let steps = rows.iter().filter(|row| row["kind"] == "step");
     assert_eq!(steps.count(), 2, "{inside}");
