@@ -151,7 +151,6 @@ async fn a_model_call_is_in_the_trace_with_its_prompt_and_reply_and_no_key() {
         (&call["inputTokens"], &call["outputTokens"]),
         (&json!(31), &json!(4))
     );
-    assert_eq!(call["model"], "stub");
     assert!(call["firstMs"].is_u64() && call["end"].is_u64(), "{call}");
     assert!(call.get("content").is_none(), "{call}");
     let row = format!("{url}/trace/{}", call["id"].as_str().unwrap());

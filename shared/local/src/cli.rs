@@ -137,8 +137,7 @@ async fn agent(
     let banner = banner(names, &options, &settings, (address, configuration.path()));
     let folder = options.folder();
     let traces_folder = folder.or(embedded.as_ref().map(Embedded::folder));
-    let (life, model) = (settings.policy.task_ttl, settings.model.clone());
-    let traces = Traces::open(traces_folder, life, model, options.trace)?;
+    let traces = Traces::open(traces_folder, settings.policy.task_ttl, options.trace)?;
     let traces = Arc::new(traces);
     let builds = options.under_dev.then(dev::builds);
     let page = AgentPage::open(

@@ -6,7 +6,6 @@
 use crate::folder::{make_private, private_file};
 use crate::process::RunError;
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::settings::ModelSettings;
 use a2a_lambda::skill::{RecordTrace, TraceRow};
 use a2a_lambda::task::{TaskId, Timestamp};
 use serde_json::{Map, Value};
@@ -59,14 +58,13 @@ pub struct Traces {
 
 impl Traces {
     /// The traces below `folder`; without one nothing is kept. Those without a change for `life`
-    /// go. `model` answers the calls of a model. `is_printing`: the rows are printed as they end.
+    /// go. `is_printing`: the rows are printed as they end.
     ///
     /// # Errors
     /// When the folder cannot be used.
     pub(crate) fn open(
         folder: Option<&Path>,
         life: Duration,
-        model: Option<ModelSettings>,
         is_printing: bool,
     ) -> Result<Self, RunError> {
         let (queue, entries) = channel();
@@ -76,8 +74,7 @@ impl Traces {
             let files = TraceFiles::open(folder.join(FOLDER), began.minus(life));
             let files =
                 files.map_err(|error| format!("failed to use the folder of traces: {error}"))?;
-            let (began, facts) = (began.as_millis(), (model, is_printing));
-            thread::spawn(move || write(&entries, files, began, &count, facts));
+            thread::spawn(move || write(&entries, files, began.as_millis(), &count, is_printing));
         }
         Ok(Self {
             queue,
@@ -161,11 +158,11 @@ fn write(
     mut files: TraceFiles,
     began: i64,
     waiting: &AtomicUsize,
-    (model, is_printing): (Option<ModelSettings>, bool),
+    is_printing: bool,
 ) {
-    let mut around = BTreeSet::new();
+    let mut errors = BTreeMap::new();
     for entry in entries {
-        let (task, mut row) = match entry {
+        let (task, row) = match entry {
             Entry::Add(task, row) => {
                 waiting.fetch_sub(1, Ordering::Relaxed);
                 (task, row)
@@ -180,8 +177,7 @@ fn write(
                 continue;
             }
         };
-        name_model(&mut row, model.as_ref());
-        if is_printing && is_printed(&row, &mut around) {
+        if is_printing && is_printed(&row, &mut errors) {
             // A closed standard output is no reason to stop.
             let _closed = io::stdout().write_all(line_of(&task, &row).as_bytes());
         }
@@ -191,27 +187,15 @@ fn write(
     }
 }
 
-/// Adds the name of the model to a call that begins: that of its request, or of the settings.
-fn name_model(row: &mut TraceRow, model: Option<&ModelSettings>) {
-    let Some(Value::Object(request)) = row.content.get("request") else {
-        return;
-    };
-    let options = request.get("options");
-    let of_request = options.and_then(|it| it.get("model")?.as_str());
-    let of_settings = model.map(|model| match &model.router_id {
-        Some(id) if row.name == "router" => id.as_str(),
-        _ => model.id.as_str(),
-    });
-    if let Some(id) = of_request.or(of_settings).map(str::to_owned) {
-        row.fact("model", id);
-    }
-}
-
-/// Whether a row has ended and is not the step `around` a call of a model, which says no more.
-fn is_printed(row: &TraceRow, around: &mut BTreeSet<String>) -> bool {
-    let is_printed = row.end.is_some() && !(around.remove(&row.id) && row.kind == "model");
-    if is_printed && row.kind == "model" {
-        around.extend(row.parent.clone());
+/// Whether a row says something: it has ended, and is no step that only repeats the call of a model
+/// in it. `errors` are those of such calls, by the ids of the steps.
+fn is_printed(row: &TraceRow, errors: &mut BTreeMap<String, Value>) -> bool {
+    let (error, call) = (row.facts.get("error"), errors.remove(&row.id));
+    let says = ["stop", "error", "kept", "dropped"];
+    let says = row.kind != "model" || says.iter().any(|fact| row.facts.contains_key(*fact));
+    let is_printed = row.end.is_some() && says && (call.is_none() || call.as_ref() != error);
+    if let (true, "model", Some(step), Some(error)) = (is_printed, row.kind, &row.parent, error) {
+        errors.insert(step.clone(), error.clone());
     }
     is_printed
 }
@@ -323,14 +307,13 @@ fn size_of(path: &Path) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{
-        ALL_MAX, FOLDER, SPACE, TASK_MAX, TraceFiles, Traces, is_printed, line_of, name_model,
-        size_of,
+        ALL_MAX, FOLDER, SPACE, TASK_MAX, TraceFiles, Traces, is_printed, line_of, size_of,
     };
-    use a2a_lambda::settings::{ModelProvider, ModelSettings};
     use a2a_lambda::skill::{RecordTrace as _, TraceRow};
     use a2a_lambda::task::{TaskId, Timestamp};
     use a2a_lambda_rows::each_row;
-    use serde_json::{Map, Value, json};
+    use serde_json::json;
+    use std::collections::BTreeMap;
     use std::fs;
     use std::path::PathBuf;
     use std::time::Duration;
@@ -417,8 +400,7 @@ mod tests {
     async fn a_forgotten_task_has_no_trace_also_after_a_restart() {
         let folder = folder("forgotten");
         let one = task("one");
-        let open =
-            || Traces::open(Some(folder.as_path()), Duration::from_secs(60), None, false).unwrap();
+        let open = || Traces::open(Some(folder.as_path()), Duration::from_secs(60), false).unwrap();
         let traces = open();
         traces.record(&one, turn());
         traces.record(&one, row(1, 1));
@@ -455,50 +437,45 @@ mod tests {
 
     #[test]
     fn a_call_of_a_model_is_one_line_also_if_it_fails() {
-        let call = |name: &str, id: usize, parent: &str, error| {
+        let model = |name: &str, id: usize, parent: &str, fact: (&str, &str)| {
             let mut row = row(id, 1);
             (row.kind, row.name) = ("model", name.to_owned());
             row.parent = Some(parent.to_owned());
-            if error {
-                row.fact("error", "MODEL_AUTH");
-            }
+            row.fact(fact.0, fact.1);
             row
         };
-        each_row([false, true], |fails| {
-            let mut around = std::collections::BTreeSet::new();
-            let mut is_printed = |row| is_printed(&row, &mut around);
-            assert!(is_printed(call("inner", 2, "1", fails)));
-            assert!(!is_printed(call("around", 1, "turn", fails)));
-            // A later run has it, and makes no call.
-            assert!(is_printed(call("kept", 3, "turn", fails)));
+        let (stop, none) = (("stop", "end"), ("none", ""));
+        let (busy, time) = (("error", "MODEL_BUSY"), ("error", "TIME"));
+        // What the call says and what its step says: which of them are printed?
+        let rows = [
+            (stop, none, [true, false]),
+            (busy, busy, [true, false]),
+            // The step has an error that the call has not.
+            (stop, time, [true, true]),
+            (busy, time, [true, true]),
+            (busy, ("dropped", "true"), [true, true]),
+        ];
+        each_row(rows, |(call, step, expected)| {
+            let mut errors = BTreeMap::new();
+            let mut is_printed = |row| is_printed(&row, &mut errors);
+            // Another call that runs beside it changes nothing.
+            assert!(is_printed(model("other", 4, "3", busy)));
+            let own = [
+                is_printed(model("call", 2, "1", call)),
+                is_printed(model("step", 1, "turn", step)),
+            ];
+            assert_eq!(own, expected);
+            assert!(!is_printed(model("other step", 3, "turn", busy)));
         });
-    }
-
-    #[test]
-    fn a_call_that_begins_has_the_name_of_its_model() {
-        let settings = |router: Option<&str>| ModelSettings {
-            provider: ModelProvider::OpenAi,
-            id: "large".to_owned(),
-            endpoint: None,
-            options: Map::new(),
-            router_id: router.map(str::to_owned),
-        };
-        let named = |name: &str, request: Value, router| {
-            let mut row = row(1, 1);
-            name.clone_into(&mut row.name);
-            row.add("request", &request);
-            name_model(&mut row, Some(&settings(router)));
-            row.facts.get("model").cloned()
-        };
-        let own = json!({"options": {"model": "small"}});
-        assert_eq!(named("chat", json!({}), None), Some("large".into()));
-        assert_eq!(named("chat", own, None), Some("small".into()));
-        assert_eq!(named("router", json!({}), None), Some("large".into()));
-        assert_eq!(
-            named("router", json!({}), Some("tiny")),
-            Some("tiny".into())
-        );
-        assert_eq!(named("chat", "a request that was cut".into(), None), None);
+        // A later run has the reply, and makes no call.
+        let mut errors = BTreeMap::new();
+        assert!(super::is_printed(
+            &model("kept", 1, "turn", ("kept", "true")),
+            &mut errors
+        ));
+        let mut begun = row(1, 1);
+        begun.end = None;
+        assert!(!super::is_printed(&begun, &mut errors));
     }
 
     #[test]

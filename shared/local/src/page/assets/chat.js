@@ -41,8 +41,7 @@ function begun(context) {
 
 /** The view. Its messages stay and go on while other views are shown. */
 export async function chatView(listed, named, signal) {
-  skills = listed;
-  box.offer(listed);
+  offer(listed);
   const isOther = talk.caller !== caller();
   // What one caller has said is not shown to the next.
   const context = isOther && named === talk.context ? "" : named;
@@ -86,6 +85,12 @@ export async function chatView(listed, named, signal) {
   const ticks = setInterval(() => { for (const it of talk.panels.values()) it.tick(); }, 1000);
   signal.addEventListener("abort", () => clearInterval(ticks));
   return nodes;
+}
+
+/** The skills that the agent has now. */
+export function offer(listed) {
+  skills = listed;
+  box.offer(listed);
 }
 
 const address = (context) => (context ? `#/chat/${encodeURIComponent(context)}` : "#/chat");

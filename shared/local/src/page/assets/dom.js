@@ -346,6 +346,12 @@ export function empty(missing, todo, ...buttons) {
   return div("empty", el("strong", {}, missing), el("p", {}, todo), buttons.length > 0 && div("row", buttons));
 }
 
+/** Draws anew what somebody may press: at once, or when the pointer is released, which else loses its click. */
+export function redraw(place, draw) {
+  if (place.matches(":active")) addEventListener("pointerup", () => setTimeout(draw), { once: true });
+  else draw();
+}
+
 /** A button that opens a menu: entries are a text and what it does. */
 export function menu(face, entries, { up, label, ...properties } = {}) {
   const place = span("menu-of");

@@ -1,7 +1,7 @@
 // The keys that act everywhere. Letters act outside of fields and without modifiers only, and
 // can be switched off.
 
-import { dialog, el, hasLetters, keyOf, p, useLetters } from "./dom.js";
+import { button, dialog, el, hasLetters, keyOf, p, useLetters } from "./dom.js";
 
 const VIEWS = { c: "chat", t: "tasks", s: "skills", w: "webhooks", a: "agent", p: "process" };
 
@@ -28,6 +28,9 @@ function help() {
     p("row", letters, el("label", { for: "letters" }, "Single letters act")),
     el("form", { method: "dialog" }, el("button", { class: "ink" }, "Close")));
 }
+
+/** Shows the keys also when letters are off. */
+export const keysButton = () => button("Keys", help, { class: "calls" });
 
 let prefix = -Infinity;
 

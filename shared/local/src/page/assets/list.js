@@ -3,7 +3,7 @@
 
 import { caller } from "./api.js";
 import {
-  action, announce, button, div, el, empty, keyOf, plain, put, replace, rove, span, view,
+  action, announce, button, div, el, empty, keyOf, plain, put, redraw, replace, rove, span, view,
 } from "./dom.js";
 import { live } from "./live.js";
 
@@ -38,16 +38,15 @@ export function list({ label, columns, key, open, none, order = () => 0 }) {
       ?? { element: el("tr", { role: "row", tabindex: "-1", "data-key": id, class: mark, on: { click } }) };
     const controls = () => [...row.element.querySelectorAll("a, button")];
     const shape = JSON.stringify(value);
-    // What is drawn under a pressed pointer would take the click away.
-    if (shape !== row.shape && !row.element.matches(":active")) {
-      row.shape = shape;
+    const fill = () => {
       const focused = controls().indexOf(document.activeElement);
       replace(row.element, cells("td", "gridcell", (it) => it.cell(value, () => remove(id))));
       for (const it of controls()) it.tabIndex = -1;
       if (row.element.tabIndex === 0) stop(row.element);
       controls()[focused]?.focus();
-    }
-    rows.set(id, Object.assign(row, { value }));
+    };
+    if (shape !== row.shape) redraw(row.element, fill);
+    rows.set(id, Object.assign(row, { value, shape }));
     return row.element;
   }
 

@@ -3,12 +3,12 @@
 import { askForToken, call, callAs, caller, hasToken, local, takeToken, useMode } from "./api.js";
 import { buildLine, isBad, showBuild, showServing } from "./builds.js";
 import { cardView } from "./card.js";
-import { chatView, newTalk } from "./chat.js";
+import { chatView, newTalk, offer } from "./chat.js";
 import {
-  bar, button, div, el, glyph, hashOf, iconButton, plain, put, replace, span, stateWord, view,
+  bar, button, div, el, glyph, hashOf, iconButton, plain, put, redraw, replace, span, stateWord, view,
 } from "./dom.js";
 import { icon } from "./icons.js";
-import { bindKeys } from "./keys.js";
+import { bindKeys, keysButton } from "./keys.js";
 import { contextsView, conversationsOf, readRows, tasksView, webhooksView } from "./lists.js";
 import { isAway, live, watch } from "./live.js";
 import { processView } from "./process.js";
@@ -136,15 +136,17 @@ async function rail() {
     const words = el("span", { class: "cut", dir: "auto" }, title || "A conversation");
     return el("li", {}, el("a", link, glyph(state), words));
   };
-  replace(list, conversationsOf(page.rows).slice(0, TALKS).map(talk));
-  navigation();
+  redraw(document.querySelector(".rail"), () => {
+    replace(list, conversationsOf(page.rows).slice(0, TALKS).map(talk));
+    navigation();
+  });
   if (focused) list.querySelector(`[data-context="${CSS.escape(focused)}"]`)?.focus();
 }
 
-/** What the phone has no room for below: the other views, the conversations and the caller. */
+/** What the phone has no room for below: the other views, the conversations, the caller and the keys. */
 function moreView() {
   const links = ["conversations", ...VIEWS.slice(3)].map((id) => el("li", {}, place(id, { class: "row" })));
-  return view({ title: "More", body: [el("ul", { class: "hairs" }, links), callerForm()] });
+  return view({ title: "More", body: [el("ul", { class: "hairs" }, links), callerForm(), keysButton()] });
 }
 
 /** The form that says who calls. */
@@ -198,7 +200,7 @@ function foot() {
     foot();
     box.querySelector(".calls")?.focus();
   };
-  replace(box, serves, change);
+  replace(box, serves, change, keysButton());
 }
 
 /** Reads what the program says of itself, if the page may ask it. */
@@ -227,8 +229,10 @@ async function restarted() {
   foot();
   skills = null;
   await listed().catch(() => {});
+  if (skills) offer(skills);
   const { name } = address();
-  if (["skills", "agent"].includes(name) && JSON.stringify(skills) !== JSON.stringify(before)) await route();
+  const isOther = JSON.stringify(skills) !== JSON.stringify(before);
+  if (name === "agent" || (name === "skills" && isOther)) await route();
   if (isBad(live.build)) return;
   showServing(live.build ? `Build ${live.build.number} serves.` : "The program serves again.", before, skills);
 }

@@ -82,7 +82,7 @@ function jsonWay(why) {
 const shown = { rows: [], opened: "", words: "" };
 const list = el("div", { on: {
   keydown: (event) => rove(event, seen().map((it) => it.head)),
-  focusin: ({ target }) => stop(shown.rows.find((it) => it.head === target)),
+  focusin: ({ target }) => stop(shown.rows.find((it) => it.element.contains(target))),
 } });
 /** Gives the one Tab stop of the list to this row. */
 const stop = (row) => { if (row) for (const it of shown.rows) it.head.tabIndex = it === row ? 0 : -1; };
@@ -114,12 +114,14 @@ export function skillsView(skills, opened, signal) {
     const [row, old] = [skillRow(skill), before.find((it) => it.id === skill.id)];
     const it = old?.input === row.input ? old : row;
     it.show(skill);
+    it.head.tabIndex = old?.head.tabIndex ?? -1;
     if (old?.isOpen() || (isOther && skill.id === opened)) it.open(true);
     return it;
   });
   const nothing = ["This agent lists no skill", "A skill is a function with #[skill]."];
   replace(list, shown.rows.length ? shown.rows.map((it) => it.element)
     : empty(...nothing, linkButton("Open the chat", "#/chat")));
+  if (isOther) stop(shown.rows.find((it) => it.id === opened));
   filter(shown.words);
   signal.addEventListener("shown", () => {
     if (!isAgain) return;

@@ -1,6 +1,8 @@
 // What a task did, on one axis of time: turns, attempts, model calls, tools, steps and writes.
 
-import { counted, div, el, grouped, hashOf, p, plain, replace, rove, span, took } from "./dom.js";
+import {
+  counted, div, el, grouped, hashOf, p, plain, redraw, replace, rove, span, took,
+} from "./dom.js";
 import { icon } from "./icons.js";
 
 /** A pause of all work that is longer is cut out of the axis. */
@@ -44,7 +46,8 @@ function linesOf(rows, now = Date.now()) {
       const inner = under.get(it.id) ?? [];
       // The step around a call of a model says nothing more than the call.
       const isAround = it.kind === "model" && inner.length === 1 && inner[0].kind === "model";
-      const shown = isAround ? { ...inner[0], name: it.name } : it;
+      const { error, dropped } = it;
+      const shown = isAround ? { ...inner[0], name: it.name, error: inner[0].error ?? error, dropped } : it;
       add(shown, level, { end: endOf(shown, limit) });
       if (!isAround) children(it, level + 1, limit);
     }
@@ -235,9 +238,11 @@ export function waterfall(open) {
     choose,
     lines: () => shown.lines,
     show(rows) {
-      shown.lines = linesOf(rows);
-      draw();
-      if (shown.opened) choose(shown.opened);
+      redraw(grid, () => {
+        shown.lines = linesOf(rows);
+        draw();
+        if (shown.opened) choose(shown.opened);
+      });
     },
   };
 }
