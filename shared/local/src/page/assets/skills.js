@@ -121,12 +121,11 @@ export function skillsView(skills, opened, signal) {
   const nothing = ["This agent lists no skill", "A skill is a function with #[skill]."];
   replace(list, shown.rows.length ? shown.rows.map((it) => it.element)
     : empty(...nothing, linkButton("Open the chat", "#/chat")));
-  if (isOther) stop(shown.rows.find((it) => it.id === opened));
   filter(shown.words);
   signal.addEventListener("shown", () => {
-    if (!isAgain) return;
-    list.closest(".scroll").scrollTop = top;
-    focused.focus({ preventScroll: true });
+    if (isAgain) list.closest(".scroll").scrollTop = top;
+    if (isOther) shown.rows.find((it) => it.id === opened)?.head.focus();
+    else focused.focus({ preventScroll: true });
   });
   return view({
     title: "Skills",
