@@ -3,15 +3,6 @@
 const TOKEN = "a2a-local-token";
 const CALLER = "a2a-local-caller";
 
-/** A refused call: the text of the agent, the HTTP status and its reason. */
-class CallError extends Error {
-  constructor(message, status, reason) {
-    super(message);
-    this.status = status;
-    this.reason = reason;
-  }
-}
-
 /** Takes the token out of the address, so that no copied link has it. */
 export function takeToken() {
   const found = /^#token=([0-9a-f]{64})$/.exec(location.hash);
@@ -60,16 +51,14 @@ export function callAs(text) {
   sessionStorage.setItem(CALLER, text.trim());
 }
 
-let mode = "dev";
-export function useMode(auth) {
-  mode = auth;
-}
+export let auth = "dev";
+export const useAuth = (found) => { auth = found; };
 
 /** The `Authorization` header of the caller. */
 export function authorization() {
   const text = caller();
   if (!text) return {};
-  return { Authorization: `Bearer ${mode === "dev" ? `dev:${text.includes(":") ? text : `${text}:${text}`}` : text}` };
+  return { Authorization: `Bearer ${auth === "dev" ? `dev:${text.includes(":") ? text : `${text}:${text}`}` : text}` };
 }
 
 /**
@@ -106,9 +95,8 @@ async function read(response) {
 export function failure(status, body, text = "") {
   const error = body?.error ?? body;
   const message = typeof error === "string" ? error : error?.message;
-  const details = error?.details ?? error?.data;
-  const reason = Array.isArray(details) ? details.find((it) => it?.reason)?.reason : undefined;
-  return new CallError(message || text || `HTTP ${status}`, status, reason);
+  const reason = (error?.details ?? error?.data)?.find?.((it) => it?.reason)?.reason;
+  return Object.assign(new Error(message || text || `HTTP ${status}`), { status, reason });
 }
 
 /** Calls a path of A2A as JSON; a refusal throws. The older generations have no `version`. */

@@ -23,10 +23,6 @@ export const isBad = (build) => ["failed", "not-started"].includes(build?.state)
 
 /** Shows a build that failed as a bar, which stays until a later one serves. */
 export function showBuild(build) {
-  if (!isBad(build)) {
-    bar("build");
-    return;
-  }
   const output = el("pre", { class: "output", tabindex: "0", hidden: true, "aria-label": "What the build said" }, build.output);
   const show = button("Show the output", () => {
     output.hidden = !output.hidden;

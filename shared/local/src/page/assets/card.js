@@ -32,6 +32,6 @@ function verdicts({ checks, error }) {
   if (error) return p("error", `The checks are not shown: ${error.message}`);
   return el("ul", {}, checks.map((it) => el("li", { class: `verdict ${it.passed ? "" : "bad"}` },
     icon(it.passed ? "completed" : "failed"),
-    el("div", {}, el("strong", { class: it.passed ? "passed" : "failed-check" }, it.passed ? "Passed" : "Failed"), `: ${it.title}`,
+    el("div", {}, el("strong", { class: it.passed && "passed" }, it.passed ? "Passed" : "Failed"), `: ${it.title}`,
       it.faults.length > 0 && el("ul", {}, it.faults.map((fault) => el("li", { class: "quiet" }, fault)))))));
 }

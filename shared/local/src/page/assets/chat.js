@@ -4,7 +4,10 @@
 
 import { ASKS, ENDED, call, caller, exact, message, taskPath } from "./api.js";
 import { composer } from "./composer.js";
-import { action, announce, badge, button, el, iconButton, json, plain, replace, shortId, view } from "./dom.js";
+import {
+  action, announce, badge, button, counted, div, el, empty, iconButton, json, main, p, plain, replace, shortId, span,
+  view,
+} from "./dom.js";
 import { icon } from "./icons.js";
 import { readRows } from "./lists.js";
 import { live } from "./live.js";
@@ -60,8 +63,7 @@ export async function chatView(listed, named, signal) {
     title: el("span", { id: "talk-title", dir: "auto" }),
     note: el("span", { id: "talk-note", class: "row" }),
     actions: button([icon("plus"), "New"], newTalk, { class: "plain", title: "New conversation (n)" }),
-    body: el("div", { class: "talk" },
-      el("span", { class: "fill" }), el("div", { id: "welcome" }), earlier, log),
+    body: div("talk", span("fill"), el("div", { id: "welcome" }), earlier, log),
     under: [end, box.element],
     full: true,
   });
@@ -74,7 +76,8 @@ export async function chatView(listed, named, signal) {
     }, { signal });
     const seen = new ResizeObserver(toEnd);
     seen.observe(log);
-    signal.addEventListener("abort", () => { seen.disconnect(); box.forget(); });
+    const ticks = setInterval(() => { for (const it of talk.panels.values()) it.tick(); }, 1000);
+    signal.addEventListener("abort", () => { seen.disconnect(); clearInterval(ticks); box.forget(); });
     changed();
     scrollToEnd();
     box.focus();
@@ -82,8 +85,6 @@ export async function chatView(listed, named, signal) {
     wish = null;
   });
   live.addEventListener("change", () => sync().catch(() => {}), { signal });
-  const ticks = setInterval(() => { for (const it of talk.panels.values()) it.tick(); }, 1000);
-  signal.addEventListener("abort", () => clearInterval(ticks));
   return nodes;
 }
 
@@ -97,14 +98,12 @@ const address = (context) => (context ? `#/chat/${encodeURIComponent(context)}` 
 
 /** Files can be dropped on the whole view. */
 function dropAnywhere(signal) {
-  const main = document.getElementById("main");
   const outlined = (is) => main.classList.toggle("dropping", is);
   main.addEventListener("dragover", (event) => {
     box.drop.dragover(event);
     outlined(event.defaultPrevented);
   }, { signal });
-  const left = ({ relatedTarget }) => { if (!main.contains(relatedTarget)) outlined(false); };
-  main.addEventListener("dragleave", left, { signal });
+  main.addEventListener("dragleave", (it) => { if (!main.contains(it.relatedTarget)) outlined(false); }, { signal });
   main.addEventListener("drop", (event) => {
     outlined(false);
     box.drop.drop(event);
@@ -129,7 +128,7 @@ function showHead() {
   title.dataset.shape = shape;
   replace(title, talk.title || "New conversation");
   replace(document.getElementById("talk-note"), talk.context && shortId(talk.context),
-    count > 0 && el("span", { class: "note" }, `${count} ${count === 1 ? "task" : "tasks"}`));
+    count > 0 && span("note", counted(count, "task")));
   document.title = `${plain(talk.title || "Chat")} · a2a-lambda`;
   replace(document.getElementById("welcome"), isEmpty && welcome());
 }
@@ -137,10 +136,8 @@ function showHead() {
 /** What a new conversation shows: what one can say. */
 function welcome() {
   const firsts = skills.flatMap((it) => (it.examples ?? []).slice(0, 1).map((text) => [it.id, text]));
-  return el("div", { class: "empty" }, el("strong", {}, "What should the agent do?"),
-    el("p", {}, "Write a message, drop files, or begin with an example."),
-    el("div", { class: "row" }, firsts.slice(0, 6).map(([skill, text]) =>
-      button(text, () => send({ parts: [{ text }], skill })))));
+  return empty("What should the agent do?", "Write a message, drop files, or begin with an example.",
+    ...firsts.slice(0, 6).map(([skill, text]) => button(text, () => send({ parts: [{ text }], skill }))));
 }
 
 /** The questions that are open, for the composer. */
@@ -257,10 +254,7 @@ async function read(token) {
     talk.panels.delete(id);
     announce("A task of this conversation is deleted");
   }
-  const isKnown = ({ task, updatedAt }) => {
-    const panel = talk.panels.get(task);
-    return panel && (panel.follows || panel.at === updatedAt);
-  };
+  const isKnown = ({ task: id, updatedAt }) => talk.panels.get(id)?.follows || talk.panels.get(id)?.at === updatedAt;
   const isFirst = !talk.panels.size;
   talk.title ||= rows?.at(-1)?.title ?? "";
   // Older tasks are not on the page.
@@ -323,7 +317,7 @@ function showTask(task, row) {
     if (!isAnswered && !asksAuth && !isLeft) return;
     if (panel.asked === it.messageId) answer(panel);
     const rest = rests.shift() ?? { at: end, answeredAt: end };
-    const question = () => turnOf(el("div", { class: "bubble" }, prose(words(it))));
+    const question = () => turnOf(div("bubble", prose(words(it))));
     place(it.messageId, rest.at, question, task.id);
     at = rest.answeredAt || end;
     // The agent does not keep the credentials that it was given.
@@ -345,7 +339,7 @@ function taken(block, task) {
 }
 
 /** Sends a message of the user and shows what happens. */
-export function send({ parts: sent, skill = "", task = "", references = [], secret = false, background = false }) {
+function send({ parts: sent, skill = "", task = "", references = [], secret = false, background = false }) {
   const more = { metadata: skill ? { "a2a-lambda/skillId": skill } : undefined };
   if (task) more.taskId = task;
   if (references.length) more.referenceTaskIds = references;
@@ -362,7 +356,7 @@ export function send({ parts: sent, skill = "", task = "", references = [], secr
 async function deliver({ body, block, panel, isSecret }) {
   const { signal } = talk.stop;
   const { message: own } = body;
-  const foot = el("div", { class: "run" }, badge("working", "Sent"));
+  const foot = div("run", badge("working", "Sent"));
   block.foot?.remove();
   block.foot = foot;
   block.element.append(foot);
@@ -411,7 +405,7 @@ function failure(error, body, again) {
   const call = { "POST /message:stream": exact(JSON.stringify(body, short)) };
   const causes = error.status ? [error.status >= 400 && `HTTP ${error.status}`, error.reason] : [error.message];
   return el("div", { class: "unsent", role: "alert" },
-    el("p", { class: "error" }, icon("failed"), error.status ? error.message : "The agent did not answer."),
+    p("error", icon("failed"), error.status ? error.message : "The agent did not answer."),
     el("code", {}, causes.filter(Boolean).join(" ")),
     el("details", {}, el("summary", {}, "Show the call"), json(call)),
     again);

@@ -1,7 +1,7 @@
 // The composer: what the next message is (a new task, an answer, credentials), its text, its
 // references and its files. Credentials are never kept: not in a draft, not in the address.
 
-import { button, el, iconButton, menu, plain, replace } from "./dom.js";
+import { button, div, el, iconButton, menu, plain, replace, span } from "./dom.js";
 import { fileBox } from "./files.js";
 import { icon } from "./icons.js";
 
@@ -16,17 +16,16 @@ export function composer(send) {
   const secret = el("input", { id: "secret", type: "password", autocomplete: "off", spellcheck: "false", "aria-label": "Credentials" });
   const eye = iconButton("eye", "Show what is typed", () => hide(secret.type === "text"));
   const hidden = el("div", { class: "secret", hidden: true }, secret, eye);
-  const chips = el("div", { class: "chips" });
+  const chips = div("chips");
   const skill = el("select", { class: "pick cut", id: "say-skill", "aria-label": "Skill" });
   const answers = el("span", { class: "tag cut", hidden: true });
   const files = fileBox();
   const press = el("button", { type: "submit", class: "ink send", "aria-label": "Send", title: "Send" }, icon("up"));
   const hint = el("p", { class: "hint", hidden: true }, "Sent once. Not kept in page, history or trace.");
-  const deck = el("div", { class: "deck" }, files.button, skill, answers, el("span", { class: "grow" }),
-    el("span", { class: "hint keys-hint" }, "Enter sends"), press);
+  const deck = div("deck", files.button, skill, answers, span("grow"), span("hint keys-hint", "Enter sends"), press);
   const form = el("form", { class: "composer", "aria-label": "New message", on: { submit, keydown: leave } },
     chips, files.element, text, hidden, deck);
-  const element = el("div", { class: "composer-place" }, form, hint);
+  const element = div("composer-place", form, hint);
   const state = { context: "", questions: [], target: "", closed: new Set(), references: [], keeps: 0 };
   addEventListener("pagehide", keep);
 
@@ -35,7 +34,7 @@ export function composer(send) {
 
   function hide(is) {
     secret.type = is ? "password" : "text";
-    eye.setAttribute("aria-pressed", String(!is));
+    eye.ariaPressed = !is;
   }
 
   /** Empties the field of the credentials. */
@@ -121,8 +120,8 @@ export function composer(send) {
   }
 
   function chip(mark, verb, words, remove, name) {
-    return el("span", { class: mark === "refine" ? "chip" : "chip asks" }, icon(mark),
-      el("span", { class: "cut" }, el("b", {}, verb), " ", el("bdi", {}, words)),
+    return span(mark === "refine" ? "chip" : "chip asks", icon(mark),
+      span("cut", el("b", {}, verb), " ", el("bdi", {}, words)),
       iconButton("close", name, () => { remove(); show(); focus(); }, { class: "" }));
   }
 

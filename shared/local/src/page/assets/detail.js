@@ -1,8 +1,7 @@
 // One row of a trace, opened beside the waterfall: what it was asked, what it gave, and copies.
 
 import {
-  announce, button, copied, counted, div, el, grouped, iconButton, json, menu, p, plain, put, replace, size, span,
-  took,
+  announce, button, copied, counted, div, el, grouped, iconButton, json, menu, p, plain, put, replace, size, span, took,
 } from "./dom.js";
 import { icon } from "./icons.js";
 import { prose } from "./parts.js";
@@ -154,7 +153,7 @@ export function detail(row, read, close, falls) {
     ["Error", row.error],
   ].filter(([, value]) => value);
   const element = el("section", { class: "detail", "aria-label": `Row ${row.name}` },
-    el("header", {}, el("span", { class: `is-${row.kind}` }, icon(ICONS[row.kind] ?? row.kind)),
+    el("header", {}, span(`is-${row.kind}`, icon(ICONS[row.kind] ?? row.kind)),
       el("h2", { class: "cut", tabindex: "-1" }, row.name), about, span("grow"),
       menu(face, () => entries.map(entry), { label: "Copy" }),
       iconButton("close", "Close", close)),
@@ -169,6 +168,5 @@ export function detail(row, read, close, falls) {
   };
   if (row.list || !/^[0-9a-f]{8}(\.\d+)?$/.test(row.id)) fill(row);
   else read(row.id).then(fill).catch((error) => put(body, p("error", error.message)));
-  const named = (isCassette) => (isCassette ? "As a cassette" : "As JSON");
-  return { element, copy: (isCassette) => copy(entries.find(([name]) => name === named(isCassette))) };
+  return { element, copy: (isCassette) => copy(entries[isCassette ? 1 : 0]) };
 }

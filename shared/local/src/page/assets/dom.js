@@ -2,6 +2,9 @@
 
 import { icon } from "./icons.js";
 
+/** The place of the view. */
+export const main = document.getElementById("main");
+
 // These change the direction or the order of what follows, or cannot be seen.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
@@ -150,7 +153,7 @@ export function json(value) {
 
 /** A label, its control, its hint in the label's line, and the place of its error. */
 export function field(text, control, hint, error) {
-  const id = control.id || fresh("field");
+  const id = fresh("field");
   control.id = id;
   const note = hint ? el("span", { class: "hint", id: `${id}-hint` }, hint) : null;
   const described = [note?.id, error?.id].filter(Boolean).join(" ");
@@ -181,7 +184,7 @@ const isState = (state) => /^[a-z-]+$/.test(state);
 
 /** The glyph of a state and its word, or another text. */
 export function badge(state, text = stateWord(state)) {
-  return el("span", { class: `state ${isState(state) ? state : ""}` }, icon(state), el("span", {}, text));
+  return span(`state ${isState(state) ? state : ""}`, icon(state), el("span", {}, text));
 }
 
 /** The glyph alone, with the word for screen readers. */
@@ -191,13 +194,13 @@ export function glyph(state) {
 }
 
 /** Eight characters of an id, with a button that copies all of it. */
-export function shortId(id, properties = {}) {
+export function shortId(id) {
   const bare = String(id ?? "");
   const shown = /^(task|ctx|artifact)-/.test(bare) ? bare.replace(/^\w+-/, "").slice(0, 8) : bare;
   const copy = iconButton("copy", `Copy the id ${id}`, (event) => {
     event.stopPropagation();
     copied(copy, id, "The id");
-  }, { class: "", title: "Copy the id", ...properties });
+  }, { class: "", title: "Copy the id" });
   return el("span", { class: "id", title: id }, shown, copy);
 }
 
@@ -213,7 +216,7 @@ export async function copied(place, text, what) {
   const mark = place.querySelector("svg");
   const check = icon("check");
   // The check of an earlier press goes away by itself.
-  if (!mark || "copied" in mark.dataset) return;
+  if ("copied" in mark.dataset) return;
   check.dataset.copied = "";
   mark.replaceWith(check);
   setTimeout(() => check.replaceWith(mark), 1200);
@@ -221,8 +224,7 @@ export async function copied(place, text, what) {
 
 /** Says a text to screen readers. */
 export function announce(text) {
-  const place = document.getElementById("announcer");
-  if (place) place.textContent = plain(text);
+  document.getElementById("announcer").textContent = plain(text);
 }
 
 /** The bars that are open by what they are about, the worst first. */
@@ -241,7 +243,6 @@ export function bar(about, kind, text, more = "", ...buttons) {
   if (before === (worst ?? null)) return;
   const hadFocus = before?.contains(document.activeElement);
   before?.remove();
-  const main = document.getElementById("main");
   if (worst) main.prepend(worst);
   if (hadFocus) main.querySelector("h1")?.focus();
 }
@@ -370,9 +371,9 @@ export function menu(face, entries, { up, label, ...properties } = {}) {
     list.hidden = !shown;
     // It opens to the right where the view has no room on the left.
     list.classList.remove("right");
-    const { left } = document.getElementById("main").getBoundingClientRect();
+    const { left } = main.getBoundingClientRect();
     list.classList.toggle("right", list.getBoundingClientRect().left < left);
-    open.setAttribute("aria-expanded", String(shown));
+    open.ariaExpanded = shown;
     if (shown) list.firstElementChild?.focus();
   }
   function keys(event) {

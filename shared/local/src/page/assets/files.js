@@ -6,10 +6,11 @@ import { card } from "./parts.js";
 
 /** The sizes that this agent takes, in bytes. */
 let sizes = null;
-async function limits() {
-  sizes ??= await local("facts");
-  return sizes;
-}
+const limits = async () => (sizes ??= await local("facts"));
+
+/** Whether media types and ranges of them take this one. */
+export const isIn = (modes, type) => [type, "*/*", type.replace(/\/.*/, "/*")].some((it) => modes.includes(it));
+const BYTES = "application/octet-stream";
 
 /** The most that one file may have, in words; empty without the token. */
 export async function mostOfAFile() {
@@ -38,11 +39,6 @@ export function fileBox(takes = []) {
     return add(files);
   }
 
-  function isTaken({ type }) {
-    const names = ["*/*", type || "application/octet-stream", type.replace(/\/.*/, "/*")];
-    return !takes.length || takes.some((it) => names.includes(it));
-  }
-
   async function add(files) {
     error.textContent = "";
     const refused = [];
@@ -51,20 +47,20 @@ export function fileBox(takes = []) {
       for (const file of files) {
         const used = chosen.reduce((sum, it) => sum + it.size, 0);
         const kind = file.type || "of no known type";
-        if (!isTaken(file)) refused.push(`${plain(file.name)} is ${kind}, and this takes ${takes.join(", ")}.`);
-        else if (used + file.size > maxUpload) refused.push(tooLarge(file, maxUpload, used));
-        else hold(file);
+        if (takes.length && !isIn(takes, file.type || BYTES)) {
+          refused.push(`${plain(file.name)} is ${kind}, and this takes ${takes.join(", ")}.`);
+        } else if (used + file.size > maxUpload) {
+          refused.push(tooLarge(file, maxUpload, used));
+        } else {
+          chosen.push(file);
+          show();
+          announce(`${file.name} is attached`);
+        }
       }
     } catch (failed) {
       refused.push(`No file is attached: ${failed.message}.`);
     }
     error.textContent = plain(refused.join(" "));
-  }
-
-  function hold(file) {
-    chosen.push(file);
-    show();
-    announce(`${file.name} is attached`);
   }
 
   function show() {
@@ -127,7 +123,7 @@ async function partsOf(files) {
   let room = Math.floor(maxBody / 2);
   const made = [];
   for (const file of files) {
-    const about = { filename: file.name, mediaType: file.type || "application/octet-stream" };
+    const about = { filename: file.name, mediaType: file.type || BYTES };
     const bytes = await file.arrayBuffer().catch(() => {
       throw new Error(`${file.name} cannot be read. A folder cannot be attached.`);
     });

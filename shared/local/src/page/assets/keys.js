@@ -3,8 +3,6 @@
 
 import { button, dialog, el, hasLetters, keyOf, p, useLetters } from "./dom.js";
 
-const VIEWS = { c: "chat", t: "tasks", s: "skills", w: "webhooks", a: "agent", p: "process" };
-
 const LIST = [
   ["g then c t s w a p", "chat, tasks, skills, webhooks, agent, process"],
   ["/", "search in the view"],
@@ -34,8 +32,8 @@ export const keysButton = () => button("Keys", help, { class: "calls" });
 
 let prefix = -Infinity;
 
-/** What a key does: a view to go to, or a thing of the view with this mark. */
-export function bindKeys(newTalk) {
+/** What a key does: it leads to a view, by its first letter, or to a thing of the view. */
+export function bindKeys(views, newTalk) {
   const acts = {
     "/": () => document.querySelector("#main [type=search]")?.focus(),
     "?": help,
@@ -50,7 +48,7 @@ export function bindKeys(newTalk) {
     }
     const key = keyOf(event);
     if (field || event.isComposing || key.length !== 1) return;
-    const view = performance.now() - prefix < 1500 && VIEWS[key];
+    const view = performance.now() - prefix < 1500 && views.find((it) => it[0] === key);
     prefix = key === "g" ? performance.now() : -Infinity;
     if (view) location.hash = `#/${view}`;
     else if (Object.hasOwn(acts, key)) acts[key]();

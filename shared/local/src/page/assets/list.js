@@ -15,10 +15,10 @@ export const PAGE = 100;
  * `key` names a row; `open` is what Enter does. Newer rows have a larger `order`. `none` returns
  * what is shown without rows.
  */
-export function list({ label, columns, key, open, none, order = () => 0 }) {
+export function list({ label, columns, key, open, none, order }) {
   const rows = new Map();
   const body = el("tbody", {});
-  const [waiting, nothing] = [div("pill"), el("div", {})];
+  const [waiting, nothing] = [div("pill"), div()];
   const cells = (name, role, content) => columns.map((it) =>
     el(name, { role, class: `c-${it.name} ${it.side ?? ""}` }, content(it)));
   const head = el("thead", {}, el("tr", { role: "row" }, cells("th", "columnheader", (it) => it.title)));

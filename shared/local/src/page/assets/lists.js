@@ -82,7 +82,7 @@ export async function tasksView(rest, skills, signal) {
   function mark() {
     countedAt = 0;
     skill.value = filter.skill;
-    GROUPS.forEach(([id], n) => tabs[n].setAttribute("aria-pressed", String(id === filter.group)));
+    GROUPS.forEach(([id], n) => { tabs[n].ariaPressed = id === filter.group; });
   }
 
   function count(page) {

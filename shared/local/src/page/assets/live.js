@@ -37,9 +37,6 @@ export async function watch() {
   }
 }
 
-/** Asks at once. */
-const askNow = () => wake();
-
 async function ask() {
   try {
     const now = await local("changes");
@@ -74,5 +71,5 @@ function shown(text, more) {
   const [said, quiet] = document.querySelectorAll("#bar.away :is(strong, .quiet)");
   // A bar that is there changes in place, so that its button keeps the focus.
   if (said) [said.textContent, quiet.textContent] = [text, more];
-  else bar("away", "wait", text, more, button("Try now", askNow));
+  else bar("away", "wait", text, more, button("Try now", () => wake()));
 }

@@ -1,11 +1,11 @@
 // The page: its frame, its views and their addresses, and the caller.
 
-import { askForToken, call, callAs, caller, hasToken, local, takeToken, useMode } from "./api.js";
+import { askForToken, auth, call, callAs, caller, hasToken, local, takeToken, useAuth } from "./api.js";
 import { buildLine, isBad, showBuild, showServing } from "./builds.js";
 import { cardView } from "./card.js";
 import { chatView, newTalk, offer } from "./chat.js";
 import {
-  bar, button, div, el, glyph, hashOf, iconButton, plain, put, redraw, replace, span, stateWord, view,
+  bar, button, div, el, glyph, hashOf, iconButton, main, plain, put, redraw, replace, span, stateWord, view,
 } from "./dom.js";
 import { icon } from "./icons.js";
 import { bindKeys, keysButton } from "./keys.js";
@@ -21,13 +21,9 @@ const TALKS = 12;
 
 let skills = null;
 let shown = new AbortController();
-let auth = "dev";
 const counts = { tasks: 0, isMore: false };
 
-async function listed() {
-  skills ??= (await call("/a2a-lambda/skills")).skills;
-  return skills;
-}
+const listed = async () => (skills ??= (await call("/a2a-lambda/skills")).skills);
 
 async function made(name, rest, signal) {
   switch (name) {
@@ -59,7 +55,6 @@ const address = () => {
 
 /** Shows the nodes of a view. A bar over the one before stays. */
 function showView(nodes) {
-  const main = document.getElementById("main");
   for (const it of [...main.children]) if (it.id !== "bar") it.remove();
   put(main, nodes);
 }
@@ -67,7 +62,6 @@ function showView(nodes) {
 async function route() {
   if (takeToken()) await known().then(rail);
   const { name, rest } = address();
-  const main = document.getElementById("main");
   document.querySelector("dialog")?.close();
   shown.abort();
   shown = new AbortController();
@@ -116,10 +110,8 @@ function navigation() {
   const focused = [...nav.querySelectorAll("a")].indexOf(document.activeElement);
   replace(nav, [...VIEWS, "more"].map(item));
   if (focused >= 0) nav.querySelectorAll("a")[focused]?.focus();
-  for (const it of document.querySelectorAll("#talks a")) {
-    if (name === "chat" && it.dataset.context === rest) it.setAttribute("aria-current", "page");
-    else it.removeAttribute("aria-current");
-  }
+  const isShown = ({ dataset: { context } }) => name === "chat" && context === rest;
+  for (const it of document.querySelectorAll("#talks a")) it.ariaCurrent = isShown(it) ? "page" : null;
 }
 
 /** The conversations in the rail, and how many tasks wait for somebody. */
@@ -214,9 +206,8 @@ async function known() {
 
 async function readFacts() {
   const facts = await local("facts");
-  auth = facts.auth;
+  useAuth(facts.auth);
   process = facts.process;
-  useMode(auth);
   const name = plain(facts.agent);
   document.getElementById("agent").textContent = name;
   document.getElementById("mark").textContent = [...name][0]?.toUpperCase() ?? "A";
@@ -248,14 +239,14 @@ function start() {
   // The fragment names a view, so the link must not change it.
   skip.addEventListener("click", (event) => {
     event.preventDefault();
-    document.getElementById("main").focus();
+    main.focus();
   });
   put(document.getElementById("talks-head"), iconButton("plus", "New conversation", newTalk, { class: "icon plain small" }));
-  bindKeys(newTalk);
+  bindKeys(VIEWS, newTalk);
   addEventListener("hashchange", route);
   live.addEventListener("change", rail);
   live.addEventListener("restart", restarted);
-  live.addEventListener("build", () => showBuild(live.build));
+  live.addEventListener("build", () => (isBad(live.build) ? showBuild(live.build) : bar("build")));
   for (const it of ["build", "away", "back"]) live.addEventListener(it, showServes);
   // A file that is dropped beside a place for files would take the place of the page.
   for (const it of ["dragover", "drop"]) addEventListener(it, refuseFiles);

@@ -163,7 +163,7 @@ function inline(text, depth) {
   if (depth > DEEPEST) return [text];
   const nodes = [];
   let end = 0;
-  for (const { index } of text.search(BEGINS) < 0 ? [] : text.matchAll(BEGINS)) {
+  for (const { index } of text.matchAll(BEGINS)) {
     if (index < end) continue;
     const found = spanAt(text, index);
     if (!found) continue;

@@ -19,10 +19,7 @@ const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/a
 function save(name, content) {
   const blob = new Blob([content], { type: "application/octet-stream" });
   const address = URL.createObjectURL(blob);
-  const link = el("a", { href: address, download: fileName(name) });
-  document.body.append(link);
-  link.click();
-  link.remove();
+  el("a", { href: address, download: fileName(name) }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 }
 
@@ -59,9 +56,7 @@ export function card(name, about, deed) {
     span("grow", el("bdi", { class: "name cut" }, name), span("hint cut", about)), deed);
 }
 
-function download(name, content, text = `Download ${plain(name)}`) {
-  return iconButton("save", text, () => save(name, content()));
-}
+const download = (name, content) => iconButton("save", `Download ${plain(name)}`, () => save(name, content()));
 
 /** A picture in a box that has its size before it is read, so that nothing moves. */
 function picture(name, type, content, deed) {
@@ -81,11 +76,8 @@ function picture(name, type, content, deed) {
     image.src = address;
     about.textContent = size(all.length);
   };
-  if (content instanceof Promise) {
-    content.then(fill, (why) => image.replaceWith(span("faint", `It is not shown: ${plain(why.message)}`)));
-  } else {
-    fill(content);
-  }
+  Promise.resolve(content)
+    .then(fill, (why) => image.replaceWith(span("faint", `It is not shown: ${plain(why.message)}`)));
   return figure;
 }
 

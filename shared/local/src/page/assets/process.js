@@ -13,19 +13,19 @@ export async function processView() {
   const about = el("div", {}, shown(now));
   const place = div("stack");
   const offer = () => replace(place, p("text-width", WHAT),
-    button("Kill the process now", () => confirm(now), { class: "danger", disabled: !now.keepsData }),
+    button("Kill the process now", confirm, { class: "danger", disabled: !now.keepsData }),
     !now.keepsData && p("quiet", "The data is in memory, so nothing would be left. Start without --memory."));
-  function confirm(before) {
-    const yes = button("Yes, kill it", () => kill(before), { class: "danger" });
+  function confirm() {
+    const yes = button("Yes, kill it", kill, { class: "danger" });
     replace(place, el("p", {}, "Running tasks are cut off and go on in the next process."), div("row", yes, button("No", offer)));
     yes.focus();
   }
-  async function kill(before) {
+  async function kill() {
     const began = performance.now();
     replace(place, el("p", { role: "status" }, "The process is killed. The page waits for the next one."));
     // The connection may break before the answer.
     await local("kill", "POST").catch(() => {});
-    const next = await nextProcess(before, began);
+    const next = await nextProcess(now, began);
     if (!next) {
       replace(place, el("p", { class: "error", role: "alert" }, "There is no next process. Start the program again."));
       return;

@@ -93,7 +93,7 @@ function objectForm(schema, title, isRequired, members) {
 
 function arrayForm(schema, title, isRequired, item) {
   const items = new Set();
-  const list = el("div", {});
+  const list = div();
   const add = () => {
     const own = item(items.size + 1);
     const remove = button(`Remove ${plain(title)}`, () => {
@@ -134,12 +134,12 @@ function leafForm(leaf, title) {
   const hint = [about, leaf.isRequired ? "" : "optional"].filter(Boolean).join(", ");
   const read = (isLeft) => {
     replace(error);
-    own.removeAttribute("aria-invalid");
+    own.ariaInvalid = null;
     try {
       return value(leaf, own.value);
     } catch (why) {
       replace(error, icon("warn"), why.message);
-      own.setAttribute("aria-invalid", "true");
+      own.ariaInvalid = true;
       if (isLeft === true) return undefined;
       own.focus();
       throw why;

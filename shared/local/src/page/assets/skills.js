@@ -4,10 +4,10 @@
 import { exact, message, rounds } from "./api.js";
 import { sendNew } from "./chat.js";
 import {
-  age, button, div, el, empty, facts, field, fresh, glyph, hashOf, linkButton, plain, put, replace, rove,
-  search, shortId, span, took, view,
+  age, button, div, el, empty, facts, field, fresh, glyph, hashOf, linkButton, plain, put, replace, rove, search,
+  shortId, span, took, view,
 } from "./dom.js";
-import { fileBox, mostOfAFile } from "./files.js";
+import { fileBox, isIn, mostOfAFile } from "./files.js";
 import { icon } from "./icons.js";
 import { readRows } from "./lists.js";
 import { SchemaError, form } from "./schema.js";
@@ -18,11 +18,6 @@ const WORDS = {
 };
 const word = (mode) => WORDS[mode] ?? mode.replace("/*", "").split("/").pop();
 const short = (modes) => [...new Set((modes ?? []).map(word))].join(", ");
-
-function takes(skill, type) {
-  const kinds = [type, "*/*", `${type.split("/")[0]}/*`];
-  return (skill.inputModes ?? []).some((it) => kinds.includes(it));
-}
 
 /** The media types of the files that a skill takes; `null` if it takes none. */
 function fileModes(skill) {
@@ -36,7 +31,8 @@ function ways(skill) {
   const list = [];
   let why = "";
   const schema = skill.inputSchema ?? {};
-  const takesJson = takes(skill, "application/json");
+  const modes = skill.inputModes ?? [];
+  const takesJson = isIn(modes, "application/json");
   if (takesJson && Object.keys(schema).length) {
     try {
       const { element, read } = form(schema);
@@ -47,7 +43,7 @@ function ways(skill) {
       list.push(jsonWay(why));
     }
   }
-  if (takes(skill, "text/plain")) list.push(textWay());
+  if (isIn(modes, "text/plain")) list.push(textWay());
   if (takesJson && !why) list.push(jsonWay());
   if (list.length) return list;
   return [fileModes(skill) ? { element: "", parts: () => [] } : textWay()];
@@ -98,7 +94,7 @@ export function skillsView(skills, opened, signal) {
   const { activeElement: focused } = document;
   const top = list.closest(".scroll")?.scrollTop;
   if (!isAgain) shown.words = "";
-  const none = el("div", {});
+  const none = div();
   const filter = (text) => {
     shown.words = text;
     const words = text.toLowerCase().split(/\s+/);
@@ -147,7 +143,7 @@ function skillRow({ id, inputSchema, inputModes }) {
     isOpen: () => element.hasAttribute("data-open"),
     open(is) {
       element.toggleAttribute("data-open", is);
-      head.setAttribute("aria-expanded", String(is));
+      head.ariaExpanded = is;
       if (is && !row.body) {
         row.body = skillBody(row.skill, heading);
         put(element, row.body.element);
@@ -172,12 +168,12 @@ function skillRow({ id, inputSchema, inputModes }) {
 function skillBody(skill, heading) {
   const { id, task } = skill;
   const all = ways(skill);
-  const [place, examples, facts] = [el("div", {}), span("row grow"), el("div", {})];
+  const [place, examples, facts] = [div(), span("row grow"), div()];
   let current;
   const tabs = all.map((it) => button(it.name, () => use(it), { class: "tab small" }));
   function use(way) {
     current = way;
-    tabs.forEach((it, n) => it.setAttribute("aria-pressed", String(all[n] === way)));
+    tabs.forEach((it, n) => { it.ariaPressed = all[n] === way; });
     replace(place, way.element);
   }
   use(all[0]);

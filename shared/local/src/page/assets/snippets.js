@@ -6,22 +6,15 @@ import { icon } from "./icons.js";
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The message of a send, without what the server made. */
-export function bare(message) {
-  const { taskId, contextId, ...rest } = message;
-  const metadata = rest.metadata && Object.keys(rest.metadata).length ? rest.metadata : undefined;
-  return { ...rest, metadata, role: "ROLE_USER" };
-}
+const headers = () => ({ "A2A-Version": "1.0", "Content-Type": "application/json", ...authorization() });
 
 function curl(body) {
-  const headers = { "A2A-Version": "1.0", "Content-Type": "application/json", ...authorization() };
-  const shown = Object.entries(headers).map(([name, value]) => ` \\\n  -H ${quoted(`${name}: ${value}`)}`);
+  const shown = Object.entries(headers()).map(([name, value]) => ` \\\n  -H ${quoted(`${name}: ${value}`)}`);
   return `curl ${location.origin}/message:send${shown.join("")} \\\n  -d ${quoted(JSON.stringify(body))}`;
 }
 
 /** JSON as a Python literal: a string that Python reads as JSON. */
 function python(body) {
-  const headers = { "A2A-Version": "1.0", "Content-Type": "application/json", ...authorization() };
   return [
     "import json, urllib.request",
     "",
@@ -29,7 +22,7 @@ function python(body) {
     "request = urllib.request.Request(",
     `    ${JSON.stringify(`${location.origin}/message:send`)},`,
     "    data=json.dumps(body).encode(),",
-    `    headers=${JSON.stringify(headers)},`,
+    `    headers=${JSON.stringify(headers())},`,
     ")",
     "with urllib.request.urlopen(request) as response:",
     "    print(json.dumps(json.load(response), indent=2))",
@@ -43,7 +36,9 @@ export function copyMenu(message) {
   const copy = (name, make) => [`Copy as ${name}`, async () => {
     const own = await message();
     if (!own) return;
-    const text = make({ message: bare(own) });
+    // The server made these two.
+    const { taskId, contextId, ...bare } = own;
+    const text = make({ message: bare });
     replace(shown, el("pre", { tabindex: "0", "aria-label": name }, text));
     const note = (words) => put(shown, p("hint", words));
     await navigator.clipboard.writeText(text).then(() => note("Copied."), () => note("The browser did not copy it. Select the text above."));

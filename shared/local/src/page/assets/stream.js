@@ -23,15 +23,11 @@ async function* frames(response) {
 }
 
 function parse(text) {
-  const frame = { id: "", event: "message", data: [] };
+  const frame = { id: "", event: "", data: [] };
   for (const line of text.split("\n")) {
-    const colon = line.indexOf(":");
-    if (colon === 0) continue;
-    const name = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    const [, name, value] = /^([^:]*):? ?(.*)$/s.exec(line);
     if (name === "data") frame.data.push(value);
-    else if (name === "id") frame.id = value;
-    else if (name === "event") frame.event = value;
+    else if (name === "id" || name === "event") frame[name] = value;
   }
   return frame.data.length ? { ...frame, data: frame.data.join("\n") } : null;
 }
@@ -48,47 +44,36 @@ const TRIES = 60;
  */
 export async function follow({ body, task, show, lost, signal }) {
   const seen = { task, last: "", state: "" };
-  if (body) {
-    const sent = await read(await open("/message:stream", { body, more: EVENTS, signal }), seen, show);
-    if (sent === "message") return;
-  }
-  for (let failed = 0; seen.task && !signal?.aborted;) {
+  if (body) await read(await open("/message:stream", { body, more: EVENTS, signal }), seen, show);
+  for (let failed = 0; seen.task && !signal.aborted;) {
     if (ENDED.includes(seen.state) || ASKS.includes(seen.state)) return;
     try {
       const more = { ...EVENTS, ...(seen.last && { "Last-Event-ID": seen.last }) };
       const response = await open(taskPath(seen.task, ":subscribe"), { more, signal });
-      if (failed) lost?.(null);
+      if (failed) lost(null);
       failed = 0;
       await read(response, seen, show);
     } catch (error) {
-      if (signal?.aborted) return;
+      if (signal.aborted) return;
       // The task has ended without events to repeat: its stored form has everything.
       if (error.status >= 400 && error.status < 500 && error.status !== 429) {
-        await whole(seen, show);
+        show({ task: await call(taskPath(seen.task)) }, "");
         return;
       }
       failed += 1;
-      lost?.(error);
+      lost(error);
       if (failed > TRIES) throw error;
       await pause(Math.min(300 * failed, 3000));
     }
   }
 }
 
-async function whole(seen, show) {
-  const task = await call(taskPath(seen.task));
-  seen.state = stateOf(task.status);
-  show({ task, whole: true }, "");
-}
-
 /** Shows the frames of one connection. */
 async function read(response, seen, show) {
-  let kind = "";
   try {
     for await (const frame of frames(response)) {
       const event = exact(frame.data);
       if (frame.event === "error" || event.error) throw failure(200, event);
-      if (event.message) kind = "message";
       const status = event.task?.status ?? event.statusUpdate?.status;
       // The first frame of a continued stream repeats a known status.
       const repeats = event.task && seen.last && !frame.id;
@@ -101,5 +86,4 @@ async function read(response, seen, show) {
     // Before the first frame nothing is known that could be followed.
     if (!seen.task || error.status) throw error;
   }
-  return kind;
 }

@@ -2,7 +2,7 @@
 
 import { ASKS, ENDED, call, local, stateOf, taskPath } from "./api.js";
 import {
-  action, announce, badge, button, counted, el, grouped, hashOf, plain, put, replace, stateWord, took,
+  action, announce, badge, button, counted, div, el, grouped, hashOf, p, plain, put, replace, span, stateWord, took,
 } from "./dom.js";
 import { icon } from "./icons.js";
 import { markdown } from "./markdown.js";
@@ -31,7 +31,7 @@ export function turnOf(nodes, isOwn) {
 
 /** What the user sent: files first, then the text. */
 export function ownTurn(message, isSecret) {
-  if (isSecret) return turnOf(el("div", { class: "bubble quiet" }, "Credentials given, not kept"), true);
+  if (isSecret) return turnOf(div("bubble quiet", "Credentials given, not kept"), true);
   const list = message.parts ?? [];
   const isText = (it) => typeof it.text === "string" && !it.filename;
   return turnOf([parts(list.filter((it) => !isText(it)), "file", true), parts(list.filter(isText), "", true)], true);
@@ -60,7 +60,7 @@ export function taskPanel(id, host) {
 
   /** The place where the turn that runs now is shown. The line below goes on with it. */
   function newTurn() {
-    const [says, made, after] = Array.from({ length: 3 }, () => el("div", { class: "result" }));
+    const [says, made, after] = Array.from({ length: 3 }, () => div("result"));
     const about = { class: "turn", "aria-label": `Task ${plain(id)}` };
     panel.element = el("article", about, says, made, after, line.element, fall, events);
     return { says, made, after, element: panel.element };
@@ -255,7 +255,7 @@ export function taskPanel(id, host) {
     const bubble = after.querySelector(".bubble");
     bubble?.classList.toggle("asks", is);
     bubble?.querySelector(":scope > .state")?.toggleAttribute("hidden", !is);
-    element.setAttribute("aria-label", is ? `Task ${plain(id)}` : "Message of the agent");
+    element.ariaLabel = is ? `Task ${plain(id)}` : "Message of the agent";
   }
 
   /** What is wrong with the connection; empty when it is back. */
@@ -269,7 +269,7 @@ export function taskPanel(id, host) {
 
 /** The line below a turn. Its nodes stay, so that a click, the focus and a menu do too. */
 function runLine(id, fold, cancel) {
-  const [state, turn, time, tokens, count] = Array.from({ length: 5 }, () => el("span", {}));
+  const [state, turn, time, tokens, count] = Array.from({ length: 5 }, () => span());
   const events = button([icon("right"), count], fold);
   const link = el("a", { href: hashOf("task", id), "data-task": id }, "Open task");
   let face = "";
@@ -282,7 +282,7 @@ function runLine(id, fold, cancel) {
     if (now !== face) {
       const { trouble, skill, state: is } = shown;
       replace(state, trouble ? badge("working", trouble) : badge(is, skill || stateWord(is)),
-        !trouble && skill && el("span", { class: "unseen" }, stateWord(is)));
+        !trouble && skill && span("unseen", stateWord(is)));
     }
     face = now;
     write(turn, shown.turn);
@@ -290,10 +290,10 @@ function runLine(id, fold, cancel) {
     write(tokens, shown.tokens);
     write(count, shown.events);
     events.hidden = !shown.events;
-    events.setAttribute("aria-expanded", String(shown.isOpen));
+    events.ariaExpanded = shown.isOpen;
     cancel.hidden = !shown.cancels;
   }
-  return { element: el("div", { class: "run" }, state, turn, time, tokens, events, link, cancel), show };
+  return { element: div("run", state, turn, time, tokens, events, link, cancel), show };
 }
 
 /** The bubble of an open question. Its colour is that of the chip in the composer. */
@@ -303,14 +303,13 @@ function question(state, message) {
   const others = (message?.parts ?? []).filter((it) => typeof it.text !== "string");
   const text = (message?.parts ?? []).filter((it) => typeof it.text === "string").map((it) => it.text).join("\n");
   const asks = badge(state, state === "auth-required" ? "Auth required" : "Open question");
-  const bubble = el("div", { class: "bubble asks" },
-    asks, prose(text || "The agent asks."), needs && el("p", { class: "hint" }, `Needed: ${needs}`));
+  const bubble = div("bubble asks", asks, prose(text || "The agent asks."), needs && p("hint", `Needed: ${needs}`));
   return [bubble, parts(others)];
 }
 
 /** Shows a text that grows. Its paragraphs before the last stay as they are. */
 function growing(bubble, text) {
-  const last = el("div", { class: "prose" });
+  const last = div("prose");
   let done = 0;
   const grow = (now) => {
     const rest = now.slice(done);

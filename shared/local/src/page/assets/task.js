@@ -3,8 +3,8 @@
 import { ENDED, call, local, stateOf, taskPath } from "./api.js";
 import { refineIn, sendNew } from "./chat.js";
 import {
-  action, announce, badge, button, counted, dated, div, el, hashOf, json, keyOf, menu, p, replace,
-  rove, said, shortId, span, stateWord, took,
+  action, announce, badge, button, counted, dated, div, el, hashOf, json, keyOf, menu, p, replace, rove, said, shortId,
+  span, stateWord, took,
 } from "./dom.js";
 import { detail } from "./detail.js";
 import { icon } from "./icons.js";
@@ -68,8 +68,7 @@ export async function taskView(rest, signal) {
   const same = first && [el("h2", {}, "Send the same with"), div("row", copyMenu(() => first))];
   replace(panels.wire, generations(id), same);
   live.addEventListener("change", again, { signal });
-  return [el("header", { class: "task-head" }, head.element, bar),
-    el("div", { class: "scroll" }, el("div", { class: "body" }, Object.values(panels)))];
+  return [el("header", { class: "task-head" }, head.element, bar), div("scroll", div("body", Object.values(panels)))];
 }
 
 /** The tabs of the view, their panels, and what shows their counts. */
@@ -83,7 +82,7 @@ function tabs() {
   function use(id) {
     Object.keys(TABS).forEach((name, n) => {
       panels[name].hidden = name !== id;
-      all[n].setAttribute("aria-selected", String(name === id));
+      all[n].ariaSelected = name === id;
       all[n].tabIndex = name === id ? 0 : -1;
     });
   }
@@ -103,8 +102,8 @@ const tool = (name, text, click) =>
 /** The head: where it is, what it is, and what one can do. Only its state and its facts change. */
 function top(task, cancel) {
   const first = firstOf(task);
-  const [state, facts] = [el("span", {}), el("div", { class: "line-of-facts" })];
-  const error = el("p", { class: "error" });
+  const [state, facts] = [span(), div("line-of-facts")];
+  const error = p("error");
   const toTasks = () => { location.hash = "#/tasks"; };
   const remove = () => askToDelete("task", `tasks/${encodeURIComponent(task.id)}`, toTasks);
   const deeds = [
@@ -113,11 +112,8 @@ function top(task, cancel) {
     menu(icon("more"), () => [["Delete", remove, "danger"]], { class: "icon", label: "More" }),
   ];
   const element = [
-    el("div", { class: "path" },
-      el("a", { href: "#/tasks" }, "Tasks"), icon("right"), shortId(task.id), el("span", { class: "grow" }),
-      cancel, deeds),
-    el("div", { class: "title" },
-      el("h1", { tabindex: "-1", dir: "auto" }, words(first).slice(0, 120) || `Task ${task.id}`), state),
+    div("path", el("a", { href: "#/tasks" }, "Tasks"), icon("right"), shortId(task.id), span("grow"), cancel, deeds),
+    div("title", el("h1", { tabindex: "-1", dir: "auto" }, words(first).slice(0, 120) || `Task ${task.id}`), state),
     facts, error,
   ];
   function show({ status }, inside) {
@@ -145,12 +141,12 @@ function top(task, cancel) {
 
 /** Returns what fills the tabs. What has not changed stays, with its folds and the focus. */
 function filled(panels, { id, contextId }, falls) {
-  const [why, none] = [el("div", {}), el("p", { class: "quiet" })];
+  const [why, none] = [div(), p("quiet")];
   replace(panels.trace, why, falls.element, none);
   const refined = (it) => artifact(it, () => refineIn(contextId, id, it.name || it.artifactId));
   const turn = (it) => (it.role === "ROLE_USER" ? ownTurn(it) : turnOf(parts(it.parts)));
   const [messages, artifacts] = [keyed(panels.messages, turn), keyed(panels.artifacts, refined)];
-  const nothing = el("p", { class: "quiet" }, "This task has made nothing.");
+  const nothing = p("quiet", "This task has made nothing.");
   return (task, inside) => {
     const hasFailed = ["failed", "rejected"].includes(stateOf(task.status));
     const rows = inside.trace ?? [];
@@ -245,11 +241,10 @@ function failure(task, rows, falls) {
 /** The stored task, read by the own call of each generation. */
 function generations(id) {
   const shown = el("div", { "aria-live": "polite" });
-  const name = encodeURIComponent(id);
   const old = { version: "" };
   const ways = [
-    ["1.0", "GET /tasks/{id}", () => call(`/tasks/${name}`)],
-    ["0.3", "GET /v1/tasks/{id}", () => call(`/v1/tasks/${name}`, old)],
+    ["1.0", "GET /tasks/{id}", () => call(taskPath(id))],
+    ["0.3", "GET /v1/tasks/{id}", () => call(`/v1${taskPath(id)}`, old)],
     ["0.1", "POST /tasks/get", () => call("/tasks/get", { ...old, body: { id, historyLength: 100 } })],
   ];
   const way = ([version, how, read]) => action(`A2A ${version}`, async () => {

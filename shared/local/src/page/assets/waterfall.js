@@ -219,7 +219,7 @@ export function waterfall(open) {
     shown.opened = id;
     const line = shown.lines.find((it) => it.id === id || it.list?.some((own) => own.id === id)) ?? null;
     const rows = all();
-    for (const it of rows) it.setAttribute("aria-selected", String(it.dataset.row === line?.id));
+    for (const it of rows) it.ariaSelected = it.dataset.row === line?.id;
     open(line, rows.find((it) => it.dataset.row === line?.id));
   }
 
@@ -228,7 +228,7 @@ export function waterfall(open) {
     if (!id || rove(event, all())) return;
     const folds = { ArrowLeft: "true", ArrowRight: "false" };
     if (event.key === "Enter") choose(id);
-    else if (folds[event.key] && folds[event.key] === event.target.getAttribute("aria-expanded")) fold(id);
+    else if (folds[event.key] && folds[event.key] === event.target.ariaExpanded) fold(id);
     else return;
     event.preventDefault();
   }
