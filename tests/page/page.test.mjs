@@ -1120,7 +1120,7 @@ describe("the conformance agent", () => {
     await at(page, `task/${id}`);
     await fall(page, /^Attempt 1, attempt, lost/).waitFor();
     await fall(page, /^Attempt 2, attempt/).waitFor();
-    await fall(page, /^step#\d, step, lost/).waitFor();
+    // The kill may have come between two steps, so that none of them is lost.
     assert.ok((await fall(page, /^step(#\d)?, step, kept/).count()) > 0);
     // Each step that finished ran once.
     const names = await page.getByRole("row", { name: /^step(#\d)?, step, \d/ }).evaluateAll((all) => all.map((it) => it.getAttribute("aria-label").split(",")[0]));
