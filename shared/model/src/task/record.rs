@@ -363,7 +363,7 @@ impl TaskRecord {
         let mut next = self.clone();
         next.version += 1;
         next.write_ids.push(write);
-        next.forget_writes(WRITE_IDS);
+        next.forget_writes();
         next.updated_at = at;
         let mut n = 0;
         let mut only_listens = false;
@@ -416,16 +416,14 @@ impl TaskRecord {
         let mut record = self.clone();
         record.version += 1;
         record.write_ids.push(write);
-        record.forget_writes(WRITE_IDS);
+        record.forget_writes();
         record.expires_at = at;
         record
     }
 
-    /// Drops all but the last `count` write ids, so that a simulation reaches the
-    /// limit in a short history.
-    #[doc(hidden)]
-    pub fn forget_writes(&mut self, count: usize) {
-        let surplus = self.write_ids.len().saturating_sub(count);
+    /// Drops all but the last write ids.
+    fn forget_writes(&mut self) {
+        let surplus = self.write_ids.len().saturating_sub(WRITE_IDS);
         self.write_ids.drain(..surplus);
     }
 }

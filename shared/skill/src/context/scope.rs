@@ -19,16 +19,6 @@ impl TaskContext<'_> {
     /// order each time, one after the other. Branches of a `join!` that have steps each need a
     /// [`TaskContext::scope`].
     ///
-    /// `?` makes each error an [`AgentError`]. So a call that fails with another error, such as
-    /// that of a file, needs `?` and `Ok` in the step:
-    ///
-    /// ```
-    /// # use a2a_lambda::skill::{AgentResult, TaskContext};
-    /// # async fn read(cx: &TaskContext<'_>) -> AgentResult<String> {
-    /// cx.step("read", async { Ok(std::fs::read_to_string("rates.csv")?) }).await
-    /// # }
-    /// ```
-    ///
     /// A turn that runs again and starts another step at this position ends: its task fails with
     /// `STEP_CHANGED`. [`TaskContext::step_of`] also compares what the step was asked.
     ///
@@ -39,7 +29,7 @@ impl TaskContext<'_> {
     pub async fn step<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
-        future: impl Future<Output = AgentResult<T>>,
+        future: impl Future<Output: StepOutput<T>>,
     ) -> AgentResult<T> {
         self.run_step(name, StepInput::default(), future).await
     }
@@ -54,7 +44,7 @@ impl TaskContext<'_> {
         &self,
         name: &str,
         input: &impl Serialize,
-        future: impl Future<Output = AgentResult<T>>,
+        future: impl Future<Output: StepOutput<T>>,
     ) -> AgentResult<T> {
         let hash = step_hash(name, input).map_err(AgentError::serialization)?;
         let input = StepInput {
@@ -73,7 +63,7 @@ impl TaskContext<'_> {
         &self,
         name: &str,
         input: StepInput,
-        future: impl Future<Output = AgentResult<T>>,
+        future: impl Future<Output: StepOutput<T>>,
     ) -> AgentResult<T> {
         let mut step = self.host.begin_step(name, input).await?;
         let open = Open {
@@ -86,7 +76,7 @@ impl TaskContext<'_> {
         // Near the end of the invocation this never returns: the turn then runs again
         // elsewhere.
         self.host.may_start().await;
-        let result = open.run(future).await;
+        let result = open.run(future).await.into();
         if let (Err(error), Some(trace)) = (&result, CallNames::current_trace()) {
             trace.failed(step.scope, error);
         }
@@ -103,15 +93,24 @@ impl TaskContext<'_> {
     pub async fn scope<T>(
         &self,
         name: &str,
-        future: impl Future<Output = AgentResult<T>>,
+        future: impl Future<Output: StepOutput<T>>,
     ) -> AgentResult<T> {
         let open = Open {
             host: self.host,
             scope: self.host.begin_scope(name)?,
         };
-        open.run(future).await
+        open.run(future).await.into()
     }
 }
+
+/// What a step or a scope gives: an [`AgentResult`].
+#[diagnostic::on_unimplemented(
+    message = "a step gives an `AgentResult`, and this one gives a `{Self}`",
+    note = "`?` makes an `AgentError` of the error of a file or a call: `async {{ Ok(read()?) }}`"
+)]
+pub trait StepOutput<T>: Into<AgentResult<T>> {}
+
+impl<T> StepOutput<T> for AgentResult<T> {}
 
 /// A step or scope that has begun. It ends when this value is dropped.
 struct Open<'a> {
