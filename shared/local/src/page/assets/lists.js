@@ -72,6 +72,8 @@ export async function tasksView(rest, skills, signal) {
   let again = null;
 
   function change(changes) {
+    // The address is that of another view before this one is told.
+    if (!location.hash.startsWith("#/tasks")) return undefined;
     Object.assign(filter, changes);
     const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value));
     history.replaceState(history.state, "", `#/tasks${query.size ? `/${query}` : ""}`);
