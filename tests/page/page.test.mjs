@@ -792,7 +792,7 @@ describe("lists", () => {
     assert.equal(await page.getByRole("button", { name: /^All/ }).getAttribute("aria-pressed"), "true");
     // Who leaves while a search waits for the next letter takes nothing of it along.
     await page.getByLabel("Search in tasks").fill("left");
-    // The letter is read between the new address and its event.
+    // The search may end between the new address and its event.
     await page.evaluate(() => new Promise((done) => {
       location.hash = "#/skills";
       const until = performance.now() + 250;
