@@ -187,15 +187,18 @@ fn write(
     }
 }
 
-/// Whether a row says something: it has ended, and is no step that only repeats the call of a model
-/// in it. `errors` are those of such calls, by the ids of the steps.
+/// Whether a row is printed: it has ended, and is no step that only repeats the call of a model in
+/// it. `errors` has the errors of calls, by the ids of the rows around them.
 fn is_printed(row: &TraceRow, errors: &mut BTreeMap<String, Value>) -> bool {
-    let (error, call) = (row.facts.get("error"), errors.remove(&row.id));
-    let says = ["stop", "error", "kept", "dropped"];
-    let says = row.kind != "model" || says.iter().any(|fact| row.facts.contains_key(*fact));
-    let is_printed = row.end.is_some() && says && (call.is_none() || call.as_ref() != error);
-    if let (true, "model", Some(step), Some(error)) = (is_printed, row.kind, &row.parent, error) {
-        errors.insert(step.clone(), error.clone());
+    let (error, of_call) = (row.facts.get("error"), errors.remove(&row.id));
+    if row.end.is_none() || row.kind != "model" {
+        return row.end.is_some();
+    }
+    let facts = ["stop", "error", "kept", "dropped"];
+    let is_new = of_call.is_none() || of_call.as_ref() != error;
+    let is_printed = is_new && facts.iter().any(|fact| row.facts.contains_key(*fact));
+    if let (true, Some(parent), Some(error)) = (is_printed, &row.parent, error) {
+        errors.insert(parent.clone(), error.clone());
     }
     is_printed
 }
@@ -460,13 +463,19 @@ mod tests {
             let mut is_printed = |row| is_printed(&row, &mut errors);
             // Another call that runs beside it changes nothing.
             assert!(is_printed(model("other", 4, "3", busy)));
-            let own = [
+            let lines = [
                 is_printed(model("call", 2, "1", call)),
                 is_printed(model("step", 1, "turn", step)),
             ];
-            assert_eq!(own, expected);
+            assert_eq!(lines, expected);
             assert!(!is_printed(model("other step", 3, "turn", busy)));
         });
+        // A turn whose own call failed is printed, with the same error.
+        let mut errors = BTreeMap::new();
+        assert!(is_printed(&model("call", 2, "1", busy), &mut errors));
+        let mut turn = model("turn", 1, "", busy);
+        turn.kind = "turn";
+        assert!(is_printed(&turn, &mut errors));
         // A later run has the reply, and makes no call.
         let mut errors = BTreeMap::new();
         assert!(super::is_printed(
