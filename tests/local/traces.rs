@@ -147,6 +147,7 @@ async fn a_model_call_is_in_the_trace_with_its_prompt_and_reply_and_no_key() {
     assert!(models.iter().all(|row| row["name"] == "chat/model#1"));
     let (step, call) = (models[0], models[1]);
     assert_eq!(call["parent"], step["id"]);
+    assert_eq!(call["model"], "stub");
     assert_eq!(
         (&call["inputTokens"], &call["outputTokens"]),
         (&json!(31), &json!(4))

@@ -1593,7 +1593,7 @@ describe("hostile texts", () => {
   test("a model call is shown with its prompt, and copied as a cassette; a pause is cut out", async () => {
     const request = { system: HOSTILE, messages: [{ user: HOSTILE }], tools: [{ name: "stock", description: "d", inputSchema: {} }], toolChoice: "auto" };
     const reply = { content: [{ text: HOSTILE }, { text: "long ".repeat(2000) }, { toolUse: { id: "1", name: "stock", input: { sku: HOSTILE } } }], stop: "toolUse", usage: { inputTokens: 31, outputTokens: 4 } };
-    const model = { id: "00000001.2", parent: "00000001.1", kind: "model", name: "model", start: 1000, end: 1980, firstMs: 412, inputTokens: 4860, outputTokens: 4, stop: "toolUse" };
+    const model = { id: "00000001.2", parent: "00000001.1", kind: "model", name: "model", start: 1000, end: 1980, model: "large-2026-10", firstMs: 412, inputTokens: 4860, outputTokens: 4, stop: "toolUse" };
     const trace = [
       { id: "00000001", kind: "turn", name: "chat", turn: 1, attempt: 1, start: 0, end: 3000, ended: "stopped" },
       { id: "00000001.1", parent: "00000001", kind: "model", name: "chat/model#1", start: 1000, end: 2000 },
@@ -1629,6 +1629,7 @@ describe("hostile texts", () => {
     const panel = page.getByRole("region", { name: "Row model#1" });
     await panel.getByText("stopped for a tool").waitFor();
     await panel.getByText("412 ms").waitFor();
+    await panel.getByText("large-2026-10", { exact: true }).waitFor();
     assert.equal(await page.locator(".waterfall img, .waterfall script").count(), 0);
     assert.equal(await page.evaluate(() => window.hurt), undefined);
     await panel.getByRole("button", { name: "Copy" }).click();

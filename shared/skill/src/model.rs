@@ -10,6 +10,11 @@ use std::sync::Arc;
 /// A language model. An implementation maps these types to its provider. It maps the
 /// provider's errors to the `model_…` constructors of [`AgentError`](super::AgentError).
 pub trait Model: Send + Sync {
+    /// The id of the model at its provider, for the trace of a call. Empty where there is none.
+    fn id(&self) -> &str {
+        ""
+    }
+
     /// Sends a request and returns the complete answer.
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>>;
 
@@ -21,6 +26,10 @@ pub trait Model: Send + Sync {
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
+    fn id(&self) -> &str {
+        (**self).id()
+    }
+
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
         (**self).converse(request)
     }

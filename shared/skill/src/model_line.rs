@@ -23,7 +23,7 @@ pub struct LoggedModel<P>(pub P);
 impl<P: Deref<Target: Model> + Send + Sync> Model for LoggedModel<P> {
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
         Box::pin(async move {
-            let mut call = ModelCall::begin(&request);
+            let mut call = ModelCall::begin(self.0.id(), &request);
             let reply = self.0.converse(request).await;
             call.end(reply.as_ref());
             reply
@@ -35,7 +35,7 @@ impl<P: Deref<Target: Model> + Send + Sync> Model for LoggedModel<P> {
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         Box::pin(async move {
-            let mut call = ModelCall::begin(&request);
+            let mut call = ModelCall::begin(self.0.id(), &request);
             let deltas = match self.0.converse_stream(request).await {
                 Ok(deltas) => deltas,
                 Err(error) => {
@@ -65,12 +65,12 @@ pub(crate) struct ModelCall {
 }
 
 impl ModelCall {
-    /// A call begins.
-    pub(crate) fn begin(request: &ModelRequest) -> Self {
+    /// A call of `model` begins.
+    pub(crate) fn begin(model: &str, request: &ModelRequest) -> Self {
         Self {
             began: Instant::now(),
             trace: CallNames::current_trace().map(|trace| {
-                let row = trace.begin_call(request);
+                let row = trace.begin_call(model, request);
                 Box::new((trace, row))
             }),
         }

@@ -63,14 +63,8 @@ impl RunTrace {
 
     /// Puts a row that has no end yet. Its content is then in the trace.
     fn begin(&self, state: &mut RunState, row: &mut TraceRow) {
-        let content = std::mem::take(&mut row.content);
-        self.put(
-            state,
-            TraceRow {
-                content,
-                ..row.clone()
-            },
-        );
+        self.put(state, row.clone());
+        row.content.clear();
     }
 
     fn row(&self, state: &mut RunState, kind: &'static str, name: &str) -> TraceRow {
@@ -86,8 +80,8 @@ impl RunTrace {
         }
     }
 
-    /// A call of a model begins.
-    pub(crate) fn begin_call(&self, request: &ModelRequest) -> TraceRow {
+    /// A call of `model` begins.
+    pub(crate) fn begin_call(&self, model: &str, request: &ModelRequest) -> TraceRow {
         let mut state = self.state();
         let step = state.step.and_then(|step| state.steps.get(&step));
         let name = match (&state.task, step) {
@@ -97,6 +91,9 @@ impl RunTrace {
             (Some(_), _) => "model".to_owned(),
         };
         let mut row = self.row(&mut state, "model", &name);
+        if !model.is_empty() {
+            row.fact("model", model);
+        }
         match request.options.is_empty() {
             true => row.add("request", request),
             false => row.add("request", &request.clone().without_secrets()),

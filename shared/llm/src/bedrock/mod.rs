@@ -30,7 +30,7 @@ use aws_sdk_bedrockruntime::config::timeout::TimeoutConfig;
 use aws_sdk_bedrockruntime::config::{Builder, StalledStreamProtectionConfig};
 use aws_sdk_bedrockruntime::operation::converse_stream::ConverseStreamOutput as StreamOutput;
 use failure::{of_call, of_event};
-use futures::future::{BoxFuture, FutureExt as _};
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use reply::ConverseEvents;
 use request::ConverseParts;
@@ -165,23 +165,25 @@ impl BedrockModel {
 }
 
 impl Model for BedrockModel {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
-        async move {
+        Box::pin(async move {
             let reply = self.whole(&request).await;
             reply.map_err(ModelCallError::into_agent)
-        }
-        .boxed()
+        })
     }
 
     fn converse_stream(
         &self,
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
-        async move {
+        Box::pin(async move {
             let reading = self.streamed(&request).await;
-            Ok(deltas(reading.map_err(ModelCallError::into_agent)?))
-        }
-        .boxed()
+            reading.map(deltas).map_err(ModelCallError::into_agent)
+        })
     }
 }
 

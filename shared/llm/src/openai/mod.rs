@@ -32,7 +32,7 @@ use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
 use bytes::Bytes;
 use chat::ChatStream;
 use failure::no_json;
-use futures::future::{BoxFuture, FutureExt as _};
+use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
 use responses::ResponsesStream;
 use serde_json::{Map, Value};
@@ -102,41 +102,47 @@ impl OpenAiModel {
         }
     }
 
-    /// The decoder of a streamed answer.
-    fn decoder(&self) -> ReplyDecoder {
-        match self.api {
-            OpenAiApi::ChatCompletions => {
-                ReplyDecoder::Chat(ChatStream::new(self.quirks.returned_members.clone()))
-            }
-            OpenAiApi::Responses => ReplyDecoder::Responses(ResponsesStream::default()),
+    /// Begins to read a streamed answer.
+    fn reading(&self, chunks: BoxStream<'static, Result<Bytes, ModelCallError>>) -> ReplyReading {
+        let members = &self.quirks.returned_members;
+        ReplyReading {
+            chunks,
+            parser: ServerEventParser::default(),
+            decoder: match self.api {
+                OpenAiApi::ChatCompletions => ReplyDecoder::Chat(ChatStream::new(members.clone())),
+                OpenAiApi::Responses => ReplyDecoder::Responses(ResponsesStream::default()),
+            },
+            events: VecDeque::new(),
         }
     }
 
     async fn streamed(&self, request: &ModelRequest) -> Result<ReplyReading, ModelCallError> {
         let body = self.body(request, true)?;
         let body = self.transport.post(body, true).await?;
-        Ok(ReplyReading::new(body.into_chunks(), self.decoder()))
+        Ok(self.reading(body.into_chunks()))
     }
 }
 
 impl Model for OpenAiModel {
+    fn id(&self) -> &str {
+        &self.model
+    }
+
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
-        async move {
+        Box::pin(async move {
             let reply = self.whole(&request).await;
             reply.map_err(ModelCallError::into_agent)
-        }
-        .boxed()
+        })
     }
 
     fn converse_stream(
         &self,
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
-        async move {
+        Box::pin(async move {
             let reading = self.streamed(&request).await;
-            Ok(deltas(reading.map_err(ModelCallError::into_agent)?))
-        }
-        .boxed()
+            reading.map(deltas).map_err(ModelCallError::into_agent)
+        })
     }
 }
 
@@ -179,20 +185,6 @@ struct ReplyReading {
     /// Events that are not decoded. One is decoded at a time, so that an error comes after the
     /// deltas of the events before it.
     events: VecDeque<ServerEvent>,
-}
-
-impl ReplyReading {
-    fn new(
-        chunks: BoxStream<'static, Result<Bytes, ModelCallError>>,
-        decoder: ReplyDecoder,
-    ) -> Self {
-        Self {
-            chunks,
-            parser: ServerEventParser::default(),
-            decoder,
-            events: VecDeque::new(),
-        }
-    }
 }
 
 impl ReadDeltas for ReplyReading {

@@ -132,6 +132,10 @@ async fn key() -> AgentResult<Option<Secret>> {
 }
 
 impl Model for ConfiguredModel {
+    fn id(&self) -> &str {
+        &self.settings.id
+    }
+
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
         Box::pin(async move { self.made().await?.converse(request).await })
     }

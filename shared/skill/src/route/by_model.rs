@@ -96,7 +96,7 @@ impl RouterModel {
         // A wrong answer may be the work of one client, an outage concerns all.
         let (mut is_outage, mut failure) = (false, None);
         for _ in 0..CALLS {
-            let mut call = ModelCall::begin(&request);
+            let mut call = ModelCall::begin(self.model.id(), &request);
             let reply = timeout(TIME, self.model.converse(request.clone())).await;
             let reply = reply.unwrap_or_else(|_| Err(AgentError::deadline()));
             call.end(reply.as_ref());
@@ -119,10 +119,8 @@ impl RouterModel {
         let mut failures = self.failures();
         failures.count = if is_outage { failures.count + 1 } else { 0 };
         if failures.count >= FAILURES {
-            *failures = Failures {
-                count: 0,
-                silent_until: now.plus(PAUSE),
-            };
+            failures.count = 0;
+            failures.silent_until = now.plus(PAUSE);
         }
         None
     }

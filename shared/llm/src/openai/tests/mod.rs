@@ -1,4 +1,4 @@
-use super::{OpenAiApi, OpenAiModel, ReplyReading};
+use super::{OpenAiApi, OpenAiModel};
 use crate::model_stub::{ModelStub, StubAnswer};
 use crate::provider::{ModelCallError, deltas};
 use a2a_lambda_skill::model::{
@@ -96,7 +96,7 @@ fn decoded(api: OpenAiApi, chunks: &[&[u8]]) -> Streamed {
         .iter()
         .map(|chunk| Ok(Bytes::copy_from_slice(chunk)))
         .collect();
-    let reading = ReplyReading::new(stream::iter(chunks).boxed(), provider.decoder());
+    let reading = provider.reading(stream::iter(chunks).boxed());
     futures::executor::block_on(collect(deltas(reading)))
 }
 

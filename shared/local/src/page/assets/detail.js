@@ -143,7 +143,7 @@ export function detail(row, read, close, falls) {
   };
   const entry = (it) => [it[0], () => copy(it), "", it[2] === undefined && it[3]];
   const asker = row.kind === "tool" && askedBy(row, falls.lines())?.call;
-  const about = span("about quiet cut", asker && ["asked by ", rowLink(asker, falls)]);
+  const about = span("about quiet cut", asker ? ["asked by ", rowLink(asker, falls)] : row.model);
   const figures = [
     ["Took", row.kept ? "kept" : took(row.end - row.start)],
     ["First token", took(row.firstMs)],
