@@ -192,6 +192,17 @@ describe("the reference agent", () => {
     await page.locator(".composer .chip").getByText(/^Answers (?!Where)/).waitFor();
     await box(page).press("Escape");
     assert.equal(await page.locator(".composer .chip").count(), 0, "Escape closes the chip");
+    await say(page, "Book a flight");
+    await page.locator(".composer .chip").getByText("Answers Where to?").waitFor();
+    await tasks(page).last().locator(".run").getByText("book-flight").waitFor();
+    await page.getByRole("button", { name: "1 more" }).click();
+    await page.getByRole("menuitem", { name: "Answer book-flight" }).click();
+    const first = await tasks(page).nth(1).locator("a[data-task]").getAttribute("data-task");
+    const answer = page.waitForRequest("**/message:stream");
+    await say(page, "Monday");
+    assert.equal((await answer).postDataJSON().message.taskId, first);
+    await box(page).fill("a line\n".repeat(12));
+    assert.equal(await box(page).getAttribute("rows"), "10");
   });
 
   test("a conversation is in the address and comes back after a reload, in its order", async () => {
@@ -432,6 +443,60 @@ describe("the reference agent", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).press("Enter");
     await page.waitForFunction((most) => document.querySelectorAll("tbody tr").length < most, talks);
     await page.waitForFunction(() => document.activeElement.matches("tbody tr, h1"));
+  });
+
+  test("each key does what the list of keys says", async () => {
+    const page = await visit(agent);
+    await box(page).pressSequentially("not");
+    await box(page).press("Shift+Enter");
+    await box(page).pressSequentially("sent");
+    assert.equal(await box(page).inputValue(), "not\nsent");
+    await box(page).fill("What's 2+2?");
+    await box(page).press("Control+Enter");
+    await inState(page, "completed").waitFor();
+    assert.equal(await page.locator("#log .you").count(), 1);
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("e");
+    await tasks(page).last().locator(".events li").first().waitFor();
+    for (const [key, view] of [["t", "tasks"], ["s", "skills"], ["w", "webhooks"], ["a", "agent"], ["p", "process"], ["t", "tasks"]]) {
+      await page.keyboard.press("g");
+      await page.keyboard.press(key);
+      await page.waitForFunction((name) => location.hash === `#/${name}` && document.getElementById("main").className === `view-${name}`, view);
+    }
+    const rows = page.locator("tr[data-key]");
+    await rows.nth(2).waitFor();
+    await rows.nth(1).focus();
+    for (const [key, place] of [["End", "last"], ["Home", "first"]]) {
+      await page.keyboard.press(key);
+      assert.ok(await rows[place]().evaluate((it) => it === document.activeElement), key);
+    }
+    await page.keyboard.press("Enter");
+    await page.getByRole("treegrid").waitFor();
+    await fall(page, /^Turn 1/).focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.locator(".detail").waitFor();
+    const opened = await page.locator("[data-row][aria-selected=true]").getAttribute("data-row");
+    await page.locator(".detail").getByRole("button", { name: "Close" }).click();
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.row), opened, "the focus is not on the row");
+    await page.keyboard.press("n");
+    await page.waitForFunction(() => location.hash === "#/chat" && document.getElementById("welcome"));
+    assert.equal(await page.locator("#log > *").count(), 0, "it is no new conversation");
+    const form = await formOf(page, "echo");
+    await form.getByLabel("Text", { exact: true }).fill("of a form");
+    await form.getByLabel("Text", { exact: true }).press("Control+Enter");
+    await page.locator("#log .turn:not(.you)").getByText("of a form").waitFor();
+    assert.equal(await page.locator("#log .you").count(), 1);
+  });
+
+  test("a new conversation begins also from the list of conversations", async () => {
+    const page = await visit(agent);
+    await say(page, "What's 2+2?");
+    await inState(page, "completed").waitFor();
+    await at(page, "conversations");
+    await page.locator("header.head").getByRole("button", { name: "New" }).click();
+    await page.locator("#welcome").getByText("What should the agent do?").waitFor();
+    assert.equal(await page.locator("#log > *").count(), 0, "it is the conversation before");
   });
 
   test("a link in a new tab shows all that the first tab shows, for the same caller", async () => {
@@ -830,6 +895,29 @@ describe("the conformance agent", () => {
     assert.equal(statSync(saved).size, 1000);
   });
 
+  test("an answer is read out whole when it ends, and has its tokens", async () => {
+    const row = (n, more) => ({ id: `0000000${n}`, kind: "turn", name: "echo", turn: 1, attempt: 1, start: n, end: n + 1, ...more });
+    const trace = [row(1), row(1, { id: "00000001.1", parent: "00000001", kind: "model", inputTokens: 31, outputTokens: 1204 })];
+    const prepare = (page) => page.route("**/a2a-local/page/tasks/*", (route) => route.fulfill({ json: { facts: {}, webhooks: [], trace } }));
+    const page = await visit(agent, { prepare });
+    const heard = () => page.evaluate(() => {
+      window.heard = [];
+      const keep = () => window.heard.push(document.getElementById("announcer").textContent);
+      new MutationObserver(keep).observe(document.getElementById("announcer"), { childList: true });
+    });
+    await heard();
+    await say(page, "chunks 5 10");
+    await inState(page, "completed").waitFor();
+    const said = await page.evaluate(() => window.heard.filter((it) => it.startsWith("Completed")));
+    const text = (await tasks(page).last().locator(".bubble").innerText()).trim();
+    assert.ok(text.length > 5);
+    assert.deepEqual(said.map((it) => it.replace(/\s+/g, " ")), [`Completed: ${text.replace(/\s+/g, " ")}`]);
+    await tasks(page).last().getByText("1\u202f235 tokens").waitFor();
+    await page.reload();
+    await tasks(page).last().getByText("1\u202f235 tokens").waitFor();
+    assert.equal(await page.getByRole("treegrid").count(), 0, "the waterfall is open");
+  });
+
   test("text streams into one bubble", async () => {
     const page = await visit(agent);
     await say(page, "chunks 30 20");
@@ -837,6 +925,23 @@ describe("the conformance agent", () => {
     assert.equal(await tasks(page).last().locator(".bubble").count(), 1, "more than one bubble");
     await tasks(page).last().getByRole("button", { name: /events?$/ }).click();
     assert.ok((await tasks(page).last().locator(".events li").count()) > 20);
+    // It follows its end only while the end is in view.
+    const scroll = page.locator("main .scroll");
+    const place = () => scroll.evaluate((it) => [it.scrollTop, it.scrollHeight - it.scrollTop - it.clientHeight]);
+    await page.setViewportSize({ width: 1100, height: 320 });
+    await say(page, "chunks 200 10");
+    await page.waitForFunction(() => document.querySelector("main .scroll").scrollTop > 100);
+    await scroll.hover();
+    await page.mouse.wheel(0, -30);
+    await page.waitForTimeout(300);
+    const [read] = await place();
+    await inState(page, "completed").waitFor();
+    assert.equal((await place())[0], read, "it scrolls away from what is read");
+    await page.getByRole("button", { name: "To the end" }).click();
+    await say(page, "chunks 50 10");
+    await tasks(page).nth(2).locator(".run .state.completed").waitFor();
+    await page.waitForTimeout(100);
+    assert.ok((await place())[1] < 40, "it does not follow its end");
     await page.setViewportSize({ width: 360, height: 800 });
     const names = ["Country", "Department", "Responsible", "Amount", "Currency"];
     const line = (cells) => `| ${cells.join(" | ")} |`;
@@ -1082,6 +1187,26 @@ describe("the conformance agent", () => {
     await page.getByRole("button", { name: "Send again" }).click();
     await inState(page, "completed").waitFor();
     await page.getByText("echo: again").first().waitFor();
+    // It refines what the first one refined, and what is not kept cannot be sent again.
+    const { id, contextId } = other.task;
+    const refines = { ...saying("echo the refined").message, contextId, referenceTaskIds: [id] };
+    const refined = await a2a(agent.base, "/message:send", { message: refines });
+    await at(page, `task/${refined.task.id}`);
+    await page.getByRole("heading", { name: "echo the refined" }).waitFor();
+    const again = page.waitForRequest("**/message:stream");
+    await page.getByRole("button", { name: "Send again" }).click();
+    assert.deepEqual((await again).postDataJSON().message.referenceTaskIds, [id]);
+    await inState(page, "completed").waitFor();
+    const unkept = await a2a(agent.base, "/message:send", saying("echo The agent does not keep this message."));
+    await page.route("**/tasks/*?historyLength=100", async (route) => {
+      const response = await route.fetch();
+      const json = await response.json();
+      json.history[0].parts[0].text = "The agent does not keep this message.";
+      await route.fulfill({ response, json });
+    });
+    await at(page, `task/${unkept.task.id}`);
+    await page.getByRole("heading", { name: unkept.task.id }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Send again" }).count(), 0);
   });
 
   test("a webhook is listed with its failed attempts", async () => {
@@ -1150,6 +1275,13 @@ describe("an agent that is edited", () => {
 
   test("two open pages go on over an edit, keep their drafts, and say what changed", async () => {
     const [page, other] = [await visit(agent), await visit(agent)];
+    const [filter, process] = [await visit(agent, { path: "#/tasks" }), await visit(agent, { path: "#/process" })];
+    const skills = () => filter.getByLabel("Skill").locator("option").allInnerTexts();
+    const started = () => process.locator("dl.facts time").getAttribute("title");
+    await process.locator("dl.facts").waitFor();
+    const of = { skills: await skills(), started: await started() };
+    assert.ok(of.skills.includes("add"));
+    await page.locator("#welcome").getByRole("button", { name: "Book a flight" }).waitFor();
     const foot = page.locator("#foot");
     await foot.getByText("Build 1 serves").waitFor();
     await box(page).fill("not sent yet");
@@ -1162,6 +1294,11 @@ describe("an agent that is edited", () => {
     await foot.getByText("Build 2 serves").waitFor();
     assert.equal(page.url(), before);
     assert.equal(await box(page).inputValue(), "not sent yet");
+    assert.equal(await page.locator("#welcome").getByRole("button", { name: "Book a flight" }).count(), 0, "an example of a skill that is gone");
+    await filter.locator("#bar").getByText("Build 2 serves.").waitFor({ timeout: 20000 });
+    assert.ok(!(await skills()).includes("add"), "the filter has a skill that is gone");
+    await process.locator("#bar").getByText("Build 2 serves.").waitFor({ timeout: 20000 });
+    assert.notEqual(await started(), of.started, "it shows the process before");
     await at(page, "tasks");
     await page.getByRole("heading", { name: "Tasks" }).waitFor();
     await at(page, "chat");
@@ -1652,6 +1789,7 @@ describe("hostile texts", () => {
     await panel.locator(".with-link > .link").click();
     const tool = page.getByRole("region", { name: /^Row .*javascript/ });
     await tool.getByText("asked by").waitFor();
+    await page.evaluate(() => { document.getElementById("announcer").textContent = ""; });
     await page.keyboard.press("Shift+C");
     await page.waitForFunction(() => document.getElementById("announcer").textContent === "The cassette is copied");
     await page.screenshot({ path: picture("tool.png") });
@@ -1663,6 +1801,26 @@ describe("hostile texts", () => {
     assert.equal(await off.getAttribute("aria-disabled"), "true");
     await off.getByText("of model calls and tools").waitFor();
     await page.screenshot({ path: picture("copies.png") });
+  });
+
+  test("a run that was lost ends with its last sign, and the pause until the next one is cut out", async () => {
+    const trace = [
+      { id: "00000001", kind: "turn", name: "book", turn: 1, attempt: 1, start: 0, lost: true },
+      { id: "00000001.1", parent: "00000001", kind: "step", name: "rate", start: 100, end: 400 },
+      { id: "00000001.2", parent: "00000001", kind: "step", name: "book", start: 500, lost: true },
+      { id: "00000001.3", parent: "00000001", kind: "write", name: "heartbeat", start: 900, end: 901 },
+      { id: "00000002", kind: "turn", name: "book", turn: 1, attempt: 2, start: 600901, end: 602000, ended: "stopped" },
+      { id: "00000002.1", parent: "00000002", kind: "step", name: "book", start: 601000, end: 601900 },
+    ];
+    const { task } = await a2a(agent.base, "/message:send", saying("echo hi"));
+    const prepare = (page) => page.route("**/a2a-local/page/tasks/*", (route) => route.fulfill({ json: { facts: {}, webhooks: [], trace } }));
+    const page = await visit(agent, { prepare, path: `#/task/${task.id}`, viewport: { width: 1280, height: 800 } });
+    await fall(page, /^Attempt 1, attempt, lost, 901 ms/).waitFor();
+    await fall(page, /^Hand-over, hand-over, lease ended, 10 min 0 s/).waitFor();
+    await fall(page, /^book, step, lost, 401 ms/).waitFor();
+    assert.equal(await fall(page, /^Attempt 2/).locator(".gap").count(), 1);
+    const wide = (row) => row.locator(".bar").evaluate((it) => it.clientWidth / it.parentElement.clientWidth);
+    assert.ok(await wide(fall(page, /^book, step, 900 ms/)) > 0.3, "ten minutes of nothing leave no room for the work");
   });
 
   test("a schema that is no form gets the JSON box", async () => {

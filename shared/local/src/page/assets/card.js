@@ -4,8 +4,17 @@ import { call, local } from "./api.js";
 import { el, facts, json, p, span, view } from "./dom.js";
 import { icon } from "./icons.js";
 
+const read = () => Promise.all([
+  call("/.well-known/agent-card.json"), local("checks").catch(({ message }) => ({ error: { message } })),
+]);
+let seen = "";
+
+/** Whether the view would show another card or other checks. */
+export const isOtherCard = async () => JSON.stringify(await read()) !== seen;
+
 export async function cardView() {
-  const [card, checks] = await Promise.all([call("/.well-known/agent-card.json"), local("checks").catch((error) => ({ error }))]);
+  const [card, checks] = await read();
+  seen = JSON.stringify([card, checks]);
   const has = card.capabilities ?? {};
   const can = ["streaming", "pushNotifications", "extendedAgentCard"].filter((it) => has[it]);
   const body = [

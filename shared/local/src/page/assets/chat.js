@@ -70,8 +70,12 @@ export async function chatView(listed, named, signal) {
   dropAnywhere(signal);
   signal.addEventListener("shown", () => {
     const scroll = log.closest(".scroll");
+    let top = 0;
     scroll.addEventListener("scroll", () => {
-      talk.followsEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 40;
+      const below = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight;
+      // Whoever scrolls up a little leaves the end.
+      talk.followsEnd = below < (scroll.scrollTop < top ? 2 : 40);
+      top = scroll.scrollTop;
       end.hidden = talk.followsEnd;
     }, { signal });
     const seen = new ResizeObserver(toEnd);
@@ -92,6 +96,7 @@ export async function chatView(listed, named, signal) {
 export function offer(listed) {
   skills = listed;
   box.offer(listed);
+  showHead();
 }
 
 const address = (context) => (context ? `#/chat/${encodeURIComponent(context)}` : "#/chat");
@@ -123,7 +128,7 @@ function showHead() {
   const title = document.getElementById("talk-title");
   if (!title) return;
   const [count, isEmpty] = [talk.panels.size, !log.childElementCount];
-  const shape = JSON.stringify([talk.title, talk.context, count, isEmpty]);
+  const shape = JSON.stringify([talk.title, talk.context, count, isEmpty && skills]);
   if (title.dataset.shape === shape) return;
   title.dataset.shape = shape;
   replace(title, talk.title || "New conversation");

@@ -87,7 +87,7 @@ function sections(row, content = {}, falls) {
   const part = (title, value, shown) => {
     if (value === undefined) return null;
     if (shown && typeof value !== "string") return shown(value);
-    return section(title, (shown || row.cut === title.toLowerCase()) && "cut at 128 KiB", text(value));
+    return section(title, (shown || row.cut === title.toLowerCase()) && "the first 8 KiB", text(value));
   };
   const lines = falls.lines();
   const tools = lines.filter((it) => it.kind === "tool" && askedBy(it, lines)?.call?.id === row.id);
@@ -166,7 +166,7 @@ export function detail(row, read, close, falls) {
     replace(body, sections({ ...row, isRunning: end === undefined }, content, falls));
     if (asker) entries = copies(row, content, (await read(asker.id)).content);
   };
-  if (row.list || !/^[0-9a-f]{8}(\.\d+)?$/.test(row.id)) fill(row);
-  else read(row.id).then(fill).catch((error) => put(body, p("error", error.message)));
-  return { element, copy: (isCassette) => copy(entries[isCassette ? 1 : 0]) };
+  const known = row.list || !/^[0-9a-f]{8}(\.\d+)?$/.test(row.id) ? Promise.resolve(row) : read(row.id);
+  const filled = known.then(fill).catch((error) => put(body, p("error", error.message)));
+  return { element, copy: (isCassette) => filled.then(() => copy(entries[isCassette ? 1 : 0])) };
 }

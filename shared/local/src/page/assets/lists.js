@@ -7,7 +7,7 @@ import {
 } from "./dom.js";
 import { icon } from "./icons.js";
 import { list, listView, PAGE } from "./list.js";
-import { liveNote } from "./live.js";
+import { live, liveNote } from "./live.js";
 
 const GROUPS = [["", "All"], ["working", "Working"], ["needs", "Needs you"], ["failed", "Failed"], ["ended", "Ended"]];
 /** How often all tasks are counted, in milliseconds: that takes longer than the first rows. */
@@ -59,9 +59,13 @@ export async function tasksView(rest, skills, signal) {
   const filter = { group: "", skill: "", words: "", ...Object.fromEntries(new URLSearchParams(rest)) };
   const tabs = GROUPS.map(([id, text]) =>
     button([text, " ", span("count")], () => change({ group: id }), { class: "tab" }));
-  const skill = choice([["", "Any skill"], ...skills.map((it) => [it.id, it.id])], {
-    class: "pick", "aria-label": "Skill", on: { change: () => change({ skill: skill.value }) },
-  });
+  const pairs = (all) => [["", "Any skill"], ...all.map((it) => [it.id, it.id])];
+  const on = { change: () => change({ skill: skill.value }) };
+  const skill = choice(pairs(skills), { class: "pick", "aria-label": "Skill", on });
+  live.addEventListener("skills", ({ detail }) => {
+    replace(skill, ...choice(pairs(detail)).children);
+    skill.value = filter.skill;
+  }, { signal });
   let typed;
   const box = search("Search in tasks", "Words, skill or id", filter.words, (words) => {
     clearTimeout(typed);
@@ -156,7 +160,7 @@ export function conversationsOf(rows) {
 }
 
 /** The conversations of the caller, also those whose tasks are gone. */
-export async function contextsView(signal) {
+export async function contextsView(newTalk, signal) {
   async function* read(after) {
     const query = new URLSearchParams({ pageSize: PAGE, ...(after && { pageToken: after }) });
     const [page, newest] = await Promise.all([
@@ -190,7 +194,7 @@ export async function contextsView(signal) {
     open: openChat,
     read,
     signal,
-    actions: button([icon("plus"), "New"], () => { location.hash = "#/chat"; }),
+    actions: button([icon("plus"), "New"], newTalk),
     none: () => ["No conversation yet", "The first message begins one.", linkButton("Open the chat", "#/chat", "ink")],
   });
   return frame;

@@ -8,7 +8,7 @@ const EVERY = 1000;
 /** For how long the program may be away before the bar says so. */
 const PATIENCE = 2000;
 
-/** Sends `change`, `restart`, `build`, `away` and `back`; `build` is that of `dev`, if it runs. */
+/** Sends `change`, `restart`, `skills`, `build`, `away` and `back`; `build` is that of `dev`, if it runs. */
 export const live = Object.assign(new EventTarget(), { build: null });
 const known = { commits: -1, startedMs: 0, lostAt: 0 };
 let wake = () => {};

@@ -2,7 +2,7 @@
 
 import { askForToken, auth, call, callAs, caller, hasToken, local, takeToken, useAuth } from "./api.js";
 import { buildLine, isBad, showBuild, showServing } from "./builds.js";
-import { cardView } from "./card.js";
+import { cardView, isOtherCard } from "./card.js";
 import { chatView, newTalk, offer } from "./chat.js";
 import {
   bar, button, div, el, glyph, hashOf, iconButton, main, plain, put, redraw, replace, span, stateWord, view,
@@ -29,10 +29,10 @@ async function made(name, rest, signal) {
   switch (name) {
     case "tasks": return tasksView(rest, await listed(), signal);
     case "task": return taskView(rest, signal);
-    case "conversations": return contextsView(signal);
+    case "conversations": return contextsView(newTalk, signal);
     case "webhooks": return webhooksView(signal);
     case "agent": return cardView();
-    case "process": return processView();
+    case "process": return processView(signal);
     case "skills": return skillsView(await listed(), rest, signal);
     case "more": return moreView();
     default: return chatView(await listed(), rest, signal);
@@ -221,9 +221,10 @@ async function restarted() {
   skills = null;
   await listed().catch(() => {});
   if (skills) offer(skills);
+  live.dispatchEvent(new CustomEvent("skills", { detail: skills ?? [] }));
   const { name } = address();
   const isOther = JSON.stringify(skills) !== JSON.stringify(before);
-  if (name === "agent" || (name === "skills" && isOther)) await route();
+  if (name === "agent" ? await isOtherCard() : name === "skills" && isOther) await route();
   if (isBad(live.build)) return;
   showServing(live.build ? `Build ${live.build.number} serves.` : "The program serves again.", before, skills);
 }

@@ -2,15 +2,18 @@
 
 import { local } from "./api.js";
 import { announce, button, dated, div, el, facts, p, replace, span, view } from "./dom.js";
+import { live } from "./live.js";
 
 /** How long the page waits for the next process. */
 const PATIENCE = 60000;
 const WHAT = "The process ends without a word to its tasks, as in a crash. The same program starts at once on the same "
   + "port, and takes over the tasks that were not finished.";
 
-export async function processView() {
+export async function processView(signal) {
   const now = await local("facts");
   const about = el("div", {}, shown(now));
+  const redrawn = (next) => replace(about, shown(Object.assign(now, next)));
+  live.addEventListener("restart", () => local("facts").then(redrawn, () => {}), { signal });
   const place = div("stack");
   const offer = () => replace(place, p("text-width", WHAT),
     button("Kill the process now", confirm, { class: "danger", disabled: !now.keepsData }),
@@ -21,17 +24,16 @@ export async function processView() {
     yes.focus();
   }
   async function kill() {
-    const began = performance.now();
+    const [before, began] = [now.startedMs, performance.now()];
     replace(place, el("p", { role: "status" }, "The process is killed. The page waits for the next one."));
     // The connection may break before the answer.
     await local("kill", "POST").catch(() => {});
-    const next = await nextProcess(now, began);
+    const next = await nextProcess(before, began);
     if (!next) {
       replace(place, el("p", { class: "error", role: "alert" }, "There is no next process. Start the program again."));
       return;
     }
-    Object.assign(now, next);
-    replace(about, shown(next));
+    redrawn(next);
     const text = `The next process answers after ${Math.round(performance.now() - began)} ms`;
     announce(text);
     offer();
@@ -54,7 +56,7 @@ async function nextProcess(before, began) {
     await new Promise((done) => setTimeout(done, 200));
     try {
       const found = await local("facts");
-      if (found.startedMs !== before.startedMs) return found;
+      if (found.startedMs !== before) return found;
     } catch {
       // Nothing listens between the two processes.
     }

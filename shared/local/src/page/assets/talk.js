@@ -2,27 +2,15 @@
 
 import { ASKS, ENDED, call, local, stateOf, taskPath } from "./api.js";
 import {
-  action, announce, badge, button, counted, div, el, grouped, hashOf, p, plain, put, replace, span, stateWord, took,
+  action, announce, badge, button, counted, div, el, hashOf, p, plain, put, replace, span, stateWord, took,
 } from "./dom.js";
 import { icon } from "./icons.js";
 import { markdown } from "./markdown.js";
 import { artifact, cause, parts, prose, textOf, words } from "./parts.js";
-import { linkTo, waterfall } from "./waterfall.js";
+import { linkTo, sumOf, waterfall } from "./waterfall.js";
 
 /** Events that a task shows; older ones are on the page of the task. */
 const SHOWN = 200;
-
-/** Tokens in the metadata of a task or of its status, if an agent writes some. */
-function tokensOf(metadata) {
-  for (const [name, value] of Object.entries(metadata ?? {})) {
-    if (!/usage|tokens/i.test(name)) continue;
-    if (typeof value === "number") return value;
-    const { totalTokens, totalTokenCount, total_tokens: total, inputTokens = 0, outputTokens = 0 } = value ?? {};
-    const sum = totalTokens ?? totalTokenCount ?? total ?? inputTokens + outputTokens;
-    if (typeof sum === "number" && sum > 0) return sum;
-  }
-  return undefined;
-}
 
 /** The messages of one side in the log. */
 export function turnOf(nodes, isOwn) {
@@ -54,7 +42,7 @@ export function taskPanel(id, host) {
     panel.show({ task: await call(taskPath(id, ":cancel"), { body: {} }) });
   });
   const line = runLine(id, fold, cancel);
-  let [task, row, trouble, count, frame, cost, isOpen] = [{}, null, "", 0, 0, 0, false];
+  let [task, row, trouble, count, frame, cost, isOpen, tokens] = [{}, null, "", 0, 0, 0, false, 0];
   let turn = newTurn();
   put(fall, falls.element);
 
@@ -77,15 +65,13 @@ export function taskPanel(id, host) {
   function drawLine() {
     const isOver = ENDED.includes(panel.state);
     const running = row && !isOver && !ASKS.includes(panel.state) ? Date.now() - row.readAt : 0;
-    const { metadata, status } = task;
-    const tokens = [metadata, status?.metadata, status?.message?.metadata].map(tokensOf).find(Boolean);
     line.show({
       state: panel.state,
       skill: panel.skill,
       trouble,
       turn: row?.turn > 1 && `turn ${row.turn}`,
       time: row && took(row.tookMs + running),
-      tokens: tokens && `${grouped(tokens)} tokens`,
+      tokens: tokens > 0 && counted(tokens, "token"),
       events: panel.state && (count ? counted(count, "event") : "Events"),
       isOpen,
       cancels: !isOver && panel.state,
@@ -98,13 +84,14 @@ export function taskPanel(id, host) {
     drawLine();
   }
 
-  /** The waterfall above the events, as it is now. */
+  /** The tokens, and the waterfall above the events, as they are now. */
   async function trace() {
     events.hidden = !isOpen || !count;
-    const path = `tasks/${encodeURIComponent(id)}`;
-    const { trace: rows = [] } = isOpen ? await local(path).catch(() => ({})) : {};
-    fall.hidden = !rows.length;
-    if (rows.length) falls.show(rows);
+    const { trace: rows = [] } = await local(`tasks/${encodeURIComponent(id)}`).catch(() => ({}));
+    tokens = sumOf(rows);
+    fall.hidden = !isOpen || !rows.length;
+    if (!fall.hidden) falls.show(rows);
+    drawLine();
   }
 
   /** What only the program knows: the skill and the time. */
@@ -176,11 +163,14 @@ export function taskPanel(id, host) {
       ended(status.message);
     }
     drawLine();
-    const text = isOver || asks ? words(status.message) : "";
+    const news = [...artifacts.values()].filter((it) => isOver && it.heard !== it.value);
+    for (const it of news) it.heard = it.value;
+    const texts = isOver || asks ? [words(status.message), ...news.map((it) => textOf(it.value))] : [];
+    const text = [...new Set(texts.map((it) => it?.trim()))].filter(Boolean).join("\n");
     // What was there before the view was opened is not news.
     if (isKnown || !isStored) announce(`${stateWord(panel.state)}${text ? `: ${text}` : ""}`);
     if (!isStored && (isOver || asks || !row)) readRow();
-    if (isOpen) trace();
+    if (isOpen || isOver || asks) trace();
     if (!isStored) host.changed();
   }
 

@@ -13,7 +13,7 @@ import { live } from "./live.js";
 import { artifact, cause, parts, words } from "./parts.js";
 import { copyMenu } from "./snippets.js";
 import { ownTurn, turnOf } from "./talk.js";
-import { tokensOf, waterfall } from "./waterfall.js";
+import { sumOf, waterfall } from "./waterfall.js";
 
 const TABS = { trace: "Trace", messages: "Messages", artifacts: "Artifacts", webhooks: "Webhooks", wire: "On the wire" };
 const NO_TRACE = "No trace: the task is older than the trace, it was removed for newer ones, "
@@ -93,7 +93,11 @@ function tabs() {
   return { bar, panels, counts };
 }
 
-const firstOf = (task) => (task.history ?? []).find((it) => it.role === "ROLE_USER");
+/** What began a task; nothing for a message that is not kept, whose place this text has. */
+function firstOf(task) {
+  const first = (task.history ?? []).find((it) => it.role === "ROLE_USER");
+  return first && words(first) !== "The agent does not keep this message." ? first : undefined;
+}
 
 /** A button of the head, whose word a narrow screen hides. */
 const tool = (name, text, click) =>
@@ -118,7 +122,7 @@ function top(task, cancel) {
   ];
   function show({ status }, inside) {
     const it = inside.facts ?? {};
-    const tokens = (inside.trace ?? []).reduce((sum, own) => sum + tokensOf(own), 0);
+    const tokens = sumOf(inside.trace ?? []);
     const entries = [
       ["Skill", it.skill], ["Took", took(it.tookMs)], ["", tokens > 0 && counted(tokens, "token")],
       ["Version", it.version], ["A2A", it.generation],
@@ -215,7 +219,8 @@ function traceOf(id, signal) {
 }
 
 /** Sends the first message of a task again. */
-const again = ({ parts: all, metadata }) => sendNew({ parts: all, skill: metadata?.["a2a-lambda/skillId"] ?? "" });
+const again = ({ parts: all, metadata, referenceTaskIds: references }) =>
+  sendNew({ parts: all, skill: metadata?.["a2a-lambda/skillId"] ?? "", references });
 
 /** Where and why the task failed: what clients see, and the cause that only the trace has. */
 function failure(task, rows, falls) {

@@ -29,7 +29,7 @@ function linesOf(rows, now = Date.now()) {
   const ids = new Set(rows.map((it) => it.id));
   const lines = [];
   const add = (row, level, more = {}) => lines.push({ ...row, path: row.name, name: shortName(row.name), level, ...more });
-  /** The end of a row; of a lost one the time when the next run began, or its last sign. */
+  /** The end of a row; of a lost one the last sign of its run. */
   const endOf = (row, limit = now) => row.end ?? Math.max(row.start, row.lost ? limit : now);
 
   function group(list, kind, level) {
@@ -53,23 +53,22 @@ function linesOf(rows, now = Date.now()) {
     }
     group(isIn(list, "write"), "write", level);
   }
-  /** When a run ended: the next one began, or the last sign of it. */
-  function endOfRun(run, next) {
-    const signs = () => (under.get(run.id) ?? []).map((it) => it.end ?? it.start);
-    return endOf(run, next?.start ?? Math.max(run.start, ...signs()));
+  /** When a run ended. Nobody knows when its process died, but the run did the last of its rows. */
+  function endOfRun(run) {
+    const signs = rows.filter((it) => it.id.startsWith(`${run.id}.`)).map((it) => it.end ?? it.start);
+    return endOf(run, Math.max(run.start, ...signs));
   }
 
   const turns = Map.groupBy(isIn(rows, "turn").filter((it) => it.ended !== "duplicate"), (it) => it.turn);
   let before = Infinity;
   for (const [number, runs] of turns) {
-    const ends = runs.map((run, n) => endOfRun(run, runs[n + 1]));
+    const ends = runs.map(endOfRun);
     const [{ start }, isOne, end] = [runs[0], runs.length === 1, ends.at(-1)];
     if (start > before) {
       lines.push({ id: `wait-${number}`, kind: "wait", name: "Waits for you", level: 1, start: before, end: start });
     }
-    const calls = isIn(rows, "model").filter((it) => runs.some((run) => it.id.startsWith(`${run.id}.`)));
-    const tokens = calls.reduce((sum, it) => sum + tokensOf(it), 0);
-    lines.push({ ...runs.at(-1), name: `Turn ${number}`, level: 1, start, end, tokens });
+    const tokens = sumOf(rows.filter((it) => runs.some((run) => it.id.startsWith(`${run.id}.`))));
+    lines.push({ ...runs.at(-1), name: `Turn ${number}`, level: 1, start, end, tokens, spans: !isOne });
     runs.forEach((run, n) => {
       if (n > 0) {
         const over = { start: Math.min(ends[n - 1], run.start), end: run.start };
@@ -90,11 +89,14 @@ function linesOf(rows, now = Date.now()) {
 
 /** The tokens of a call of a model, or what was added up before. */
 export const tokensOf = (row) => row.tokens ?? (row.inputTokens ?? 0) + (row.outputTokens ?? 0);
+export const sumOf = (rows) => rows.reduce((sum, it) => sum + tokensOf(it), 0);
 
 /** The axis: where a time is, in percent, which pauses are cut out, and its marks. */
 function axisOf(lines) {
   const spans = [];
-  const busy = lines.filter((it) => it.kind !== "wait").flatMap((it) => it.list ?? it);
+  // Between two attempts nothing runs.
+  const idle = (it) => it.spans || ["wait", "handover"].includes(it.kind);
+  const busy = lines.filter((it) => !idle(it)).flatMap((it) => it.list ?? it);
   for (const { start, end = start } of busy.sort((a, b) => a.start - b.start)) {
     const last = spans.at(-1);
     if (last && start - last.to < PAUSE) last.to = Math.max(last.to, end);
@@ -161,7 +163,8 @@ export function waterfall(open) {
     const { id, kind, name, level } = line;
     const isFold = ["turn", "attempt"].includes(kind);
     const note = line.lost ? "lost" : line.error ? plain(line.error) : line.note ?? (line.dropped && "not finished");
-    const time = line.kept ? "kept" : kind === "write" ? "" : precise(line.end - line.start);
+    const isDot = kind === "write" || (line.lost && line.end === line.start);
+    const time = line.kept ? "kept" : isDot ? "" : precise(line.end - line.start);
     const tokens = tokensOf(line);
     const words = [name, WORDS[kind] ?? kind, note, time, tokens > 0 && `${tokens} tokens`].filter(Boolean).join(", ");
     const cell = (mark, ...children) => el("span", { class: mark, role: "gridcell" }, children);
