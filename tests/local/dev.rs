@@ -49,6 +49,7 @@ if [ $1 = metadata ]; then
     exit
 fi
 text=$(cat agent.rs)
+echo "$*" > .arguments
 serve='echo $$ > .pid; exec {program} "$@"'
 # As a linker does it: the program that runs keeps its file.
 [ "$text" = same ] || rm -f $built
@@ -62,6 +63,7 @@ case $text in
     panics*) serve='echo "panicked at agent.rs" >&2; exit 101' ;;
     leaves*) serve='echo "panicked at agent.rs" >&2; sleep 400 & exit 101' ;;
     waits*) serve='exec sleep 1000' ;;
+    renames*) serve='export STEP_OF_TEST=another; '$serve ;;
     talks*) serve='echo "from the agent"; printf "\377\n"; printf "\377\n" >&2; '$serve ;;
 esac
 [ "$text" = same ] || printf '#!/bin/sh\n%s\n# %s' "$serve" "$text" > $built
@@ -403,6 +405,54 @@ async fn a_task_in_the_middle_of_an_edit_goes_on_with_the_new_program() {
     let turns: Vec<_> = rows.iter().filter(|row| row["kind"] == "turn").collect();
     assert!(turns.len() > 1, "{inside}");
     assert!(turns.iter().all(|turn| turn["attempt"] == 1), "{inside}");
+}
+
+#[tokio::test]
+async fn a_task_whose_step_an_edit_renames_fails_and_its_trace_names_the_step() {
+    let dev = Developed::start().await;
+    dev.build(1, "serves").await;
+    let id = begun(dev.running.base(), "steps 2 1500").await;
+    let url = format!("{}/a2a-local/page/tasks/{id}", dev.running.base());
+    let inside = Call::get(&url).header("X-A2A-Local-Token", &dev.token);
+    let is_kept = |row: &Value| row["kind"] == "step" && row["end"].is_u64();
+    while !rows_of(&inside).await.iter().any(is_kept) {}
+    dev.edit("renames");
+    dev.build(2, "serves").await;
+    let task = after(dev.running.base(), &id, &OPEN).await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_FAILED", "{task}");
+    assert!(!task.to_string().contains("another"), "{task}");
+    let failed = |row: &Value| row["kind"] == "failure";
+    let row = loop {
+        if let Some(row) = rows_of(&inside).await.into_iter().find(failed) {
+            break row;
+        }
+    };
+    assert_eq!(row["name"], "STEP_CHANGED");
+    let cause = row["content"]["cause"].as_str().unwrap();
+    assert!(
+        cause.contains("`step#1`") && cause.contains("`another#1`"),
+        "{cause}"
+    );
+}
+
+/// The rows of a trace.
+async fn rows_of(inside: &Call) -> Vec<Value> {
+    inside.clone().json().await["trace"]
+        .as_array()
+        .unwrap()
+        .clone()
+}
+
+#[tokio::test]
+async fn a_build_is_that_of_the_package_and_the_features_that_dev_is_told() {
+    let (folder, cargo) = workspace();
+    let own = ["dev", "-p", "mine", "--features", "one,two", "-F", "three"];
+    let arguments: Vec<_> = own.into_iter().chain(DEV.into_iter().skip(1)).collect();
+    let settings = [("CARGO", cargo.as_str())];
+    let _running = Running::start(&folder, &arguments, &settings, "listening on ").await;
+    let said = std::fs::read_to_string(folder.path().join(".arguments")).unwrap();
+    let expected = "--package mine --features one,two --features three";
+    assert!(said.contains(expected), "{said}");
 }
 
 #[tokio::test]

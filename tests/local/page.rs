@@ -66,6 +66,7 @@ async fn the_page_is_served_with_its_headers() {
             "x-content-type-options: nosniff",
             "referrer-policy: no-referrer",
             "default-src 'none'; script-src 'self'; style-src 'self'",
+            "connect-src 'self'; img-src 'self' blob:; base-uri 'none'",
             "require-trusted-types-for 'script'",
             "frame-ancestors 'none'",
         ];

@@ -8,10 +8,10 @@ use a2a_lambda::llm::{LlmTool, LlmWorker};
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
-use a2a_lambda::skill::model::{ModelMessage, ModelRequest};
+use a2a_lambda::skill::model::{Model as _, ModelMessage, ModelRequest};
 use a2a_lambda::skill::{RecordTrace, TraceRow};
 use a2a_lambda::task::{TaskId, Timestamp};
-use a2a_lambda::testing::ScriptedModel;
+use a2a_lambda::testing::{Cassette, ScriptedModel};
 use a2a_lambda_rows::each_row;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -110,6 +110,17 @@ fn id_of(answer: &Value) -> &str {
     answer["task"]["id"].as_str().unwrap()
 }
 
+/// What a model of a test answers, whose cassette is copied of a row.
+async fn replayed(request: &Value, reply: &Value) -> String {
+    let folder = Folder::new();
+    let path = folder.path().join("cassette.json");
+    let calls = json!([{"request": request, "reply": reply}]);
+    std::fs::write(&path, calls.to_string()).unwrap();
+    let request: ModelRequest = serde_json::from_value(request.clone()).unwrap();
+    let replay = Cassette::replay(&path).unwrap();
+    replay.converse(request).await.unwrap().text()
+}
+
 #[tokio::test]
 async fn a_model_call_is_in_the_trace_with_its_prompt_and_reply_and_no_key() {
     let folder = Folder::new();
@@ -162,6 +173,7 @@ async fn a_model_call_is_in_the_trace_with_its_prompt_and_reply_and_no_key() {
     let (request, reply) = (&content["content"]["request"], &content["content"]["reply"]);
     assert_eq!(request["messages"][0], json!({"user": "How many A-1?"}));
     assert_eq!(reply["content"][0], json!({"text": "Seven pieces."}));
+    assert_eq!(replayed(request, reply).await, "Seven pieces.");
     let traced = bytes_of_traces(&folder.path().join("data"));
     assert!(traced.contains("Seven pieces."));
     let keys = ["sk-canary", "canary-of-a-header", "canary-of-a-caller"];
@@ -269,6 +281,25 @@ async fn rows_are_printed_as_they_end() {
     let step = agent.next_line("trace ", "step ").await;
     assert!(step.contains("ms"), "{step}");
     agent.next_line("trace ", "turn ").await;
+}
+
+#[tokio::test]
+async fn each_delivery_to_a_webhook_is_in_the_trace_with_its_error() {
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--data", "data", "--agent", "conformance"]).await;
+    // Nothing listens there.
+    let hook = json!({"url": "http://127.0.0.1:9/hook", "token": "canary-of-a-webhook"});
+    let body = json!({
+        "message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "wait 0"}]},
+        "configuration": {"taskPushNotificationConfig": hook},
+    });
+    let made = Call::say(agent.base(), "").body(&body).json().await;
+    let has_delivery = |rows: &[Value]| !of_kind(rows, "delivery").is_empty();
+    let rows = Reader::of(&agent).rows(id_of(&made), has_delivery).await;
+    let row = of_kind(&rows, "delivery")[0];
+    assert!(row["name"].as_str().unwrap().starts_with("event "), "{row}");
+    assert!(row["error"].is_string() && row["end"].is_u64(), "{row}");
+    assert!(!bytes_of_traces(&folder.path().join("data")).contains("canary"));
 }
 
 /// A recorder that keeps all.

@@ -7,6 +7,7 @@
 mod command;
 
 use a2a_lambda::prelude::*;
+use a2a_lambda::settings::{Environment, Source as _};
 use a2a_lambda::skill::{AgentBuilder, FileContent, FileReader, ReferencedTask};
 use a2a_lambda::task::{Part, PartContent};
 use command::{Behaviour, Command};
@@ -309,8 +310,11 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 /// these commands.
 async fn steps(cx: &mut TaskContext<'_>, count: u32, time: Duration) -> AgentResult<Ending> {
     let mut results: Vec<String> = Vec::new();
+    // An edit may rename the step under a running turn.
+    let name = Environment.get("STEP_OF_TEST");
+    let name = name.unwrap_or_else(|| "step".to_owned());
     for number in 1..=count {
-        let run = cx.step("step", async {
+        let run = cx.step(&name, async {
             tokio::time::sleep(time).await;
             let run = RUNS.fetch_add(1, Ordering::Relaxed) + 1;
             Ok(format!("run-{}-{run}", std::process::id()))
