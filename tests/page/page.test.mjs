@@ -1647,7 +1647,7 @@ describe("hostile texts", () => {
     const prepare = (page) => page.route("**/message:stream", (route) => route.fulfill({ contentType: "text/event-stream", body }));
     const page = await visit(agent, { prepare });
     await say(page, "hello");
-    await page.getByText("inside").waitFor();
+    await page.locator("#log").getByText("inside").waitFor();
     const log = page.locator("#log section");
     assert.deepEqual(await log.locator("td").allInnerTexts(), ["x|y", "c|d", "", "e"]);
     assert.equal(await log.locator("a").getAttribute("href"), "https://fine.example/A_(b)");
@@ -1702,6 +1702,7 @@ describe("hostile texts", () => {
     await page.keyboard.press("?");
     await page.getByLabel("Single letters act").uncheck();
     await page.keyboard.press("Escape");
+    await page.locator("dialog").waitFor({ state: "detached" });
     // Letters that are off act nowhere: in the waterfall, in the panel, on the page of the task.
     const turn = fall(page, /^Turn 1/);
     const places = [turn, page.getByRole("region", { name: "Row step" }).getByRole("heading").first(), page.getByRole("tab", { name: "Trace" })];

@@ -166,7 +166,8 @@ export function taskPanel(id, host) {
     const news = [...artifacts.values()].filter((it) => isOver && it.heard !== it.value);
     for (const it of news) it.heard = it.value;
     const texts = isOver || asks ? [words(status.message), ...news.map((it) => textOf(it.value))] : [];
-    const text = [...new Set(texts.map((it) => it?.trim()))].filter(Boolean).join("\n");
+    // Nobody listens to a megabyte.
+    const text = [...new Set(texts.map((it) => it?.trim()))].filter(Boolean).join("\n").slice(0, 20000);
     // What was there before the view was opened is not news.
     if (isKnown || !isStored) announce(`${stateWord(panel.state)}${text ? `: ${text}` : ""}`);
     if (!isStored && (isOver || asks || !row)) readRow();
