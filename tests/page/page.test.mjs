@@ -895,6 +895,19 @@ describe("the conformance agent", () => {
     assert.equal(statSync(saved).size, 1000);
   });
 
+  test("a view that is slow has its heading while it is read", async () => {
+    let answer;
+    const held = new Promise((done) => { answer = done; });
+    const prepare = (page) => page.route("**/a2a-local/page/rows*", async (route) => { await held; await route.continue(); });
+    const page = await visit(agent, { prepare });
+    await at(page, "tasks");
+    await page.locator("main").getByText("Loading…").waitFor();
+    assert.equal(await page.locator("h1").innerText(), "Tasks");
+    answer();
+    await page.getByRole("grid").waitFor();
+    assert.equal(await page.locator("main").getByText("Loading…").count(), 0);
+  });
+
   test("an answer is read out whole when it ends, and has its tokens", async () => {
     const row = (n, more) => ({ id: `0000000${n}`, kind: "turn", name: "echo", turn: 1, attempt: 1, start: n, end: n + 1, ...more });
     const trace = [row(1), row(1, { id: "00000001.1", parent: "00000001", kind: "model", inputTokens: 31, outputTokens: 1204 })];
@@ -1338,8 +1351,9 @@ describe("an agent that is edited", () => {
     const place = await box(page).boundingBox();
     for (const [text, words, output] of [["bad", "failed", "error: mismatched <b>types</b>"], ["panics", "did not start", "panicked at agent.rs"]]) {
       agent.edit(text);
-      const bar = page.getByRole("alert").filter({ hasText: words });
+      const bar = page.locator("#bar").filter({ hasText: words });
       await bar.waitFor({ timeout: 20000 });
+      assert.equal(await bar.getAttribute("role"), "alert");
       await bar.getByRole("button", { name: "Show the output" }).click();
       await bar.getByText(output).waitFor();
       assert.deepEqual(await box(page).boundingBox(), place);
@@ -1366,12 +1380,13 @@ describe("an agent that is edited", () => {
       assert.equal(await bar.count(), 0, "two bars at once");
       await page.context().setOffline(false);
       await bar.waitFor();
+      assert.equal(await bar.getAttribute("role"), null, "it is said a second time");
       await at(page, "chat");
       await box(page).waitFor();
       assert.equal(await bar.count(), 1, "an open bar ends with the view");
     }
     agent.edit("reference");
-    await page.getByRole("alert").filter({ hasText: "did not start" }).waitFor({ state: "detached", timeout: 20000 });
+    await page.locator("#bar").filter({ hasText: "did not start" }).waitFor({ state: "detached", timeout: 20000 });
   });
 });
 
@@ -1477,7 +1492,9 @@ describe("files of a message", () => {
   test("a file that is too large is refused with the limit", async () => {
     const page = await visit(agent, { path: "#/chat" });
     await attach(page, file("huge.bin", Buffer.alloc(most + 1)), file("fits.txt", "fits"));
-    await page.getByText("huge.bin is too large: it has 6 000 001 bytes, and a message takes at most 6 000 000 bytes.").waitFor();
+    const error = page.getByText("huge.bin is too large: it has 6 000 001 bytes, and a message takes at most 6 000 000 bytes.");
+    await error.waitFor();
+    assert.equal(await error.locator("svg").count(), 1, "the error has no glyph");
     assert.equal(await attached(page).count(), 1);
     await send(page, "back");
     await inState(page, "completed").waitFor();

@@ -1,6 +1,7 @@
 // The builds of `dev`: which one serves, what became of the newest, and what it changed.
 
 import { bar, button, closeBar, el, replace, took } from "./dom.js";
+import { live } from "./live.js";
 
 /** How long the bar of a new build stays, unless somebody reads it. */
 const STAYS = 6000;
@@ -33,11 +34,11 @@ export function showBuild(build) {
   bar("build", "bad", ...words, show, closeBar("build"), output);
 }
 
-/** Says for some seconds what serves, and which skills a new build changed. */
+/** Says for some seconds what serves or is built, and which skills a new build changed. */
 export function showServing(text, before, after) {
-  bar("serves", "good", text, changes(before ?? [], after ?? []), closeBar("serves"));
+  bar("serves", live.build?.state === "building" ? "wait" : "good", text, changes(before ?? [], after ?? []), closeBar("serves"));
   const close = () => {
-    if (document.querySelector("#bar.good:is(:hover, :focus-within)")) closing = setTimeout(close, 1000);
+    if (document.querySelector("#bar.serves:is(:hover, :focus-within)")) closing = setTimeout(close, 1000);
     else bar("serves");
   };
   clearTimeout(closing);

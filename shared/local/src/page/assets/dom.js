@@ -243,6 +243,8 @@ export function bar(about, kind, text, more = "", ...buttons) {
   if (before === (worst ?? null)) return;
   const hadFocus = before?.contains(document.activeElement);
   before?.remove();
+  // What comes back after a worse one was said once.
+  before?.removeAttribute("role");
   if (worst) main.prepend(worst);
   if (hadFocus) main.querySelector("h1")?.focus();
 }
@@ -314,6 +316,9 @@ export function size(bytes) {
   return bytes < 1000000 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1000000).toFixed(1)} MB`;
 }
 
+/** Shows an error in its place, or that there is none. */
+export const fails = (place, text) => replace(place, text ? [icon("warn"), text] : null);
+
 /** How long work takes before its button shows that it is busy, in milliseconds. */
 const SHORT = 150;
 
@@ -328,11 +333,11 @@ export function action(text, work, properties = {}) {
       press.ariaBusy = "true";
       press.append(ring);
     }, SHORT);
-    error.textContent = "";
+    fails(error);
     try {
       await work();
     } catch (why) {
-      error.textContent = plain(why.message);
+      fails(error, why.message);
     } finally {
       clearTimeout(slow);
       ring.remove();

@@ -1,7 +1,7 @@
 // The files of a message: chosen or dropped, then sent inside the message or uploaded first.
 
 import { call, local } from "./api.js";
-import { announce, counted, el, iconButton, plain, replace, size } from "./dom.js";
+import { announce, counted, el, fails, iconButton, plain, replace, size } from "./dom.js";
 import { card } from "./parts.js";
 
 /** The sizes that this agent takes, in bytes. */
@@ -40,7 +40,7 @@ export function fileBox(takes = []) {
   }
 
   async function add(files) {
-    error.textContent = "";
+    fails(error);
     const refused = [];
     try {
       const { maxUpload } = await limits();
@@ -60,7 +60,7 @@ export function fileBox(takes = []) {
     } catch (failed) {
       refused.push(`No file is attached: ${failed.message}.`);
     }
-    error.textContent = plain(refused.join(" "));
+    fails(error, refused.join(" "));
   }
 
   function show() {
@@ -82,14 +82,14 @@ export function fileBox(takes = []) {
 
   async function parts() {
     if (busy) return null;
-    error.textContent = "";
+    fails(error);
     if (!chosen.length) return [];
     busy = true;
     waiting.textContent = "The files are sent…";
     try {
       return await partsOf(chosen);
     } catch (failed) {
-      error.textContent = plain(failed.message);
+      fails(error, failed.message);
       return null;
     } finally {
       busy = false;

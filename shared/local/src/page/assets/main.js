@@ -5,7 +5,7 @@ import { buildLine, isBad, showBuild, showServing } from "./builds.js";
 import { cardView, isOtherCard } from "./card.js";
 import { chatView, newTalk, offer } from "./chat.js";
 import {
-  bar, button, div, el, glyph, hashOf, iconButton, main, plain, put, redraw, replace, span, stateWord, view,
+  bar, button, div, el, glyph, hashOf, iconButton, main, p, plain, put, redraw, replace, span, stateWord, view,
 } from "./dom.js";
 import { icon } from "./icons.js";
 import { bindKeys, keysButton } from "./keys.js";
@@ -69,7 +69,8 @@ async function route() {
   navigation();
   // The composer stays while another conversation is read: what is typed there is its draft.
   const isTalk = name === "chat" && main.matches(".view-chat");
-  const slow = setTimeout(() => { if (!signal.aborted && !isTalk) showView(view({ title: "Loading…" })); }, 300);
+  const wait = () => showView(view({ title: stateWord(name), body: p("quiet", "Loading…") }));
+  const slow = setTimeout(() => { if (!signal.aborted && !isTalk) wait(); }, 300);
   let nodes;
   try {
     nodes = await made(name, rest, signal);
