@@ -411,7 +411,7 @@ async fn a_task_in_the_middle_of_an_edit_goes_on_with_the_new_program() {
 async fn a_task_whose_step_an_edit_renames_fails_and_its_trace_names_the_step() {
     let dev = Developed::start().await;
     dev.build(1, "serves").await;
-    let id = begun(dev.running.base(), "steps 2 1500").await;
+    let id = begun(dev.running.base(), "steps 9 500").await;
     let url = format!("{}/a2a-local/page/tasks/{id}", dev.running.base());
     let inside = Call::get(&url).header("X-A2A-Local-Token", &dev.token);
     let is_kept = |row: &Value| row["kind"] == "step" && row["end"].is_u64();

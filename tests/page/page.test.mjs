@@ -445,7 +445,8 @@ describe("the reference agent", () => {
     await page.waitForFunction(() => document.activeElement.matches("tbody tr, h1"));
   });
 
-  test("each key does what the list of keys says", async () => {
+  test("keys lead to views, rows, events and a new conversation, and send", async () => {
+    for (const text of ["What's 2+2?", "Book a flight"]) await a2a(agent.base, "/message:send", saying(text));
     const page = await visit(agent);
     await box(page).pressSequentially("not");
     await box(page).press("Shift+Enter");
@@ -921,6 +922,7 @@ describe("the conformance agent", () => {
     await heard();
     await say(page, "chunks 5 10");
     await inState(page, "completed").waitFor();
+    await tasks(page).last().locator(".bubble:not(.streams)").waitFor();
     const said = await page.evaluate(() => window.heard.filter((it) => it.startsWith("Completed")));
     const text = (await tasks(page).last().locator(".bubble").innerText()).trim();
     assert.ok(text.length > 5);
@@ -943,14 +945,16 @@ describe("the conformance agent", () => {
     const place = () => scroll.evaluate((it) => [it.scrollTop, it.scrollHeight - it.scrollTop - it.clientHeight]);
     await page.setViewportSize({ width: 1100, height: 320 });
     await say(page, "chunks 200 10");
+    await tasks(page).nth(1).locator(".bubble.streams").waitFor();
     await page.waitForFunction(() => document.querySelector("main .scroll").scrollTop > 100);
     await scroll.hover();
     await page.mouse.wheel(0, -30);
     await page.waitForTimeout(300);
     const [read] = await place();
-    await inState(page, "completed").waitFor();
+    await tasks(page).nth(1).locator(".run .state.completed").waitFor();
     assert.equal((await place())[0], read, "it scrolls away from what is read");
     await page.getByRole("button", { name: "To the end" }).click();
+    assert.ok((await place())[1] < 40, "the button does not lead to the end");
     await say(page, "chunks 50 10");
     await tasks(page).nth(2).locator(".run .state.completed").waitFor();
     await page.waitForTimeout(100);
@@ -1292,6 +1296,7 @@ describe("an agent that is edited", () => {
     const skills = () => filter.getByLabel("Skill").locator("option").allInnerTexts();
     const started = () => process.locator("dl.facts time").getAttribute("title");
     await process.locator("dl.facts").waitFor();
+    await filter.getByLabel("Skill").waitFor();
     const of = { skills: await skills(), started: await started() };
     assert.ok(of.skills.includes("add"));
     await page.locator("#welcome").getByRole("button", { name: "Book a flight" }).waitFor();
@@ -1302,15 +1307,15 @@ describe("an agent that is edited", () => {
     const before = page.url();
     agent.edit("models");
     const bar = page.locator("#bar");
-    await bar.getByText("Build 2 serves.").waitFor({ timeout: 20000 });
+    const second = (it) => it.locator("#bar").getByText("Build 2 serves.").waitFor({ timeout: 20000 });
+    await Promise.all([page, other, filter, process].map(second));
     assert.match(await bar.innerText(), /New: .*Gone: .*add/s);
     await foot.getByText("Build 2 serves").waitFor();
     assert.equal(page.url(), before);
     assert.equal(await box(page).inputValue(), "not sent yet");
     assert.equal(await page.locator("#welcome").getByRole("button", { name: "Book a flight" }).count(), 0, "an example of a skill that is gone");
-    await filter.locator("#bar").getByText("Build 2 serves.").waitFor({ timeout: 20000 });
-    assert.ok(!(await skills()).includes("add"), "the filter has a skill that is gone");
-    await process.locator("#bar").getByText("Build 2 serves.").waitFor({ timeout: 20000 });
+    const now = await skills();
+    assert.ok(now.length > 1 && !now.includes("add"), `the filter has a skill that is gone: ${now}`);
     assert.notEqual(await started(), of.started, "it shows the process before");
     await at(page, "tasks");
     await page.getByRole("heading", { name: "Tasks" }).waitFor();
@@ -1318,7 +1323,6 @@ describe("an agent that is edited", () => {
     await box(page).waitFor();
     assert.equal(await box(page).inputValue(), "not sent yet");
     assert.equal(await page.getByLabel("Skill").getByText("Adder").count(), 0, "the menu has a skill that is gone");
-    await other.locator("#bar").getByText("Build 2 serves.").waitFor({ timeout: 20000 });
     assert.equal(await box(other).inputValue(), "another one");
     agent.edit("reference");
     await bar.getByText("Build 3 serves.").waitFor({ timeout: 20000 });

@@ -69,7 +69,7 @@ pub(crate) struct Dev {
     /// The features to build with, as `cargo --features`.
     #[arg(short = 'F', long, value_name = "FEATURES")]
     pub(crate) features: Vec<String>,
-    /// The options of serving, as without `dev`, after those above: for example `--port 0`.
+    /// The options of serving, as without `dev`, after the options of `dev`: for example `--port 0`.
     #[arg(
         value_name = "OPTIONS",
         trailing_var_arg = true,

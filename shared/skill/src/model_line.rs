@@ -21,6 +21,10 @@ pub const MODEL: &str = "a2a_lambda::model";
 pub struct LoggedModel<P>(pub P);
 
 impl<P: Deref<Target: Model> + Send + Sync> Model for LoggedModel<P> {
+    fn id(&self) -> &str {
+        self.0.id()
+    }
+
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
         Box::pin(async move {
             let mut call = ModelCall::begin(self.0.id(), &request);
@@ -36,13 +40,8 @@ impl<P: Deref<Target: Model> + Send + Sync> Model for LoggedModel<P> {
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         Box::pin(async move {
             let mut call = ModelCall::begin(self.0.id(), &request);
-            let deltas = match self.0.converse_stream(request).await {
-                Ok(deltas) => deltas,
-                Err(error) => {
-                    call.end(Err(&error));
-                    return Err(error);
-                }
-            };
+            let deltas = self.0.converse_stream(request).await;
+            let deltas = deltas.inspect_err(|error| call.end(Err(error)))?;
             let mut reply = Collected::default();
             let deltas = deltas.inspect(move |delta| match delta {
                 Ok(delta) => {

@@ -41,7 +41,7 @@ pub struct Message {
     pub metadata: Metadata,
 }
 
-/// What a message says whose skill keeps no input.
+/// What a message says whose skill keeps no input. The page of the local agent knows it too.
 const NOT_KEPT: &str = "The agent does not keep this message.";
 
 impl Message {

@@ -51,6 +51,10 @@ impl ModelMeter {
 }
 
 impl Model for ModelMeter {
+    fn id(&self) -> &str {
+        self.model.id()
+    }
+
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
         Box::pin(async move {
             let reply = self.model.converse(request).await?;

@@ -36,7 +36,8 @@ export function showBuild(build) {
 
 /** Says for some seconds what serves or is built, and which skills a new build changed. */
 export function showServing(text, before, after) {
-  bar("serves", live.build?.state === "building" ? "wait" : "good", text, changes(before ?? [], after ?? []), closeBar("serves"));
+  const kind = live.build?.state === "building" ? "wait" : "good";
+  bar("serves", kind, text, changes(before ?? [], after ?? []), closeBar("serves"));
   const close = () => {
     if (document.querySelector("#bar.serves:is(:hover, :focus-within)")) closing = setTimeout(close, 1000);
     else bar("serves");

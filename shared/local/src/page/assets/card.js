@@ -10,9 +10,10 @@ const read = () => Promise.all([
 let seen = "";
 
 /** Whether the view would show another card or other checks. */
-export const isOtherCard = async () => JSON.stringify(await read()) !== seen;
+export const isOtherCard = () => read().then((now) => JSON.stringify(now) !== seen, () => true);
 
 export async function cardView() {
+  seen = "";
   const [card, checks] = await read();
   seen = JSON.stringify([card, checks]);
   const has = card.capabilities ?? {};

@@ -74,7 +74,7 @@ export async function chatView(listed, named, signal) {
     scroll.addEventListener("scroll", () => {
       const below = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight;
       // Whoever scrolls up a little leaves the end.
-      talk.followsEnd = below < (scroll.scrollTop < top ? 2 : 40);
+      talk.followsEnd = below < (scroll.scrollTop < top ? 1 : 40);
       top = scroll.scrollTop;
       end.hidden = talk.followsEnd;
     }, { signal });

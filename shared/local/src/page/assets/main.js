@@ -69,7 +69,10 @@ async function route() {
   navigation();
   // The composer stays while another conversation is read: what is typed there is its draft.
   const isTalk = name === "chat" && main.matches(".view-chat");
-  const wait = () => showView(view({ title: stateWord(name), body: p("quiet", "Loading…") }));
+  const wait = () => {
+    showView(view({ title: stateWord(name), body: p("quiet", "Loading…") }));
+    main.className = `view-${name}`;
+  };
   const slow = setTimeout(() => { if (!signal.aborted && !isTalk) wait(); }, 300);
   let nodes;
   try {
@@ -221,13 +224,16 @@ async function restarted() {
   foot();
   skills = null;
   await listed().catch(() => {});
-  if (skills) offer(skills);
-  live.dispatchEvent(new CustomEvent("skills", { detail: skills ?? [] }));
+  if (skills) {
+    offer(skills);
+    live.dispatchEvent(new CustomEvent("skills", { detail: skills }));
+  }
   const { name } = address();
-  const isOther = JSON.stringify(skills) !== JSON.stringify(before);
-  if (name === "agent" ? await isOtherCard() : name === "skills" && isOther) await route();
+  const hasOthers = () => JSON.stringify(skills) !== JSON.stringify(before);
+  const isOther = name === "agent" ? await isOtherCard() : name === "skills" && hasOthers();
+  if (isOther && name === address().name) await route();
   if (isBad(live.build)) return;
-  showServing(live.build ? `Build ${live.build.number} serves.` : "The program serves again.", before, skills);
+  showServing(live.build ? `Build ${live.build.serving} serves.` : "The program serves again.", before, skills);
 }
 
 function refuseFiles(event) {

@@ -12,6 +12,13 @@ import { linkTo, sumOf, waterfall } from "./waterfall.js";
 /** Events that a task shows; older ones are on the page of the task. */
 const SHOWN = 200;
 
+let reads = Promise.resolve();
+/** The trace of a task. One is read at a time: the program also writes, and a conversation has many tasks. */
+function traceOf(id) {
+  reads = reads.then(() => local(`tasks/${encodeURIComponent(id)}`)).then((it) => it.trace ?? [], () => []);
+  return reads;
+}
+
 /** The messages of one side in the log. */
 export function turnOf(nodes, isOwn) {
   return el("article", { class: isOwn ? "turn you" : "turn", "aria-label": isOwn ? "Your message" : "Message of the agent" }, nodes);
@@ -87,10 +94,10 @@ export function taskPanel(id, host) {
   /** The tokens, and the waterfall above the events, as they are now. */
   async function trace() {
     events.hidden = !isOpen || !count;
-    const { trace: rows = [] } = await local(`tasks/${encodeURIComponent(id)}`).catch(() => ({}));
-    tokens = sumOf(rows);
-    fall.hidden = !isOpen || !rows.length;
-    if (!fall.hidden) falls.show(rows);
+    const rows = await traceOf(id);
+    if (rows.length) tokens = sumOf(rows);
+    if (isOpen && rows.length) falls.show(rows);
+    fall.hidden = !isOpen || !falls.lines().length;
     drawLine();
   }
 
@@ -163,15 +170,16 @@ export function taskPanel(id, host) {
       ended(status.message);
     }
     drawLine();
-    const news = [...artifacts.values()].filter((it) => isOver && it.heard !== it.value);
+    const rests = isOver || asks;
+    const news = [...artifacts.values()].filter((it) => rests && it.heard !== it.value);
     for (const it of news) it.heard = it.value;
-    const texts = isOver || asks ? [words(status.message), ...news.map((it) => textOf(it.value))] : [];
+    const texts = rests ? [words(status.message), ...news.map((it) => textOf(it.value))] : [];
     // Nobody listens to a megabyte.
     const text = [...new Set(texts.map((it) => it?.trim()))].filter(Boolean).join("\n").slice(0, 20000);
     // What was there before the view was opened is not news.
     if (isKnown || !isStored) announce(`${stateWord(panel.state)}${text ? `: ${text}` : ""}`);
-    if (!isStored && (isOver || asks || !row)) readRow();
-    if (isOpen || isOver || asks) trace();
+    if (!isStored && (rests || !row)) readRow();
+    if (isOpen || rests) trace();
     if (!isStored) host.changed();
   }
 

@@ -30,7 +30,7 @@ function linesOf(rows, now = Date.now()) {
   const lines = [];
   const add = (row, level, more = {}) => lines.push({ ...row, path: row.name, name: shortName(row.name), level, ...more });
   /** The end of a row; of a lost one the last sign of its run. */
-  const endOf = (row, limit = now) => row.end ?? Math.max(row.start, row.lost ? limit : now);
+  const endOf = (row, limit = row.start) => row.end ?? Math.max(row.start, row.lost ? limit : now);
 
   function group(list, kind, level) {
     if (!list.length) return;
@@ -53,9 +53,10 @@ function linesOf(rows, now = Date.now()) {
     }
     group(isIn(list, "write"), "write", level);
   }
+  const rowsOf = (run) => rows.filter((it) => it.id.startsWith(`${run.id}.`));
   /** When a run ended. Nobody knows when its process died, but the run did the last of its rows. */
   function endOfRun(run) {
-    const signs = rows.filter((it) => it.id.startsWith(`${run.id}.`)).map((it) => it.end ?? it.start);
+    const signs = rowsOf(run).map((it) => it.end ?? it.start);
     return endOf(run, Math.max(run.start, ...signs));
   }
 
@@ -67,7 +68,7 @@ function linesOf(rows, now = Date.now()) {
     if (start > before) {
       lines.push({ id: `wait-${number}`, kind: "wait", name: "Waits for you", level: 1, start: before, end: start });
     }
-    const tokens = sumOf(rows.filter((it) => runs.some((run) => it.id.startsWith(`${run.id}.`))));
+    const tokens = sumOf(runs.flatMap(rowsOf));
     lines.push({ ...runs.at(-1), name: `Turn ${number}`, level: 1, start, end, tokens, spans: !isOne });
     runs.forEach((run, n) => {
       if (n > 0) {
@@ -103,15 +104,17 @@ function axisOf(lines) {
     else spans.push({ from: start, to: end });
   }
   const total = Math.max(1, spans.reduce((sum, it) => sum + it.to - it.from, 0));
-  const scale = (100 - CUT * (spans.length - 1)) / total;
+  // Many pauses leave half of the axis for the work.
+  const cut = Math.min(CUT, 50 / spans.length);
+  const scale = (100 - cut * (spans.length - 1)) / total;
   let at = 0;
   for (const it of spans) {
     it.at = at;
-    at += (it.to - it.from) * scale + CUT;
+    at += (it.to - it.from) * scale + cut;
   }
   const place = (time) => {
     const span = spans.findLast((it) => it.from <= time) ?? spans[0];
-    return Math.min(100, span.at + Math.max(0, Math.min(time, span.to + CUT / scale) - span.from) * scale);
+    return Math.min(100, span.at + Math.max(0, Math.min(time, span.to + cut / scale) - span.from) * scale);
   };
   const zero = spans[0]?.from ?? 0;
   const ten = 10 ** Math.floor(Math.log10(total / 5));
@@ -122,7 +125,7 @@ function axisOf(lines) {
     return own.map((ms) => ({ at: place(zero + ms), ms }));
   });
   marks.forEach((it, n) => { it.to = marks[n + 1]?.at ?? 100; });
-  return { place, cuts: spans.slice(1).map((it) => it.at - CUT), marks };
+  return { place, cuts: spans.slice(1).map((it) => [it.at - cut, cut]), marks };
 }
 
 /** An element with values for its style. */
@@ -143,7 +146,7 @@ function bar(line, axis) {
   });
 }
 
-const gap = (at) => styled({ "--from": at }, "span", { class: "gap" });
+const gap = ([at, wide]) => styled({ "--from": at, "--for": wide }, "span", { class: "gap" });
 const tick = ({ at, to, ms }) => styled({ "--from": at, "--for": to - at }, "span", { class: "tick" },
   el("span", {}, ms ? took(ms).replace(".0 s", " s") : "0"));
 
