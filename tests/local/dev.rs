@@ -446,13 +446,13 @@ async fn rows_of(inside: &Call) -> Vec<Value> {
 #[tokio::test]
 async fn a_build_is_that_of_the_package_and_the_features_that_dev_is_told() {
     let (folder, cargo) = workspace();
-    let own = ["dev", "-p", "mine", "--features", "one,two", "-F", "three"];
-    let arguments: Vec<_> = own.into_iter().chain(DEV.into_iter().skip(1)).collect();
+    let options = ["dev", "-p", "mine", "--features", "one,two", "-F", "three"];
+    let arguments: Vec<_> = options.into_iter().chain(DEV.into_iter().skip(1)).collect();
     let settings = [("CARGO", cargo.as_str())];
     let _running = Running::start(&folder, &arguments, &settings, "listening on ").await;
-    let said = std::fs::read_to_string(folder.path().join(".arguments")).unwrap();
+    let call = std::fs::read_to_string(folder.path().join(".arguments")).unwrap();
     let expected = "--package mine --features one,two --features three";
-    assert!(said.contains(expected), "{said}");
+    assert!(call.contains(expected), "{call}");
 }
 
 #[tokio::test]

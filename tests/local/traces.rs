@@ -110,7 +110,7 @@ fn id_of(answer: &Value) -> &str {
     answer["task"]["id"].as_str().unwrap()
 }
 
-/// What a model of a test answers, whose cassette is copied of a row.
+/// The answer of a cassette that has the request and the reply of a row.
 async fn replayed(request: &Value, reply: &Value) -> String {
     let folder = Folder::new();
     let path = folder.path().join("cassette.json");

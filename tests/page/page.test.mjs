@@ -914,12 +914,11 @@ describe("the conformance agent", () => {
     const trace = [row(1), row(1, { id: "00000001.1", parent: "00000001", kind: "model", inputTokens: 31, outputTokens: 1204 })];
     const prepare = (page) => page.route("**/a2a-local/page/tasks/*", (route) => route.fulfill({ json: { facts: {}, webhooks: [], trace } }));
     const page = await visit(agent, { prepare });
-    const heard = () => page.evaluate(() => {
+    await page.evaluate(() => {
       window.heard = [];
       const keep = () => window.heard.push(document.getElementById("announcer").textContent);
       new MutationObserver(keep).observe(document.getElementById("announcer"), { childList: true });
     });
-    await heard();
     await say(page, "chunks 5 10");
     await inState(page, "completed").waitFor();
     await tasks(page).last().locator(".bubble:not(.streams)").waitFor();

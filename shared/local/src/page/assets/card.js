@@ -13,6 +13,7 @@ let seen = "";
 export const isOtherCard = () => read().then((now) => JSON.stringify(now) !== seen, () => true);
 
 export async function cardView() {
+  // A view that is refused shows nothing.
   seen = "";
   const [card, checks] = await read();
   seen = JSON.stringify([card, checks]);

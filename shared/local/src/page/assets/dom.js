@@ -316,8 +316,8 @@ export function size(bytes) {
   return bytes < 1000000 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1000000).toFixed(1)} MB`;
 }
 
-/** Shows an error in its place, or that there is none. */
-export const fails = (place, text) => replace(place, text ? [icon("warn"), text] : null);
+/** Shows an error in its place; without a text it takes the error away. */
+export const showError = (place, text) => replace(place, text ? [icon("warn"), text] : null);
 
 /** How long work takes before its button shows that it is busy, in milliseconds. */
 const SHORT = 150;
@@ -333,11 +333,11 @@ export function action(text, work, properties = {}) {
       press.ariaBusy = "true";
       press.append(ring);
     }, SHORT);
-    fails(error);
+    showError(error);
     try {
       await work();
     } catch (why) {
-      fails(error, why.message);
+      showError(error, why.message);
     } finally {
       clearTimeout(slow);
       ring.remove();

@@ -1,7 +1,7 @@
 // The files of a message: chosen or dropped, then sent inside the message or uploaded first.
 
 import { call, local } from "./api.js";
-import { announce, counted, el, fails, iconButton, plain, replace, size } from "./dom.js";
+import { announce, counted, el, iconButton, plain, replace, showError, size } from "./dom.js";
 import { card } from "./parts.js";
 
 /** The sizes that this agent takes, in bytes. */
@@ -40,7 +40,7 @@ export function fileBox(takes = []) {
   }
 
   async function add(files) {
-    fails(error);
+    showError(error);
     const refused = [];
     try {
       const { maxUpload } = await limits();
@@ -60,7 +60,7 @@ export function fileBox(takes = []) {
     } catch (failed) {
       refused.push(`No file is attached: ${failed.message}.`);
     }
-    fails(error, refused.join(" "));
+    showError(error, refused.join(" "));
   }
 
   function show() {
@@ -82,14 +82,14 @@ export function fileBox(takes = []) {
 
   async function parts() {
     if (busy) return null;
-    fails(error);
+    showError(error);
     if (!chosen.length) return [];
     busy = true;
     waiting.textContent = "The files are sent…";
     try {
       return await partsOf(chosen);
     } catch (failed) {
-      fails(error, failed.message);
+      showError(error, failed.message);
       return null;
     } finally {
       busy = false;

@@ -3,7 +3,7 @@
 
 import { caller } from "./api.js";
 import {
-  action, announce, button, div, el, empty, fails, keyOf, put, redraw, replace, rove, span, view,
+  action, announce, button, div, el, empty, keyOf, put, redraw, replace, rove, showError, span, view,
 } from "./dom.js";
 import { live } from "./live.js";
 
@@ -178,10 +178,10 @@ export async function listView({ title, read, signal, note, actions, tools, ...o
         if (after || isNew) next = page.next ?? "";
         older.hidden = !next;
         if (page.note !== undefined) replace(status, page.note);
-        fails(error);
+        showError(error);
       }
     } catch (why) {
-      if (mine === turn && why.status) fails(error, why.message);
+      if (mine === turn && why.status) showError(error, why.message);
     } finally {
       reads -= 1;
       if (isBehind && !reads) follow();

@@ -4,8 +4,8 @@
 import { exact, message, rounds } from "./api.js";
 import { sendNew } from "./chat.js";
 import {
-  age, button, div, el, empty, facts, fails, field, fresh, glyph, hashOf, linkButton, plain, put, replace, rove,
-  search, shortId, span, took, view,
+  age, button, div, el, empty, facts, field, fresh, glyph, hashOf, linkButton, plain, put, replace, rove,
+  search, shortId, showError, span, took, view,
 } from "./dom.js";
 import { fileBox, isIn, mostOfAFile } from "./files.js";
 import { icon } from "./icons.js";
@@ -59,14 +59,14 @@ function jsonWay(why) {
   const error = el("p", { class: "error", role: "alert", id: fresh("error") });
   const control = el("textarea", { class: "json", spellcheck: "false", value: "{}" });
   const parts = () => {
-    fails(error);
+    showError(error);
     try {
       if (rounds(control.value)) {
         throw new Error("this browser rounds numbers of 16 and more digits, so the page does not send them");
       }
       return [{ data: exact(control.value), mediaType: "application/json" }];
     } catch (failure) {
-      fails(error, `Not sent: ${failure.message}.`);
+      showError(error, `Not sent: ${failure.message}.`);
       control.focus();
       throw new SchemaError("no JSON");
     }

@@ -7,7 +7,7 @@ import {
 import { icon } from "./icons.js";
 import { markdown } from "./markdown.js";
 import { artifact, cause, parts, prose, textOf, words } from "./parts.js";
-import { linkTo, sumOf, waterfall } from "./waterfall.js";
+import { linkTo, tokenSum, waterfall } from "./waterfall.js";
 
 /** Events that a task shows; older ones are on the page of the task. */
 const SHOWN = 200;
@@ -95,7 +95,7 @@ export function taskPanel(id, host) {
   async function trace() {
     events.hidden = !isOpen || !count;
     const rows = await traceOf(id);
-    if (rows.length) tokens = sumOf(rows);
+    if (rows.length) tokens = tokenSum(rows);
     if (isOpen && rows.length) falls.show(rows);
     fall.hidden = !isOpen || !falls.lines().length;
     drawLine();

@@ -13,7 +13,7 @@ import { live } from "./live.js";
 import { artifact, cause, parts, words } from "./parts.js";
 import { copyMenu } from "./snippets.js";
 import { ownTurn, turnOf } from "./talk.js";
-import { sumOf, waterfall } from "./waterfall.js";
+import { tokenSum, waterfall } from "./waterfall.js";
 
 const TABS = { trace: "Trace", messages: "Messages", artifacts: "Artifacts", webhooks: "Webhooks", wire: "On the wire" };
 const NO_TRACE = "No trace: the task is older than the trace, it was removed for newer ones, "
@@ -122,7 +122,7 @@ function top(task, cancel) {
   ];
   function show({ status }, inside) {
     const it = inside.facts ?? {};
-    const tokens = sumOf(inside.trace ?? []);
+    const tokens = tokenSum(inside.trace ?? []);
     const entries = [
       ["Skill", it.skill], ["Took", took(it.tookMs)], ["", tokens > 0 && counted(tokens, "token")],
       ["Version", it.version], ["A2A", it.generation],

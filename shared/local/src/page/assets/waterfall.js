@@ -68,8 +68,8 @@ function linesOf(rows, now = Date.now()) {
     if (start > before) {
       lines.push({ id: `wait-${number}`, kind: "wait", name: "Waits for you", level: 1, start: before, end: start });
     }
-    const tokens = sumOf(runs.flatMap(rowsOf));
-    lines.push({ ...runs.at(-1), name: `Turn ${number}`, level: 1, start, end, tokens, spans: !isOne });
+    const tokens = tokenSum(runs.flatMap(rowsOf));
+    lines.push({ ...runs.at(-1), name: `Turn ${number}`, level: 1, start, end, tokens, hasAttempts: !isOne });
     runs.forEach((run, n) => {
       if (n > 0) {
         const over = { start: Math.min(ends[n - 1], run.start), end: run.start };
@@ -90,13 +90,14 @@ function linesOf(rows, now = Date.now()) {
 
 /** The tokens of a call of a model, or what was added up before. */
 export const tokensOf = (row) => row.tokens ?? (row.inputTokens ?? 0) + (row.outputTokens ?? 0);
-export const sumOf = (rows) => rows.reduce((sum, it) => sum + tokensOf(it), 0);
+/** The tokens of all calls of models among rows of a trace. */
+export const tokenSum = (rows) => rows.reduce((sum, it) => sum + tokensOf(it), 0);
 
 /** The axis: where a time is, in percent, which pauses are cut out, and its marks. */
 function axisOf(lines) {
   const spans = [];
   // Between two attempts nothing runs.
-  const idle = (it) => it.spans || ["wait", "handover"].includes(it.kind);
+  const idle = (it) => it.hasAttempts || ["wait", "handover"].includes(it.kind);
   const busy = lines.filter((it) => !idle(it)).flatMap((it) => it.list ?? it);
   for (const { start, end = start } of busy.sort((a, b) => a.start - b.start)) {
     const last = spans.at(-1);
