@@ -56,6 +56,9 @@ fn growing(sample: &SampleData) -> [TaskRecord; 3] {
         key: "k".to_owned(),
         value: noise(1, size).into(),
         outputs: OutputCounts::new(),
+        reads: Vec::new(),
+        place: Box::default(),
+        order: None,
     };
     let task = sample.task().unwrap();
     let first = sample.next(&task, [sample.start(), keeps(LARGE)]).unwrap();

@@ -243,6 +243,9 @@ fn keeps(size: usize) -> Change {
         key: "k".to_owned(),
         value: noise(1, size).into(),
         outputs: OutputCounts::new(),
+        reads: Vec::new(),
+        place: Box::default(),
+        order: None,
     }
 }
 

@@ -176,6 +176,9 @@ async fn a_value_replaced_during_its_look_up_counts_as_named() {
         key: "k".to_owned(),
         value: noise(1, size).into(),
         outputs: OutputCounts::new(),
+        reads: Vec::new(),
+        place: Box::default(),
+        order: None,
     };
     let task = sample.task().unwrap();
     let first = sample.next(&task, [sample.start(), keeps(LARGE)]).unwrap();

@@ -82,6 +82,9 @@ fn keeps(length: usize) -> Change {
         key: "k".to_owned(),
         value: noise(1, length).into(),
         outputs: OutputCounts::new(),
+        reads: Vec::new(),
+        place: Box::default(),
+        order: None,
     }
 }
 

@@ -1,15 +1,11 @@
-//! One call of a model, and another attempt for a busy service.
+//! One call of a model.
 
 use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason};
 use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, Collected};
 use futures::StreamExt as _;
-use std::time::Duration;
 
-/// How long a call waits before it asks a busy service again.
-const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
-
-/// Asks the model, whose text goes to `chunks` while it arrives. When the service has too many
-/// requests or is out of order, it waits and asks again, but not after a part of the answer has
+/// Asks the model, whose text goes to `chunks` while it arrives. An error is transient if the
+/// service has too many requests or is out of order, but not after a part of the answer has
 /// arrived.
 ///
 /// # Errors
@@ -17,31 +13,17 @@ const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 /// or the limit of tokens ended.
 pub(super) async fn converse(
     model: &dyn Model,
-    request: &ModelRequest,
+    request: ModelRequest,
     mut chunks: Option<ArtifactChunks<'_>>,
 ) -> AgentResult<ModelReply> {
-    for wait in WAITS {
-        let mut has_begun = false;
-        match once(model, request.clone(), &mut chunks, &mut has_begun).await {
-            Err(error) if error.is_transient() && !has_begun => {
-                tokio::time::sleep(wait).await;
-            }
-            reply => return reply,
-        }
-    }
-    once(model, request.clone(), &mut chunks, &mut false).await
-}
-
-async fn once(
-    model: &dyn Model,
-    request: ModelRequest,
-    chunks: &mut Option<ArtifactChunks<'_>>,
-    has_begun: &mut bool,
-) -> AgentResult<ModelReply> {
-    let reply = if chunks.is_some() {
-        streamed(model, request, chunks, has_begun).await?
-    } else {
-        model.converse(request).await?
+    let mut has_begun = false;
+    let reply = match &mut chunks {
+        chunks @ Some(_) => streamed(model, request, chunks, &mut has_begun).await,
+        None => model.converse(request).await,
+    };
+    let reply = match reply {
+        Err(error) if has_begun => return Err(error.settled()),
+        reply => reply?,
     };
     match reply.stop {
         StopReason::Filtered => Err(AgentError::content_filtered("the model stopped: filtered")),

@@ -10,7 +10,7 @@ use a2a_lambda_skill::model::{
     Model, ModelContent, ModelMessage, ModelReply, ModelRequest, ToolResult,
 };
 use a2a_lambda_skill::step_hash;
-use a2a_lambda_skill::turn_host::StepInput;
+use a2a_lambda_skill::turn_host::{StepInput, TryPolicy};
 use a2a_lambda_skill::{
     AgentError, AgentResult, ArtifactChunks, CallNames, Content, ErrorCode, LoggedModel,
     TaskContext, without_fence,
@@ -30,12 +30,29 @@ pub(super) struct Conversation {
     tokens: u64,
     /// Whether the model has had its second attempt at a right answer.
     repaired: bool,
-    /// When it began, in milliseconds since 1970, if its time is limited.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    began: Option<i64>,
+    /// How long it has run, in milliseconds, if its time is limited. Between two runs of a turn
+    /// and while the user is asked it does not run.
+    #[serde(skip_serializing_if = "is_zero")]
+    spent_ms: u64,
     /// Whether the thread of the context gets the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_chat: bool,
+}
+
+/// An answer of the model as the result of a step.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TimedReply {
+    #[serde(flatten)]
+    reply: ModelReply,
+    /// How long the conversation has run then, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    spent_ms: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(spent_ms: &u64) -> bool {
+    *spent_ms == 0
 }
 
 /// A tool call of the model.
@@ -140,7 +157,6 @@ pub(super) struct Talk<'a> {
     system: String,
     /// A hash of what the author asks.
     input_hash: String,
-    began: Instant,
 }
 
 impl<'a> Talk<'a> {
@@ -162,7 +178,6 @@ impl<'a> Talk<'a> {
             check,
             system: setup.system(host.turn()).await?,
             input_hash: hash(name, input)?,
-            began: Instant::now(),
         })
     }
 
@@ -173,16 +188,19 @@ impl<'a> Talk<'a> {
         mut conversation: Conversation,
         approval: Option<Approval>,
     ) -> AgentResult<ConversationEnd> {
-        self.begin(&mut conversation).await?;
+        let mut since = Instant::now();
         if let Some(approval) = approval {
             let calls = conversation.open_calls();
             self.call_tools(&mut conversation, &calls, Some(&approval))
                 .await?;
         }
         loop {
-            let remaining = self.left(&conversation)?;
+            self.check_budget(&conversation)?;
             let request = self.request(&conversation);
-            conversation.add(self.ask(request, remaining).await?);
+            let answer = self.ask(request, conversation.spent_ms, since).await?;
+            // What is spent is part of the answer, which another run may have got.
+            (conversation.spent_ms, since) = (answer.spent_ms, Instant::now());
+            conversation.add(answer.reply);
             match self.meaning(&conversation) {
                 Meaning::Answer(value) => {
                     self.add_event(&conversation, &value)?;
@@ -211,24 +229,11 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Notes when the conversation began, if that matters.
-    async fn begin(&self, conversation: &mut Conversation) -> AgentResult<()> {
-        let Some(cx) = self.host.turn() else {
-            return Ok(());
-        };
-        if self.setup.budget.time.is_some() && conversation.began.is_none() {
-            let name = format!("{}/begin", self.name);
-            let began = cx.step(&name, async { Ok(cx.now().as_millis()) }).await?;
-            conversation.began = Some(began);
-        }
-        Ok(())
-    }
-
-    /// The time left for the next call; `None` without a limit.
+    /// Checks that the model may be asked once more.
     ///
     /// # Errors
-    /// When the budget is used up.
-    fn left(&self, conversation: &Conversation) -> AgentResult<Option<Duration>> {
+    /// `BUDGET_EXCEEDED`.
+    fn check_budget(&self, conversation: &Conversation) -> AgentResult<()> {
         let budget = &self.setup.budget;
         if conversation.turns >= budget.turns {
             let cause = format!("{} turns", conversation.turns);
@@ -241,20 +246,7 @@ impl<'a> Talk<'a> {
             let cause = format!("{} tokens", conversation.tokens);
             return Err(AgentError::budget_exceeded(cause));
         }
-        let Some(time) = budget.time else {
-            return Ok(None);
-        };
-        let used = match (self.host.turn(), conversation.began) {
-            (Some(cx), Some(began)) => {
-                let used = cx.now().as_millis().saturating_sub(began);
-                Duration::from_millis(u64::try_from(used).unwrap_or(0))
-            }
-            _ => self.began.elapsed(),
-        };
-        match time.checked_sub(used) {
-            Some(remaining) if !remaining.is_zero() => Ok(Some(remaining)),
-            _ => Err(AgentError::deadline()),
-        }
+        Ok(())
     }
 
     fn request(&self, conversation: &Conversation) -> ModelRequest {
@@ -266,17 +258,41 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Asks the model, in a turn as a step.
+    /// Asks the model, in a turn as a step. The conversation has run for `spent_ms`, and again
+    /// `since` then.
     async fn ask(
         &self,
         request: ModelRequest,
-        remaining: Option<Duration>,
-    ) -> AgentResult<ModelReply> {
+        spent_ms: u64,
+        since: Instant,
+    ) -> AgentResult<TimedReply> {
         let own_model = self.setup.model.as_deref();
+        let spent = || Duration::from_millis(spent_ms).saturating_add(since.elapsed());
+        let converse = async |model: &dyn Model, chunks| {
+            // A future is moved with room for all that it awaits.
+            let answer = Box::pin(converse(model, request.clone(), chunks));
+            let Some(time) = self.setup.budget.time else {
+                let reply = answer.await?;
+                return Ok(TimedReply { reply, spent_ms: 0 });
+            };
+            let remaining = time.saturating_sub(spent());
+            let reply = tokio::time::timeout(remaining, answer).await;
+            let reply = reply.map_err(|_| AgentError::deadline())??;
+            let spent_ms = u64::try_from(spent().as_millis()).unwrap_or(u64::MAX);
+            Ok(TimedReply { reply, spent_ms })
+        };
         match self.host {
             Place::Program(model) => {
-                let model = LoggedModel(model);
-                within(remaining, converse(&model, &request, None)).await
+                let mut tries = 1;
+                loop {
+                    let answer = converse(&LoggedModel(model), None).await;
+                    let error = answer.as_ref().err();
+                    match error.and_then(|error| TryPolicy::MODEL.wait_after(tries, error)) {
+                        Some(wait) => tokio::time::sleep(wait).await,
+                        None => return answer,
+                    }
+                    tries += 1;
+                }
             }
             Place::Turn(cx) => {
                 let name = format!("{}/model", self.name);
@@ -285,17 +301,16 @@ impl<'a> Talk<'a> {
                     circumstances: Some(hash(&name, &request)?),
                     row: CallNames::row_of("model", None::<&()>),
                 };
-                cx.run_step(&name, input, async {
+                let work = async || {
                     let model = own_model.map_or_else(|| cx.model(), Ok)?;
                     let artifact = self.setup.artifact.as_ref().map(|name| match name {
                         TextArtifact::Named(name) => cx.artifact_chunks(name),
                         TextArtifact::Result => cx.result_chunks(),
                     });
-                    let chunks = artifact.map(ArtifactChunks::of_model);
-                    // A future is moved with room for all that it awaits.
-                    within(remaining, Box::pin(converse(model, &request, chunks))).await
-                })
-                .await
+                    converse(model, artifact.map(ArtifactChunks::of_model)).await
+                };
+                cx.run_step(&name, input, TryPolicy::MODEL, || Some(work()))
+                    .await
             }
         }
     }
@@ -405,23 +420,22 @@ impl<'a> Talk<'a> {
         if let (true, Some(Approval::Refused(words))) = (tool.confirm, approval) {
             return Ok(refused(call, &format!("the user refused: {words}")));
         }
-        let run = async {
-            match tool.run(self.host.turn(), &call.input).await {
-                Err(error) if error.code() == ErrorCode::Canceled => Err(error),
-                Ok(value) => Ok(Ok(value)),
-                Err(error) => Ok(Err(format!("{}: {}", error.code(), error.text()))),
-            }
-        };
+        let run = || tool.run(self.host.turn(), &call.input);
         let result = match self.host {
-            Place::Program(_) => run.await?,
+            Place::Program(_) => run().await,
             Place::Turn(cx) => {
                 let input = StepInput {
                     hash: Some(hash(&tool.name, &call.input)?),
                     circumstances: None,
                     row: CallNames::row_of("tool", Some(&call.input)),
                 };
-                cx.scope(scope, cx.run_step(&tool.name, input, run)).await?
+                let step = cx.run_step(&tool.name, input, TryPolicy::ONCE, || Some(run()));
+                cx.scope(scope, step).await
             }
+        };
+        let result = match result {
+            Err(error) if error.code() == ErrorCode::Canceled => return Err(error),
+            result => result.map_err(|error| format!("{}: {}", error.code(), error.text())),
         };
         Ok(ToolResult {
             id: call.id.clone(),
@@ -478,17 +492,4 @@ fn wrong_answer(message: &ModelMessage) -> AgentError {
         ModelMessage::Model(_) => None,
     };
     AgentError::model_output(cause.unwrap_or_default())
-}
-
-async fn within<T>(
-    limit: Option<Duration>,
-    future: impl Future<Output = AgentResult<T>>,
-) -> AgentResult<T> {
-    match limit {
-        None => future.await,
-        Some(limit) => match tokio::time::timeout(limit, future).await {
-            Ok(result) => result,
-            Err(_) => Err(AgentError::deadline()),
-        },
-    }
 }

@@ -8,6 +8,7 @@ mod artifact_chunks;
 mod scope;
 
 pub use artifact_chunks::ArtifactChunks;
+pub use scope::Retry;
 
 use super::documents::{Collection, bad_name};
 use super::model::Model;
@@ -261,12 +262,14 @@ impl<'a> TaskContext<'a> {
         self.host.save(key.to_owned(), to_value(value)?).await
     }
 
-    /// Loads a value that [`TaskContext::save_data`] saved.
+    /// Loads a value that [`TaskContext::save_data`] saved. A turn that runs again and loads it in
+    /// the scope that saved it continues behind that place: it does not get the results before.
     ///
     /// # Errors
-    /// `STATE_INCOMPATIBLE` when the value does not decode as `T`.
+    /// `STATE_INCOMPATIBLE` when the value does not decode as `T`. `INTERNAL_ERROR` for a value of
+    /// this turn while a step or scope is open beside the call.
     pub fn load_data<T: DeserializeOwned>(&self, key: &str) -> AgentResult<Option<T>> {
-        self.host.load(key).map(from_value).transpose()
+        self.host.load(key)?.map(from_value).transpose()
     }
 
     /// Saves a value for the context, shared by all of its tasks. The value is stored with
@@ -432,10 +435,12 @@ impl<'a> TaskContext<'a> {
         self.host.time_left()
     }
 
-    /// The time of the engine. A test sets it.
+    /// The time. Outside of steps it is the time of the last result that the skill got (a step,
+    /// a wait or a saved value), and before the first one that of the start of the turn, so that
+    /// a turn that runs again reads the same times.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.host.write_stamp().0
+        self.host.now()
     }
 
     /// The trace of the turn, as the value of a `traceparent` header (W3C Trace Context), for

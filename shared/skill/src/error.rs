@@ -1,7 +1,9 @@
 //! The error type of skills: a public part for the client, and a private cause for the log.
 
-use a2a_lambda_model::task::Metadata;
+use a2a_lambda_model::task::{Metadata, StepError};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
@@ -44,7 +46,8 @@ struct ErrorParts {
 }
 
 /// The kind of a failure: `a2a-lambda/errorCode` of a failed task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCode {
     /// The model service failed.
     ModelProvider,
@@ -102,13 +105,14 @@ pub enum ErrorCode {
     /// Any other error inside the agent.
     InternalError,
     /// An error code that the agent defines.
-    Domain(&'static str),
+    #[serde(untagged)]
+    Domain(Cow<'static, str>),
 }
 
 impl ErrorCode {
     /// The code as the client sees it.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &str {
         match self {
             Self::ModelProvider => "MODEL_PROVIDER",
             Self::ModelAuth => "MODEL_AUTH",
@@ -145,7 +149,7 @@ impl ErrorCode {
 impl ErrorCode {
     /// Whether the caller or a rule of the agent caused the error, so that an operator has
     /// nothing to do.
-    pub const fn is_expected(self) -> bool {
+    pub const fn is_expected(&self) -> bool {
         matches!(
             self,
             Self::InvalidInput
@@ -157,6 +161,12 @@ impl ErrorCode {
                 | Self::Canceled
                 | Self::Domain(_)
         )
+    }
+}
+
+impl PartialEq<ErrorCode> for &ErrorCode {
+    fn eq(&self, other: &ErrorCode) -> bool {
+        **self == *other
     }
 }
 
@@ -206,8 +216,8 @@ fixed_text! {
     network => Network, "a service the agent needs did not answer";
     /// A value could not be written as JSON or read back: `SERIALIZATION`.
     serialization => Serialization, "a value could not be written or read";
-    /// The skill has other steps than when its turn began: `STEP_CHANGED`.
-    step_changed => StepChanged, "the skill was changed while the task was open";
+    /// A turn that ran again did not ask for the steps that are stored: `STEP_CHANGED`.
+    step_changed => StepChanged, "the skill did not ask for the same steps when it ran again";
     /// The saved state comes from an incompatible version of the skill:
     /// `STATE_INCOMPATIBLE`.
     state_incompatible => StateIncompatible, "the saved state belongs to another version of the skill";
@@ -246,12 +256,37 @@ public_text! {
 impl AgentError {
     fn new(code: ErrorCode, text: impl Into<String>) -> Self {
         Self(Box::new(ErrorParts {
+            is_transient: matches!(code, ErrorCode::ModelRateLimited),
             code,
             text: text.into(),
             details: Metadata::new(),
             cause: None,
-            is_transient: matches!(code, ErrorCode::ModelRateLimited),
         }))
+    }
+
+    /// The error of a step that another run of the turn has stored.
+    pub fn of_step(error: StepError) -> Self {
+        let code = serde_json::from_value(Value::String(error.code));
+        let code = code.unwrap_or(ErrorCode::InternalError);
+        let mut restored = Self::new(code, error.text).settled();
+        restored.0.details = error.details;
+        restored
+    }
+
+    /// What another run of the turn needs to get this error of a step.
+    pub fn to_step(&self) -> StepError {
+        StepError {
+            code: self.code().to_string(),
+            text: self.text().to_owned(),
+            details: self.details().clone(),
+        }
+    }
+
+    /// The same error as the result of a step: its tries are over.
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        self.0.is_transient = false;
+        self
     }
 
     /// An error with a code that the agent defines; `text` is public.
@@ -263,7 +298,7 @@ impl AgentError {
     /// ```
     #[must_use]
     pub fn domain(code: &'static str, text: impl Into<String>) -> Self {
-        Self::new(ErrorCode::Domain(code), text)
+        Self::new(ErrorCode::Domain(code.into()), text)
     }
 
     /// The task does not exist for this caller: `TASK_NOT_FOUND`.
@@ -361,7 +396,7 @@ impl AgentError {
         self
     }
 
-    /// Says that the call may succeed a moment later. A model that fails so is asked again; an
+    /// Says that the call may succeed a moment later: a step with tries left is tried again. An
     /// error with `MODEL_RATE_LIMITED` is transient from the start.
     #[must_use]
     pub fn transient(mut self) -> Self {
@@ -377,8 +412,8 @@ impl AgentError {
 
     /// The error code.
     #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        self.0.code
+    pub fn code(&self) -> &ErrorCode {
+        &self.0.code
     }
 
     /// The public text.

@@ -72,7 +72,7 @@ mod visible;
 pub use a2a_lambda_model::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};
 pub use content::{Content, FilePart, FileSource};
-pub use context::{ArtifactChunks, InputWriter, TaskContext};
+pub use context::{ArtifactChunks, InputWriter, Retry, TaskContext};
 pub use documents::{Collection, Document, DocumentVersion};
 pub use error::{AgentError, AgentResult, ErrorCode};
 pub use export::{SetExport, TenantDocuments};

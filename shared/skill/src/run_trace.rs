@@ -1,9 +1,9 @@
 //! Records one run of a turn: its steps, its tools and its calls of a model.
 
-use super::AgentError;
 use super::model::ModelRequest;
 use super::trace::{RecordTrace, TraceRow};
 use super::turn_host::{ScopeId, Step};
+use super::{AgentError, AgentResult};
 use a2a_lambda_model::task::{TaskId, Timestamp};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -169,22 +169,33 @@ impl RunTrace {
         self.recorder.record(task, row);
     }
 
-    /// A step begins. One with a value does not run: an earlier run has kept it.
-    pub fn begin_step(&self, around: Option<ScopeId>, step: &Step) {
+    /// A step begins. One with a stored `result` does not run: an earlier run has kept it.
+    pub fn begin_step(
+        &self,
+        around: Option<ScopeId>,
+        step: &Step,
+        result: Option<&AgentResult<Value>>,
+    ) {
         let mut state = self.state();
         state.step = around;
         let input = step.input.row.as_deref();
         let mut row = self.row(&mut state, input.map_or("step", |it| it.kind), &step.key);
         row.content = input.map(|it| it.content.clone()).unwrap_or_default();
         row.facts = input.map(|it| it.facts.clone()).unwrap_or_default();
-        if let Some(value) = &step.value {
-            row.add("output", value);
-            row.fact("kept", true);
-            row.end = Some(row.start);
-            self.put(&mut state, row);
-        } else {
-            self.begin(&mut state, &mut row);
-            state.steps.insert(step.scope, row);
+        match result {
+            Some(result) => {
+                match result {
+                    Ok(value) => row.add("output", value),
+                    Err(error) => row.fact("error", error.code().as_str()),
+                }
+                row.fact("kept", true);
+                row.end = Some(row.start);
+                self.put(&mut state, row);
+            }
+            None => {
+                self.begin(&mut state, &mut row);
+                state.steps.insert(step.scope, row);
+            }
         }
     }
 
@@ -197,10 +208,6 @@ impl RunTrace {
     pub fn output(&self, step: ScopeId, value: &Value) {
         if let Some(row) = self.state().steps.get_mut(&step) {
             row.add("output", value);
-            // The model gets the error of a tool.
-            if row.kind == "tool" && value.get("Err").is_some() {
-                row.fact("error", "TOOL_FAILED");
-            }
         }
     }
 

@@ -3,7 +3,8 @@
 use super::file::Reading;
 use super::model::Model;
 use super::turn_host::{
-    DocumentHost, Emission, References, ScopeId, SessionUpdate, Step, StepInput, TurnHost,
+    DocumentHost, Emission, References, ScopeEnd, ScopeId, SessionUpdate, Step, StepInput,
+    TryPolicy, TurnHost,
 };
 use super::{
     AgentError, AgentResult, AnySkill, Artifact, Content, SkillOutcome, TaskContext, Thread,
@@ -118,24 +119,43 @@ impl TurnHost for RecordingHost {
         std::future::ready(Ok(())).boxed()
     }
 
-    fn load(&self, key: &str) -> Option<Value> {
-        self.data.lock().unwrap().get(key).cloned()
+    fn load(&self, key: &str) -> AgentResult<Option<Value>> {
+        Ok(self.data.lock().unwrap().get(key).cloned())
     }
 
-    fn begin_step(&self, name: &str, input: StepInput) -> BoxFuture<'_, AgentResult<Step>> {
+    fn begin_step(&self, name: &str, input: StepInput) -> AgentResult<Step> {
         let mut begun = self.begun.lock().unwrap();
         let n = begun.entry(name.to_owned()).or_default();
         *n += 1;
         let key = format!("{name}#{n}");
-        let value = self.steps.lock().unwrap().get(&key).cloned();
-        let step = Step {
+        Ok(Step {
             scope: ScopeId(0),
             key,
             ordinal: 1,
             input,
-            value,
-        };
-        std::future::ready(Ok(step)).boxed()
+        })
+    }
+
+    fn stored_result<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Option<AgentResult<Value>>> {
+        let value = self.steps.lock().unwrap().get(&step.key).cloned();
+        std::future::ready(value.map(Ok)).boxed()
+    }
+
+    fn begin_try<'a>(&'a self, _: &'a Step) -> BoxFuture<'a, ()> {
+        std::future::ready(()).boxed()
+    }
+
+    fn try_again<'a>(
+        &'a self,
+        _: &'a Step,
+        _: TryPolicy,
+        _: &'a AgentError,
+    ) -> BoxFuture<'a, bool> {
+        std::future::ready(false).boxed()
+    }
+
+    fn sleep(&self, _: &str, _: Duration) -> BoxFuture<'_, AgentResult<()>> {
+        std::future::ready(Ok(())).boxed()
     }
 
     fn begin_scope(&self, _: &str) -> AgentResult<ScopeId> {
@@ -146,15 +166,25 @@ impl TurnHost for RecordingHost {
         scope
     }
 
-    fn leave(&self, _: ScopeId) {}
+    fn leave(&self, _: ScopeId, _: ScopeEnd) {}
 
-    fn may_start(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
+    fn end_step<'a>(
+        &'a self,
+        step: &'a Step,
+        result: AgentResult<Value>,
+    ) -> BoxFuture<'a, AgentResult<()>> {
+        let stored = result.map(|value| {
+            self.steps.lock().unwrap().insert(step.key.clone(), value);
+        });
+        std::future::ready(stored).boxed()
     }
 
-    fn end_step<'a>(&'a self, step: &'a Step, value: Value) -> BoxFuture<'a, AgentResult<()>> {
-        self.steps.lock().unwrap().insert(step.key.clone(), value);
-        std::future::ready(Ok(())).boxed()
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(0)
+    }
+
+    fn step_key(&self) -> String {
+        "key".to_owned()
     }
 
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {

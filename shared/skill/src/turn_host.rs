@@ -73,7 +73,7 @@ pub struct StepInput {
     pub row: Option<Box<TraceRow>>,
 }
 
-/// A step of a turn that has begun. It may have finished in an earlier attempt.
+/// A step of a turn that has begun. It may have ended in an earlier run.
 #[derive(Debug, Clone)]
 pub struct Step {
     /// The scope in which its work runs.
@@ -84,8 +84,52 @@ pub struct Step {
     pub ordinal: u32,
     /// What it is asked.
     pub input: StepInput,
-    /// The stored value, if the step has finished.
-    pub value: Option<Value>,
+}
+
+/// How often a step is tried if its errors are transient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TryPolicy {
+    /// The most tries, from 1.
+    pub tries: u32,
+    /// The longest wait between two tries.
+    pub longest_wait: Duration,
+}
+
+impl TryPolicy {
+    /// One try.
+    pub const ONCE: Self = Self {
+        tries: 1,
+        longest_wait: Duration::from_secs(60),
+    };
+    /// A call of a model: five tries.
+    pub const MODEL: Self = Self {
+        tries: 5,
+        ..Self::ONCE
+    };
+
+    /// How long to wait after so many tries, of which the last one failed with `error`; `None` if
+    /// there is no further try. The first wait is half a second, and each is twice as long as the
+    /// one before, or as long as the other service asks (`retryAfter`).
+    #[must_use]
+    pub fn wait_after(&self, tries: u32, error: &AgentError) -> Option<Duration> {
+        if !error.is_transient() || tries >= self.tries {
+            return None;
+        }
+        let factor = 2_u32.saturating_pow(tries.saturating_sub(1));
+        let wait = Duration::from_millis(500).saturating_mul(factor);
+        let asked = error.details().get("retryAfter").and_then(Value::as_u64);
+        let asked = Duration::from_secs(asked.unwrap_or(0));
+        Some(wait.max(asked).min(self.longest_wait))
+    }
+}
+
+/// How the work of a step or a scope ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScopeEnd {
+    /// It has its result.
+    Finished,
+    /// The skill dropped it.
+    Dropped,
 }
 
 /// Computes a session value from the stored one.
@@ -144,12 +188,32 @@ pub trait TurnHost: DocumentHost {
     /// Saves a value for the task; returns when it is stored.
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>>;
 
-    /// A value saved for the task, including changes of this turn.
-    fn load(&self, key: &str) -> Option<Value>;
+    /// A value saved for the task, including changes of this turn. A run that loads it in the
+    /// scope that saved it continues behind that place.
+    fn load(&self, key: &str) -> AgentResult<Option<Value>>;
 
-    /// Starts the next occurrence of step `name` in the current scope. It never returns if
-    /// the stored result belongs to another step: the turn ends.
-    fn begin_step(&self, name: &str, input: StepInput) -> BoxFuture<'_, AgentResult<Step>>;
+    /// Begins the next occurrence of step `name` in the current scope.
+    fn begin_step(&self, name: &str, input: StepInput) -> AgentResult<Step>;
+
+    /// The result of a step, if an earlier run has stored it. It never returns if the stored
+    /// results do not fit the step (the turn ends), or if the skill abandoned the step.
+    fn stored_result<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Option<AgentResult<Value>>>;
+
+    /// Returns when a try of the step may begin. It never returns when the time of this
+    /// invocation is used up; another invocation then runs the turn again.
+    fn begin_try<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, ()>;
+
+    /// Whether a step that failed is tried again. If so it returns when the wait is over; it
+    /// never returns if another invocation tries.
+    fn try_again<'a>(
+        &'a self,
+        step: &'a Step,
+        policy: TryPolicy,
+        error: &'a AgentError,
+    ) -> BoxFuture<'a, bool>;
+
+    /// Waits for `duration` as a result of the turn, under the next number of `name`.
+    fn sleep(&self, name: &str, duration: Duration) -> BoxFuture<'_, AgentResult<()>>;
 
     /// Starts the scope `name` in the current scope.
     fn begin_scope(&self, name: &str) -> AgentResult<ScopeId>;
@@ -158,14 +222,21 @@ pub trait TurnHost: DocumentHost {
     fn enter(&self, scope: ScopeId) -> ScopeId;
 
     /// Ends a step or scope.
-    fn leave(&self, scope: ScopeId);
+    fn leave(&self, scope: ScopeId, end: ScopeEnd);
 
-    /// Returns when a step may start. It never returns when the time of this invocation is
-    /// used up; another invocation then runs the turn again.
-    fn may_start(&self) -> BoxFuture<'_, ()>;
+    /// Keeps the result of a step. Returns the result that the skill gets, in the order of
+    /// results: a value when it is stored, or the error of a result that cannot be stored.
+    fn end_step<'a>(
+        &'a self,
+        step: &'a Step,
+        result: AgentResult<Value>,
+    ) -> BoxFuture<'a, AgentResult<()>>;
 
-    /// Saves the value of a step; returns when it is stored.
-    fn end_step<'a>(&'a self, step: &'a Step, value: Value) -> BoxFuture<'a, AgentResult<()>>;
+    /// The time: outside of steps that of the last result that the skill got.
+    fn now(&self) -> Timestamp;
+
+    /// What is the same in each run of the innermost step, and in that alone.
+    fn step_key(&self) -> String;
 
     /// The thread of the context. The first call loads it.
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>>;

@@ -65,6 +65,9 @@ fn keeps(key: &str, value: Value) -> Change {
         key: key.to_owned(),
         value,
         outputs: OutputCounts::new(),
+        reads: Vec::new(),
+        place: Box::default(),
+        order: None,
     }
 }
 
@@ -72,11 +75,12 @@ fn step(value: &str) -> Change {
     Change::Step {
         key: "lookup#1".to_owned(),
         result: Box::new(StepResult {
-            value: json!(value),
+            outcome: StepOutcome::Value(json!(value)),
             ordinal: 1,
             ..StepResult::default()
         }),
         outputs: OutputCounts::new(),
+        reads: Vec::new(),
     }
 }
 

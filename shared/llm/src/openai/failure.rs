@@ -160,7 +160,7 @@ mod tests {
 
     fn code(status: u16, body: &Value) -> ErrorCode {
         let error = refused(status, body.to_string().as_bytes());
-        error.into_agent().code()
+        error.into_agent().code().clone()
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         let refusal = |status: u16, code: &str| {
             let body = json!({"error": {"code": code}}).to_string();
             let error = refused(status, body.as_bytes()).into_agent();
-            (error.code(), error.is_transient())
+            (error.code().clone(), error.is_transient())
         };
         for status in [500, 502, 503, 529, 599] {
             assert_eq!(refusal(status, "x"), (ErrorCode::ModelProvider, true));

@@ -4,8 +4,8 @@ use crate::task::distinct::Values;
 use crate::task::{
     Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Delivery, Generation, Message,
     Metadata, NewTask, OutputCounts, Owner, Part, PartContent, PushRecord, SavedSlot, Sealed,
-    SkillId, Status, StepResult, Subject, TaskId, TaskState, TenantId, Timestamp, TurnRequest,
-    Used, WriteId,
+    SkillId, Status, StepOutcome, StepResult, Subject, TaskId, TaskState, TenantId, Timestamp,
+    TurnRequest, Used, WriteId,
 };
 use a2a_lambda_rows::each_row;
 use serde_json::json;
@@ -97,6 +97,7 @@ fn full() -> TaskRecord {
     record.used = Used {
         hand_overs: 3,
         progress_at: Some(Timestamp::from_millis(-2)),
+        deaths: 2,
     };
     record.replaced = record.artifacts.clone();
     record.base.history = 1;
@@ -140,15 +141,19 @@ fn every_change(at: Timestamp) -> Vec<Change> {
             key: "k".to_owned(),
             value: Value::Null,
             outputs: OutputCounts::new(),
+            reads: Vec::new(),
+            place: Box::default(),
+            order: None,
         },
         Change::Step {
             key: "s#1".to_owned(),
             result: Box::new(StepResult {
-                value: json!(1),
+                outcome: StepOutcome::Value(json!(1)),
                 ordinal: 1,
                 ..StepResult::default()
             }),
             outputs: OutputCounts::new(),
+            reads: Vec::new(),
         },
         Change::AskInput {
             message: said(vec![Part::text("?")]),
@@ -271,6 +276,7 @@ fn members_of_a_later_version_stay_in_a_record_that_is_written_again() {
     let (write, at) = (WriteId::made_of(3), Timestamp::from_millis(9));
     let lease_until = Timestamp::from_millis(90);
     let resume = Change::Resume {
+        began_at: Timestamp::default(),
         message: said(vec![Part::text("yes")]),
         secret: None,
         lease_until,

@@ -10,8 +10,8 @@ mod apply;
 mod checkpoint;
 
 use super::{
-    ArtifactUpdate, Message, Metadata, OutputCounts, PushRegistration, SavedSlot, SealedAnswer,
-    SkillId, SkillRoute, StepResult, Timestamp, TurnRequest,
+    ArtifactUpdate, Message, Metadata, OutputCounts, PushRegistration, SavePlace, SavedSlot,
+    SealedAnswer, SessionRead, SkillId, SkillRoute, StepResult, StepTries, Timestamp, TurnRequest,
 };
 use serde_json::Value;
 
@@ -52,8 +52,8 @@ pub enum Change {
         /// attempts count from 0 again; otherwise the hand-over is one more.
         progress: bool,
     },
-    /// An outage ended a run: its lease ends and the turn is dispatched to a worker. It
-    /// counts no attempt.
+    /// A run gives its turn back, for example because of an outage: its lease ends and the turn
+    /// is dispatched to a worker. It counts no attempt.
     Release {
         /// No worker begins the turn before.
         not_before: Timestamp,
@@ -65,6 +65,8 @@ pub enum Change {
     },
     /// The client answers an open question, and the turn runs in this process.
     Resume {
+        /// When the turn begins, which its skill may read before this is stored.
+        began_at: Timestamp,
         /// The answer.
         message: Message,
         /// The sealed answer, if it stays out of the history (credentials).
@@ -87,10 +89,16 @@ pub enum Change {
         key: String,
         /// The value.
         value: Value,
+        /// Where the skill is then.
+        place: Box<SavePlace>,
+        /// Outside of steps: the path of this save, and its place in the order of results.
+        order: Option<(String, u64)>,
         /// How many outputs the turn had said before.
         outputs: OutputCounts,
+        /// What the turn has loaded since the last change that kept it.
+        reads: Vec<SessionRead>,
     },
-    /// A step has completed. Its result replaces those of the steps inside it.
+    /// A step has ended. Its result replaces those of the steps inside it.
     Step {
         /// The path of the step.
         key: String,
@@ -98,7 +106,11 @@ pub enum Change {
         result: Box<StepResult>,
         /// How many outputs the turn had said before.
         outputs: OutputCounts,
+        /// What the turn has loaded since the last change that kept it.
+        reads: Vec<SessionRead>,
     },
+    /// A step is open and has been tried.
+    Tries(String, StepTries),
     /// The agent asks the client.
     AskInput {
         /// The question.

@@ -6,9 +6,10 @@
 use super::{
     Artifact, ArtifactUpdate, Base, Blob, ChildLifetime, Delivery, Event, EventId, EventMark,
     Generation, HeldKeys, KeyHash, Layout, LoggedEvent, Message, MovedContent, MovedParts,
-    MovedValues, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role, Saved,
-    SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepResult, StoredValue, TaskFields,
-    TaskRecord, TaskState, ThreadOperation, Timestamp, Transition, TurnRequest, Used,
+    MovedValues, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role,
+    SavePlace, Saved, SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepError, StepOutcome,
+    StepResult, StepTries, StoredValue, TaskFields, TaskRecord, TaskState, ThreadOperation,
+    Timestamp, Transition, TurnRequest, Used,
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
@@ -119,6 +120,13 @@ simple! {
                 outside: values.make(),
             },
     };
+    StepOutcome: values => match values.choice(5) {
+        0 => Self::Value(values.make()),
+        1 => Self::Error(values.make()),
+        2 => Self::Abandoned,
+        3 => Self::Waited,
+        _ => Self::Saved,
+    };
     PartContent: values => match values.choice(5) {
         0 => Self::Text(values.make()),
         1 => Self::Raw(values.make()),
@@ -151,11 +159,14 @@ members! {
     Transition { state, at }
     SavedSlot { version, value }
     Saved { slot, data, steps, unknown }
-    Base { artifacts, history, turn_start, outputs, saves }
-    StepResult { value, ordinal, input_hash, circumstances_hash, operations }
+    Base { artifacts, history, turn_start, outputs, saves, reads, tries, began_at }
+    SavePlace { scope, counts, steps, outputs, reads, at }
+    StepTries { count, due }
+    StepError { code, text, details }
+    StepResult { outcome, ordinal, number, ended_at, input_hash, circumstances_hash, operations }
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent }
     SkillRoute { how, input }
-    Used { hand_overs, progress_at }
+    Used { hand_overs, progress_at, deaths }
     HeldKeys { addresses, until, version }
     MovedParts { parts, replaced }
     MovedContent { version, last_event, messages, artifacts, replaced, bytes }
@@ -185,6 +196,12 @@ members! {
 impl<T: Distinct> Distinct for Option<T> {
     fn distinct(values: &mut Values) -> Self {
         Some(values.make())
+    }
+}
+
+impl<A: Distinct, B: Distinct> Distinct for (A, B) {
+    fn distinct(values: &mut Values) -> Self {
+        (values.make(), values.make())
     }
 }
 

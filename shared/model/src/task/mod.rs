@@ -76,7 +76,10 @@ pub use record::{
 };
 pub use route::SkillRoute;
 pub use state::{TaskEvent, TaskState, TransitionError};
-pub use step::{OutputCounts, PATH_SEPARATOR, StepResult, ThreadOperation, is_below};
+pub use step::{
+    OutputCounts, PATH_SEPARATOR, SavePlace, SessionRead, SessionReads, StepError, StepOutcome,
+    StepResult, StepTries, ThreadOperation, is_below,
+};
 pub use subject_key::SubjectKey;
 pub use thread_key::ThreadKey;
 pub use timestamp::Timestamp;

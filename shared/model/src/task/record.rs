@@ -14,9 +14,9 @@ pub use fixture::RecordFields;
 
 use super::{
     Artifact, Change, ContextId, EventId, Generation, HeldKeys, KeyHash, Layout, LoggedEvent,
-    Message, Metadata, OutputCounts, Owner, Part, PushId, Sealed, SkillId, SkillRoute, Status,
-    StepResult, TaskId, TaskState, Timestamp, TransitionError, Used, WriteId, is_below,
-    media_types_meet,
+    Message, Metadata, OutputCounts, Owner, Part, PushId, SavePlace, Sealed, SessionRead,
+    SessionReads, SkillId, SkillRoute, Status, StepResult, StepTries, TaskId, TaskState, Timestamp,
+    TransitionError, Used, WriteId, is_below, media_types_meet,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,9 +62,18 @@ pub struct Base {
     /// second time.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: OutputCounts,
-    /// How many outputs it had said when it saved each value of this turn, by key.
+    /// Where its skill saved each value of this turn, by key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub saves: BTreeMap<String, OutputCounts>,
+    pub saves: BTreeMap<String, SavePlace>,
+    /// What its skill has loaded outside of steps.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reads: SessionReads,
+    /// The tries of the steps that a release or a hand-over interrupted, by path.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tries: BTreeMap<String, StepTries>,
+    /// When the turn began; `None` for the first one, which began with its task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub began_at: Option<Timestamp>,
 }
 
 /// The data a skill keeps between its turns.
@@ -90,6 +99,19 @@ impl Saved {
     pub fn complete_step(&mut self, key: String, result: StepResult) {
         self.steps.retain(|path, _| !is_below(path, &key));
         self.steps.insert(key, result);
+    }
+}
+
+impl Base {
+    /// Keeps what the turn has loaded, for its next run.
+    pub fn keep_reads(&mut self, reads: Vec<SessionRead>) {
+        for SessionRead { scope, key, value } in reads {
+            let loads = self.reads.entry(scope).or_default().entry(key).or_default();
+            match loads.last_mut() {
+                Some((count, last)) if *last == value => *count += 1,
+                _ => loads.push((1, value)),
+            }
+        }
     }
 }
 

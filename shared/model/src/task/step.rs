@@ -1,6 +1,7 @@
-//! The result of a step, as a turn that runs again finds it.
+//! What a turn has met, as the same turn finds it when it runs again: the results of its steps,
+//! its waits and saved values, and what it has read.
 
-use super::Message;
+use super::{Message, Metadata, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -12,14 +13,54 @@ pub const PATH_SEPARATOR: char = '>';
 /// scope with the empty path.
 pub type OutputCounts = BTreeMap<String, u32>;
 
-/// The stored result of a completed step.
+/// How a step, a wait or the place of a saved value ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StepOutcome {
+    /// The step returned this value.
+    Value(Value),
+    /// The step failed.
+    Error(StepError),
+    /// The skill dropped the step before it had its result.
+    Abandoned,
+    /// A wait of the skill is over.
+    Waited,
+    /// The skill saved a value of the task here.
+    Saved,
+}
+
+/// The public part of an error, as the result of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepError {
+    /// Its code.
+    pub code: String,
+    /// Its text.
+    pub text: String,
+    /// Its details.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    pub details: Metadata,
+}
+
+impl Default for StepOutcome {
+    fn default() -> Self {
+        Self::Value(Value::Null)
+    }
+}
+
+/// The stored result of a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepResult {
-    /// What the step returned.
-    pub value: Value,
-    /// Its position among the steps of its scope, from 1.
+    /// How the step ended.
+    pub outcome: StepOutcome,
+    /// Its position among the steps of its scope, from 1; 0 for a wait or a saved value.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub ordinal: u32,
+    /// Its place in the order of all results of the turn, from 1. An abandoned step has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    /// When it ended.
+    pub ended_at: Timestamp,
     /// A hash of what the step was asked, if that is compared when the turn runs again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_hash: Option<String>,
@@ -29,6 +70,82 @@ pub struct StepResult {
     /// What the step did to the thread, in order. The final commit of the turn applies it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<ThreadOperation>,
+}
+
+impl StepOutcome {
+    /// Whether the work of a step has ended: a turn that runs again does not do it again.
+    #[must_use]
+    pub const fn is_progress(&self) -> bool {
+        matches!(self, Self::Value(_) | Self::Error(_))
+    }
+}
+
+impl StepResult {
+    /// The place of a saved value in the order of results.
+    #[must_use]
+    pub fn saved(number: u64, at: Timestamp) -> Self {
+        Self::at_place(StepOutcome::Saved, Some(number), at)
+    }
+
+    /// A result without an ordinal, hashes and operations.
+    #[must_use]
+    pub fn at_place(outcome: StepOutcome, number: Option<u64>, at: Timestamp) -> Self {
+        Self {
+            outcome,
+            number,
+            ended_at: at,
+            ..Self::default()
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(ordinal: &u32) -> bool {
+    *ordinal == 0
+}
+
+/// Where a scope was when it saved a value. A run that loads the value there continues behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SavePlace {
+    /// The path of the scope.
+    pub scope: String,
+    /// How many steps, scopes, waits and saved values of each name it had begun.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u32>,
+    /// How many steps it had begun.
+    pub steps: u32,
+    /// How many outputs it had said.
+    pub outputs: u32,
+    /// How often it had loaded each session value.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reads: BTreeMap<String, u32>,
+    /// When it saved the value.
+    pub at: Timestamp,
+}
+
+/// A session value that a turn loaded outside of steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRead {
+    /// The path of the scope that loaded it.
+    pub scope: String,
+    /// The key.
+    pub key: String,
+    /// The value.
+    pub value: Option<Value>,
+}
+
+/// What a turn loaded outside of steps, by scope and key: each value with how many loads in
+/// sequence gave it.
+pub type SessionReads = BTreeMap<String, BTreeMap<String, Vec<(u32, Option<Value>)>>>;
+
+/// How often a step that is open was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepTries {
+    /// How many tries have failed.
+    pub count: u32,
+    /// The next one does not begin before.
+    pub due: Timestamp,
 }
 
 /// One change of the state of a thread.

@@ -14,6 +14,9 @@ pub struct Used {
     /// `None` in the first turn before its first progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress_at: Option<Timestamp>,
+    /// How many runs of the current turn have died.
+    #[serde(default)]
+    pub deaths: u32,
 }
 
 #[cfg(test)]
@@ -81,6 +84,7 @@ mod tests {
             key: "one#1".to_owned(),
             result: Box::default(),
             outputs: OutputCounts::new(),
+            reads: Vec::new(),
         }
     }
 
@@ -90,6 +94,9 @@ mod tests {
             key: "k".to_owned(),
             value: 1.into(),
             outputs: OutputCounts::new(),
+            reads: Vec::new(),
+            place: Box::default(),
+            order: None,
         };
         let (message, secret) = (Message::from_user("m-2", Vec::new()), None);
         let queue = Change::Queue { message, secret };

@@ -6,6 +6,7 @@ mod replay;
 mod scripted_model;
 mod session;
 mod state;
+mod turn;
 
 use super::*;
 use crate::prelude::*;

@@ -146,6 +146,7 @@ pub async fn a_continued_task_does_not_expire(
     let asking = asking(sample)?;
     sample.stored(stores, &asking).await?;
     let resume = Change::Resume {
+        began_at: Default::default(),
         message: Message::from_user("m-2", vec![Part::text("blue")]),
         secret: None,
         lease_until: sample.at(60_000),

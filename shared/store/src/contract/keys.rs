@@ -60,6 +60,7 @@ fn question() -> Change {
 
 fn answer(sample: &SampleData) -> Change {
     Change::Resume {
+        began_at: Timestamp::default(),
         message: Message::from_user("a", vec![Part::text("this")]),
         secret: None,
         lease_until: sample.at(60_000),

@@ -81,6 +81,7 @@ pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
     let asks = running(stores, sample).await?;
     let asked = commit(stores, sample, &asks, question.clone()).await?;
     let resume = Change::Resume {
+        began_at: Default::default(),
         message: Message::from_user("a", vec![Part::text("that one")]),
         secret: None,
         lease_until: sample.at(60_000),
@@ -125,6 +126,9 @@ pub async fn a_heartbeat_does_not_make_a_commit_lose(
         key: "k".to_owned(),
         value: serde_json::json!(1),
         outputs: OutputCounts::new(),
+        reads: Vec::new(),
+        place: Box::default(),
+        order: None,
     };
     let saved = commit(stores, sample, &task, save).await?;
     assert_eq!(sample.loaded(stores, &task).await?.as_ref(), Some(&saved));

@@ -45,6 +45,9 @@ fn checkpoint() -> Change {
         key: "k".to_owned(),
         value: 1.into(),
         outputs: OutputCounts::new(),
+        reads: Vec::new(),
+        place: Box::default(),
+        order: None,
     }
 }
 

@@ -118,6 +118,9 @@ fn keeping(sample: &SampleData, task: &TaskRecord, size: usize) -> Result<TaskRe
         key: "k".to_owned(),
         value: noise(3, length).into(),
         outputs: OutputCounts::new(),
+        reads: Vec::new(),
+        place: Box::default(),
+        order: None,
     };
     let besides = stored::saved_size(sample.next(task, [save(0)])?.saved());
     sample.next(task, [save(size.saturating_sub(besides))])

@@ -174,6 +174,7 @@ fn model_and_record_agree_on_inline_turns_and_answers() {
     walk.agree(&[inline(0, Do::End(Heard))], [ask()]);
     let (message, secret, lease_until) = (says(), None, AT);
     let resume = Change::Resume {
+        began_at: Timestamp::default(),
         message,
         secret,
         lease_until,

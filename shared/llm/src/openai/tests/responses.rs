@@ -293,7 +293,7 @@ fn last_events_of_a_stream_decide_its_end() {
         assert_eq!(deltas[0], Delta::Text("a".to_owned()));
         let found = match deltas.get(1) {
             Some(Delta::Stop { stop, .. }) => Ok(*stop),
-            _ => Err(error.unwrap().code()),
+            _ => Err(error.unwrap().code().clone()),
         };
         assert_eq!(found, expected, "{whole}");
     }

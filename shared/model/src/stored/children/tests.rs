@@ -61,6 +61,9 @@ fn change(op: &Op) -> Change {
             key: "k".to_owned(),
             value: noise(3, *length).into(),
             outputs: OutputCounts::new(),
+            reads: Vec::new(),
+            place: Box::default(),
+            order: None,
         },
         Op::Restart => Change::Claim {
             lease_until: Timestamp::from_millis(0),

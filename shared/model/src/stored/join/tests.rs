@@ -148,6 +148,9 @@ fn a_child_shows_no_more_messages_than_belong_to_the_task() {
         key: "k".to_owned(),
         value: json!(1),
         outputs: [].into(),
+        reads: Vec::new(),
+        place: Box::default(),
+        order: None,
     }]);
     let mut task = task.says(&["b", "c"]);
     // The new turn goes back to the checkpoint.

@@ -3,8 +3,9 @@
 use super::Change;
 use crate::task::{
     ArtifactUpdate, Base, Event, EventId, EventMark, LoggedEvent, Message, Metadata, PushId, Saved,
-    SavedSlot, SealedAnswer, SkillId, SkillRoute, Status, StatusUpdate, TaskEvent, TaskFields,
-    TaskState, Timestamp, Transition, TransitionError, TurnRequest, Used, metadata_keys,
+    SavedSlot, SealedAnswer, SkillId, SkillRoute, Status, StatusUpdate, StepResult, TaskEvent,
+    TaskFields, TaskState, Timestamp, Transition, TransitionError, TurnRequest, Used,
+    metadata_keys,
 };
 use serde_json::Value;
 
@@ -29,10 +30,18 @@ impl TaskFields {
             Change::Save {
                 key,
                 value,
+                place,
+                order,
                 outputs,
+                reads,
             } => {
-                self.checkpoint(outputs.clone(), at)?;
-                self.base.saves.insert(key.clone(), outputs);
+                self.checkpoint(outputs, reads)?;
+                self.make_progress(at);
+                if let Some((path, number)) = order {
+                    let result = StepResult::saved(number, place.at);
+                    self.saved.steps.insert(path, result);
+                }
+                self.base.saves.insert(key.clone(), *place);
                 self.saved.data.insert(key, value);
                 return Ok(None);
             }
@@ -40,9 +49,19 @@ impl TaskFields {
                 key,
                 result,
                 outputs,
+                reads,
             } => {
-                self.checkpoint(outputs, at)?;
+                self.checkpoint(outputs, reads)?;
+                if result.outcome.is_progress() {
+                    self.make_progress(at);
+                }
+                self.base.tries.remove(&key);
                 self.saved.complete_step(key, *result);
+                return Ok(None);
+            }
+            Change::Tries(key, tries) => {
+                self.status.state.apply(TaskEvent::Progress)?;
+                self.base.tries.insert(key, tries);
                 return Ok(None);
             }
             Change::RegisterPush(listener) => return Ok(self.listen(&listener.id)),
@@ -54,10 +73,15 @@ impl TaskFields {
             Change::Claim { lease_until } => return self.claim(lease_until, at),
             Change::Start { lease_until } => self.start(lease_until, at)?,
             Change::Resume {
+                began_at,
                 message,
                 secret,
                 lease_until,
-            } => self.resume(message, secret, lease_until, at)?,
+            } => {
+                let update = self.resume(message, secret, lease_until, at)?;
+                self.base.began_at = Some(began_at);
+                update
+            }
             Change::Queue { message, secret } => self.queue(message, secret, at)?,
             Change::Update { message, metadata } => StatusUpdate {
                 metadata,
@@ -93,9 +117,17 @@ impl TaskFields {
 
     /// A lease that ran out was an attempt.
     fn dispatch_again(&mut self, at: Timestamp) -> Option<Event> {
-        self.attempt += u32::from(self.lease_until.is_some());
+        self.count_death();
         self.request_dispatch(at);
         None
+    }
+
+    /// A run whose lease ran out has died.
+    fn count_death(&mut self) {
+        if self.lease_until.is_some() {
+            self.attempt += 1;
+            self.used.deaths = self.used.deaths.saturating_add(1);
+        }
     }
 
     fn release(
@@ -237,10 +269,8 @@ impl TaskFields {
         };
         self.epoch += 1;
         // Without a lease, what ended the run before has counted it or was an outage.
-        self.attempt = match self.lease_until {
-            Some(_) => self.attempt + 1,
-            None => self.attempt.max(1),
-        };
+        self.count_death();
+        self.attempt = self.attempt.max(1);
         self.lease_until = Some(lease_until);
         self.not_before = None;
         Ok(update.map(Event::Status))
@@ -315,6 +345,7 @@ impl TaskFields {
         self.turn += 1;
         self.attempt = 0;
         self.used.progress_at = Some(at);
+        self.used.deaths = 0;
         self.saved.steps.clear();
         if let Some(write) = self.write_ids.last() {
             self.turn_write = write.clone();
@@ -329,6 +360,7 @@ impl TaskFields {
             }
         }
         self.set_base();
+        self.base.began_at = Some(at);
     }
 
     fn seal(&mut self, answer: SealedAnswer) -> Option<Event> {

@@ -1,24 +1,27 @@
 //! Marks the output that a turn keeps if it runs again, and goes back to that mark.
 
 use crate::task::{
-    Artifact, Base, OutputCounts, TaskEvent, TaskFields, Timestamp, TransitionError,
+    Artifact, Base, OutputCounts, SessionRead, TaskEvent, TaskFields, Timestamp, TransitionError,
 };
 
 impl TaskFields {
-    /// Keeps the output so far if the turn runs again. `outputs` says how many outputs that
-    /// are.
+    /// Keeps the output so far if the turn runs again, and what it has read. `outputs` says how
+    /// many outputs that are.
     pub(super) fn checkpoint(
         &mut self,
         outputs: OutputCounts,
-        at: Timestamp,
+        reads: Vec<SessionRead>,
     ) -> Result<(), TransitionError> {
         self.status.state.apply(TaskEvent::Progress)?;
-        self.used.progress_at = Some(at);
         let before = std::mem::take(&mut self.base);
         self.set_base();
-        self.base.turn_start = before.turn_start;
-        self.base.saves = before.saves;
-        self.base.outputs = outputs;
+        self.base = Base {
+            artifacts: std::mem::take(&mut self.base.artifacts),
+            history: self.base.history,
+            outputs,
+            ..before
+        };
+        self.base.keep_reads(reads);
         Ok(())
     }
 
@@ -70,5 +73,13 @@ impl TaskFields {
             layout.keep_parts(&artifact.id, parts);
         }
         layout.forget_replaced();
+    }
+}
+
+impl TaskFields {
+    /// Work of the turn is stored: its attempts count from 1 again.
+    pub(super) fn make_progress(&mut self, at: Timestamp) {
+        self.used.progress_at = Some(at);
+        self.attempt = self.attempt.min(1);
     }
 }

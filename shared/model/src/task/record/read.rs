@@ -7,6 +7,9 @@ use crate::task::{
     Timestamp, Used, WriteId,
 };
 
+/// After how many deaths a turn ends, whatever progress it makes.
+const DEATHS_MAX: u32 = 50;
+
 impl TaskFields {
     /// The status. It has no setter; only [`next`](super::TaskRecord::next) changes it.
     #[must_use]
@@ -86,13 +89,19 @@ impl TaskFields {
     }
 
     /// Whether a turn whose lease has run out, or that has none, has used up its `most`
-    /// attempts.
+    /// attempts, or has died 50 times although it made progress.
     #[must_use]
     pub const fn is_spent(&self, most: u32) -> bool {
         match self.lease_until {
-            Some(_) => self.attempt >= most,
-            None => self.attempt > most,
+            Some(_) => self.attempt >= most || self.used.deaths + 1 >= DEATHS_MAX,
+            None => self.attempt > most || self.used.deaths >= DEATHS_MAX,
         }
+    }
+
+    /// When its current turn began.
+    #[must_use]
+    pub fn turn_began_at(&self) -> Timestamp {
+        self.base.began_at.unwrap_or(self.created_at)
     }
 
     /// Until when no other worker may take the running turn.

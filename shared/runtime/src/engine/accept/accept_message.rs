@@ -235,6 +235,7 @@ impl Engine {
             Change::Queue { message, secret }
         } else {
             Change::Resume {
+                began_at: now,
                 message,
                 secret: None,
                 lease_until: self.lease_until(budget.deadline()),

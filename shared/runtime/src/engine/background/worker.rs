@@ -28,6 +28,8 @@ use std::time::Duration;
 const OUTAGE: Duration = Duration::from_secs(60);
 /// The longest such time.
 const OUTAGE_MAX: Duration = Duration::from_secs(15 * 60);
+/// How often a message is hidden at most.
+const WAITS_MAX: u32 = 20;
 /// The longest time for which the message of a turn with a live lease is hidden.
 const LIVE_MAX: Duration = Duration::from_secs(3600);
 
@@ -42,14 +44,21 @@ impl Engine {
         deadline: Option<Timestamp>,
     ) -> Ack {
         let run = CallScope::default().run(self.try_work(item, receipt, deadline));
+        // A message that waits for another worker, for a time or for the end of an outage has not
+        // failed. The index of open tasks brings its turn back, so it need not wait for ever.
+        let waited_often = receipt.receives() > WAITS_MAX;
         match Box::pin(run).await {
+            Ok(Ack::Keep) if waited_often => Ack::Delete,
             Ok(ack) => ack,
             Err(error) => {
                 error.log();
-                if error.is_outage()
-                    && let Err(error) = receipt.hide(grown(OUTAGE, receipt, OUTAGE_MAX)).await
-                {
-                    EngineError::from(error).log();
+                if error.is_outage() {
+                    if waited_often {
+                        return Ack::Delete;
+                    }
+                    if let Err(error) = receipt.hide(grown(OUTAGE, receipt, OUTAGE_MAX)).await {
+                        EngineError::from(error).log();
+                    }
                 }
                 Ack::Keep
             }

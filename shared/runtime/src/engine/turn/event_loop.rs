@@ -3,6 +3,7 @@
 
 use super::command::SkillCommand;
 use super::heartbeat::Heartbeat;
+use super::skill_future::SkillFuture;
 use super::skill_host::TurnHandle;
 use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
@@ -14,6 +15,9 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, TryFutureExt as _};
 use std::time::Duration;
 use tokio::sync::mpsc;
+
+/// After how long a skill counts as stuck that only a result could wake.
+const STUCK: Duration = Duration::from_secs(600);
 
 /// How long a step may still run after the time to stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -38,9 +42,9 @@ type PendingWrite<'a> = Option<BoxFuture<'a, Result<Option<CommitOutcome>, Engin
 /// up. Then it applies the requests the skill has already sent and waits for the write in
 /// flight.
 pub(in crate::engine) async fn drive(
-    skill: &mut BoxFuture<'_, SkillOutcome>,
+    skill: &mut SkillFuture<'_>,
     turn: &TurnHandle<'_>,
-    mut inbox: mpsc::Receiver<SkillCommand>,
+    mut inbox: mpsc::UnboundedReceiver<SkillCommand>,
     buffer: &mut WriteBuffer<'_>,
     heartbeat: &mut Heartbeat<'_>,
 ) -> Result<LoopEnd, EngineError> {
@@ -59,6 +63,8 @@ pub(in crate::engine) async fn drive(
             });
         }
         let wake = buffer.wakes_at().filter(|_| writing.is_none());
+        let stuck = turn.stuck();
+        let stuck_at = stuck.as_ref().map(|_| skill.woken_at().plus(STUCK));
         tokio::select! {
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
@@ -85,6 +91,9 @@ pub(in crate::engine) async fn drive(
             outcome = &mut *skill => break LoopEnd::Returned(outcome),
             () = wake_up(&*engine.reader.clock, last) => break LoopEnd::TimeUp,
             () = wake_up(&*engine.reader.clock, wake) => {}
+            () = wake_up(&*engine.reader.clock, stuck_at) => if let Some(changed) = stuck {
+                break LoopEnd::Broken(TurnBreak::Changed(changed));
+            },
         }
     };
     // What the skill sent before it ended belongs to the turn.

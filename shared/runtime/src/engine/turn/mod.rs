@@ -13,6 +13,7 @@ pub(super) mod report;
 pub(super) mod run;
 pub(super) mod run_limit;
 pub(super) mod scopes;
+pub(super) mod skill_future;
 pub(super) mod skill_host;
 pub(super) mod spec;
 #[cfg(test)]

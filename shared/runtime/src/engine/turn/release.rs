@@ -1,7 +1,7 @@
-//! Gives a turn back whose run was ended by an outage.
+//! Gives a turn back whose run was ended by an outage, or that belongs to another build.
 //!
-//! An outage says nothing about the task, so the run is no attempt. The turn runs again
-//! later: the wait is as long as the turn has made no progress, so it doubles by itself.
+//! Both say nothing about the task, so the run is no attempt. The turn runs again later: the
+//! wait is as long as the turn has made no progress, so it doubles by itself.
 
 use super::spec::TurnEnd;
 use crate::engine::commit::{Commit, OnConflict};
@@ -29,10 +29,18 @@ impl Engine {
         if !error.is_outage() || record.version() == 0 || record.lease_until().is_none() {
             return Err(error);
         }
+        let (id, cause) = (record.id(), error.cause.as_ref());
+        tracing::warn!(task.id = %id, error.cause = cause.map(tracing::field::display), "an outage ended a run of task `{id}`");
+        self.give_back(record).await
+    }
+
+    /// Stores that the turn of `record` runs again after a growing wait.
+    pub(in crate::engine) async fn give_back(
+        &self,
+        record: TaskRecord,
+    ) -> Result<TurnEnd, EngineError> {
         let now = self.reader.clock.now();
         let wait = now.since(record.progress_at()).clamp(FIRST, LAST);
-        let (id, wait_s) = (record.id().clone(), wait.as_secs());
-        tracing::warn!(task.id = %id, wait_s, error.cause = error.cause.as_ref().map(tracing::field::display), "an outage ended a run of task `{id}`");
         let not_before = now.plus(wait);
         let release = Commit {
             on_conflict: OnConflict::Reapply,

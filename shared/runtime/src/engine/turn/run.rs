@@ -9,6 +9,8 @@ use super::event_loop::{LoopEnd, drive};
 use super::event_sink::EventSink;
 use super::heartbeat::Heartbeat;
 use super::report::{TurnReport, note, skill_of};
+use super::scopes::StepChangedError;
+use super::skill_future::SkillFuture;
 use super::skill_host::TurnHandle;
 use super::spec::{TurnCall, TurnEnd, TurnSpec};
 use super::turn_break::TurnBreak;
@@ -16,7 +18,7 @@ use super::write_buffer::WriteBuffer;
 use crate::engine::commit::registers_push;
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::Receipt;
-use crate::task::TaskRecord;
+use crate::task::{Change, TaskRecord};
 use a2a_lambda_skill::begin_session;
 use a2a_lambda_skill::{
     AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart,
@@ -66,14 +68,17 @@ impl Engine {
         };
         let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());
-        let mut running = guarded(&*skill, adapter, &mut context, start);
+        let running = guarded(&*skill, adapter, &mut context, start);
+        let mut running = SkillFuture::new(running, &turn, self);
         if is_watched && !is_forced {
             poll_and_open(&mut running, &mut buffer).await?;
         }
         let mut heartbeat = Heartbeat::new(self, receipt, budget, is_stream);
         let ended_by = drive(&mut running, &turn, inbox, &mut buffer, &mut heartbeat).await;
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
-        // that a hand-over never makes two runs of one turn overlap.
+        // that a hand-over never makes two runs of one turn overlap. What is open then is not
+        // abandoned: the next run goes on with it.
+        turn.close();
         drop(running);
         let last_record = buffer.record.clone();
         match self.end_turn(ended_by, &turn, buffer).await {
@@ -95,15 +100,24 @@ impl Engine {
         mut buffer: WriteBuffer<'_>,
     ) -> Result<TurnEnd, EngineError> {
         let outcome = match ended_by {
-            Ok(LoopEnd::Returned(outcome)) => turn.checked(outcome),
+            Ok(LoopEnd::Returned(outcome)) => match turn.checked(outcome) {
+                Ok(outcome) => outcome,
+                Err(changed) => self.changed(&buffer.record, &changed),
+            },
             Ok(LoopEnd::Lost) => return Ok(TurnEnd::Superseded(buffer.winner)),
             Ok(LoopEnd::TimeUp) if !buffer.can_go_on() => SkillOutcome::Failed {
                 error: AgentError::deadline(),
             },
             Ok(LoopEnd::TimeUp) => match self.hand_over_limit(&buffer.record) {
                 Some(error) => SkillOutcome::Failed { error },
-                None => return buffer.hand_over(turn.turn_thread()).await,
+                None => return buffer.hand_over(turn).await,
             },
+            Ok(LoopEnd::Broken(TurnBreak::Waits(not_before))) => {
+                return buffer.give_turn(turn, Change::Release { not_before }).await;
+            }
+            Ok(LoopEnd::Broken(TurnBreak::Changed(changed))) => {
+                self.changed(&buffer.record, &changed)
+            }
             Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => SkillOutcome::Failed { error },
             Ok(LoopEnd::Broken(TurnBreak::Outage(error))) => return Err(error.into()),
             Err(error) => match buffer.give_up(&error) {
@@ -112,6 +126,14 @@ impl Engine {
             },
         };
         buffer.finish_turn(outcome, turn.turn_thread()).await
+    }
+
+    /// The outcome of a turn that did not ask for what is stored.
+    fn changed(&self, record: &TaskRecord, changed: &StepChangedError) -> SkillOutcome {
+        let id = record.id();
+        tracing::error!(task.id = %id, "a turn of task `{id}` did not ask for the same steps when it ran again: {changed}");
+        let error = AgentError::step_changed("").with_cause(changed);
+        SkillOutcome::Failed { error }
     }
 
     /// Stores a turn for a worker and returns its task. If the message was accepted
@@ -136,7 +158,7 @@ impl Engine {
 /// message on its first poll makes no task, even on a stream. Any other stream shows the
 /// stored task first, and a push config gets all events of the turn.
 async fn poll_and_open(
-    running: &mut BoxFuture<'_, SkillOutcome>,
+    running: &mut SkillFuture<'_>,
     buffer: &mut WriteBuffer<'_>,
 ) -> Result<(), EngineError> {
     let first = (&mut *running).now_or_never();
@@ -145,7 +167,7 @@ async fn poll_and_open(
     }
     if let Some(outcome) = first {
         // What the skill emitted before it returned is still in the inbox.
-        *running = Box::pin(std::future::ready(outcome));
+        running.end(outcome);
     }
     Ok(())
 }

@@ -2,24 +2,36 @@
 //!
 //! A turn that runs again has to begin the same steps. Each step is found by its path and
 //! compared by its ordinal, its name and its input, so no step gets the result of another.
+//!
+//! - here: what has begun, and how it ends
+//! - `order`: gives the results one at a time, in their order
 
+mod order;
+
+use self::order::ResultOrder;
 use crate::engine::clock::lock;
-use crate::task::{OutputCounts, PATH_SEPARATOR, Saved, StepResult};
-use a2a_lambda_skill::turn_host::{ScopeId, StepInput};
+use crate::task::{
+    Base, OutputCounts, PATH_SEPARATOR, SavePlace, Saved, StepOutcome, StepResult, Timestamp,
+    is_below,
+};
+use a2a_lambda_skill::turn_host::{ScopeId, Step, StepInput};
 use a2a_lambda_skill::{AgentError, AgentResult};
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 
 /// The turn itself, as the outermost scope.
 const TURN: ScopeId = ScopeId(0);
+/// Before the name of a wait in a path. Names of steps and scopes cannot begin with it.
+const WAIT: char = '~';
+/// Before the key of a saved value in a path.
+const SAVE: char = '!';
 
 /// The steps and scopes of a turn.
 pub(in crate::engine) struct Scopes {
     state: Mutex<ScopeTable>,
     /// The stored steps by scope and ordinal, as the turn began.
     stored_steps: BTreeMap<(String, u32), String>,
-    /// How many outputs the turn has said before it began again, by scope.
-    outputs: OutputCounts,
 }
 
 struct ScopeTable {
@@ -27,15 +39,37 @@ struct ScopeTable {
     /// The others: the first has the id 1.
     scopes: Vec<OpenScope>,
     current: ScopeId,
-    /// The stored steps that no step has asked for.
+    /// The stored results that the skill has not asked for, and has to.
     leftovers: BTreeSet<String>,
+    /// How many outputs the turn has said before it began again, by scope.
+    outputs: OutputCounts,
+    order: ResultOrder,
+    /// The steps, waits and saves that are open, by path.
+    open: BTreeMap<String, Progress>,
+    /// Calls of the skill that wait for the engine. Meanwhile no result is given.
+    calls: usize,
+}
+
+/// How far a step, a wait or a save is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Progress {
+    /// It waits until all stored results were given.
+    Held,
+    /// An earlier run has stored its result.
+    Asked,
+    /// In an earlier run the skill has dropped it.
+    Abandoned,
+    /// Its work runs.
+    Runs,
+    /// It has its result, and the skill has not got it.
+    Sent,
 }
 
 /// A step or scope that has begun.
 struct OpenScope {
     path: Arc<str>,
     outer: ScopeId,
-    /// How many steps and scopes of each name it has begun.
+    /// How many steps, scopes, waits and saves of each name it has begun.
     counts: BTreeMap<String, u32>,
     /// How many steps it has begun.
     steps: u32,
@@ -45,23 +79,19 @@ struct OpenScope {
     open_step: Option<ScopeId>,
     /// The names of the scopes that are open in it.
     open_scopes: BTreeMap<ScopeId, String>,
+    /// How many outputs it has said.
+    said: u32,
     /// How many of its next outputs an earlier run has said.
     outputs_left: u32,
     /// How many events it has added to the thread.
     events: u32,
+    /// How often it has loaded each session value.
+    reads: BTreeMap<String, u32>,
+    /// Whether a step in it has ended, so that it must not be tried again.
+    has_ended_step: bool,
 }
 
-/// A step that has begun, without its stored result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::engine) struct StepPlace {
-    pub(in crate::engine) scope: ScopeId,
-    pub(in crate::engine) key: String,
-    pub(in crate::engine) ordinal: u32,
-    /// The path of the scope around it.
-    outer: Arc<str>,
-}
-
-/// A step that the stored results do not fit.
+/// A turn that did not ask for what is stored.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stored turn has {before}, the skill asks for {now}")]
 pub(in crate::engine) struct StepChangedError {
@@ -70,22 +100,33 @@ pub(in crate::engine) struct StepChangedError {
 }
 
 impl Scopes {
-    /// The scopes of a turn that begins with these stored values.
-    pub(in crate::engine) fn new(saved_turn: &Saved, outputs: OutputCounts) -> Self {
+    /// The scopes of a turn that began at `began_at` and begins now with these stored values.
+    pub(in crate::engine) fn new(stored: &Saved, base: &Base, began_at: Timestamp) -> Self {
         let entry = |(path, result): (&String, &StepResult)| {
-            let outer = path.rsplit_once(PATH_SEPARATOR);
-            let outer = outer.map_or("", |(outer, _)| outer).to_owned();
-            ((outer, result.ordinal), path.clone())
+            ((outer_path(path).to_owned(), result.ordinal), path.clone())
         };
+        let order = stored.steps.iter().filter_map(|(path, result)| {
+            let number = result.number?;
+            Some((number, path.clone(), result.ended_at))
+        });
+        let is_expected = |result: &StepResult| {
+            let outcome = &result.outcome;
+            outcome.is_progress() || *outcome == StepOutcome::Waited
+        };
+        let expected = stored.steps.iter().filter(|(_, it)| is_expected(it));
+        let steps = stored.steps.iter().filter(|(_, it)| it.ordinal > 0);
         Self {
             state: Mutex::new(ScopeTable {
-                turn: OpenScope::new("".into(), TURN, TURN, &outputs),
+                turn: OpenScope::new("".into(), TURN, TURN, &base.outputs),
                 scopes: Vec::new(),
                 current: TURN,
-                leftovers: saved_turn.steps.keys().cloned().collect(),
+                leftovers: expected.map(|(path, _)| path.clone()).collect(),
+                outputs: base.outputs.clone(),
+                order: ResultOrder::new(order, began_at),
+                open: BTreeMap::new(),
+                calls: 0,
             }),
-            stored_steps: saved_turn.steps.iter().map(entry).collect(),
-            outputs,
+            stored_steps: steps.map(entry).collect(),
         }
     }
 
@@ -93,7 +134,7 @@ impl Scopes {
     ///
     /// # Errors
     /// `INTERNAL_ERROR` if another step of the scope is open.
-    pub(in crate::engine) fn begin_step(&self, name: &str) -> AgentResult<StepPlace> {
+    pub(in crate::engine) fn begin_step(&self, name: &str, input: StepInput) -> AgentResult<Step> {
         let mut state = lock(&self.state);
         let outer = state.current;
         if let Some(open) = state.scope(outer).open_step {
@@ -101,20 +142,20 @@ impl Scopes {
             let what = format!("the step `{name}` begins while `{open}` is open");
             return Err(overlap(&what));
         }
-        let inner = state.begin(name, &self.outputs);
-        let scope = state.scope_mut(outer);
-        scope.steps += 1;
-        scope.open_step = Some(inner);
-        let (path, ordinal) = (Arc::clone(&scope.path), scope.steps);
-        let step = state.scope_mut(inner);
-        step.step = inner;
+        let scope = state.begin(&encode(name));
+        let outer = state.scope_mut(outer);
+        outer.steps += 1;
+        outer.open_step = Some(scope);
+        let ordinal = outer.steps;
+        let step = state.scope_mut(scope);
+        step.step = scope;
         let key = step.path.to_string();
         state.leftovers.remove(&key);
-        Ok(StepPlace {
-            scope: inner,
+        Ok(Step {
+            scope,
             key,
             ordinal,
-            outer: path,
+            input,
         })
     }
 
@@ -125,13 +166,12 @@ impl Scopes {
     /// this one something else.
     pub(in crate::engine) fn check(
         &self,
-        step: &StepPlace,
+        step: &Step,
         result: Option<&StepResult>,
-        input: &StepInput,
     ) -> Result<(), StepChangedError> {
         let at = |key: &str, ordinal: u32| format!("`{key}` as step {ordinal}");
         let now = at(&step.key, step.ordinal);
-        let position = (step.outer.to_string(), step.ordinal);
+        let position = (outer_path(&step.key).to_owned(), step.ordinal);
         let there = self.stored_steps.get(&position);
         if let Some(there) = there.filter(|there| **there != step.key) {
             let before = at(there, step.ordinal);
@@ -144,15 +184,33 @@ impl Scopes {
             let before = at(&step.key, result.ordinal);
             return Err(StepChangedError { before, now });
         }
-        if result.input_hash != input.hash {
+        // What an abandoned step was asked is not kept.
+        if result.input_hash != step.input.hash && result.outcome != StepOutcome::Abandoned {
             let with = |hash: &Option<String>| {
                 let hash = hash.as_deref().unwrap_or("none");
                 format!("`{}` with the input hash {hash}", step.key)
             };
-            let (before, now) = (with(&result.input_hash), with(&input.hash));
+            let (before, now) = (with(&result.input_hash), with(&step.input.hash));
             return Err(StepChangedError { before, now });
         }
         Ok(())
+    }
+
+    /// Checks that a step asked for all stored results in it before it ended, or, with an empty
+    /// path, the turn.
+    ///
+    /// # Errors
+    /// [`StepChangedError`].
+    pub(in crate::engine) fn check_end(&self, path: &str) -> Result<(), StepChangedError> {
+        let state = lock(&self.state);
+        let mut unasked = state.leftovers.iter().filter(|left| is_below(left, path));
+        match unasked.next() {
+            Some(left) => Err(StepChangedError {
+                before: format!("`{left}`"),
+                now: format!("the end of `{path}`"),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Begins a scope in the current one.
@@ -167,10 +225,147 @@ impl Scopes {
             let what = format!("the scope `{name}` begins while it is open");
             return Err(overlap(&what));
         }
-        let inner = state.begin(name, &self.outputs);
+        let inner = state.begin(&encode(name));
         let open_scopes = &mut state.scope_mut(outer).open_scopes;
         open_scopes.insert(inner, name.to_owned());
         Ok(inner)
+    }
+
+    /// Begins a wait in the current scope; returns its path.
+    pub(in crate::engine) fn begin_wait(&self, name: &str) -> String {
+        let mut state = lock(&self.state);
+        let path = state.next_path(&format!("{WAIT}{}", encode(name)));
+        state.leftovers.remove(&path);
+        path
+    }
+
+    /// Begins a save in the current scope: returns its path, and whether a run before has stored
+    /// it there.
+    pub(in crate::engine) fn begin_save(&self, key: &str) -> String {
+        lock(&self.state).next_path(&format!("{SAVE}{}", encode(key)))
+    }
+
+    /// Sets how far a step, a wait or a save is.
+    pub(in crate::engine) fn set_progress(&self, path: &str, progress: Progress) {
+        lock(&self.state).open.insert(path.to_owned(), progress);
+    }
+
+    /// Waits until the stored result with this number is given. It is then over.
+    pub(in crate::engine) async fn wait_for_stored(&self, path: &str, number: u64) {
+        self.set_progress(path, Progress::Asked);
+        lock(&self.state).order.make_ready(number);
+        self.wait_until_given(path, number).await;
+    }
+
+    /// Waits until the result with this number is given. It is then over.
+    pub(in crate::engine) async fn wait_until_given(&self, path: &str, number: u64) {
+        poll_fn(|task| lock(&self.state).order.poll_given(number, task)).await;
+        let mut state = lock(&self.state);
+        state.open.remove(path);
+        state.note_end(path);
+    }
+
+    /// Waits until all stored results were given. It does not wait if `has_inner`: an earlier run
+    /// has stored a result below this path, so it began before.
+    pub(in crate::engine) async fn wait_for_turn(&self, path: &str, has_inner: bool) {
+        if !has_inner {
+            self.set_progress(path, Progress::Held);
+            poll_fn(|task| lock(&self.state).order.poll_stored(task)).await;
+        }
+        self.set_progress(path, Progress::Runs);
+    }
+
+    /// Whether all stored results were given.
+    pub(in crate::engine) fn has_stored(&self) -> bool {
+        lock(&self.state).order.has_stored()
+    }
+
+    /// Numbers the result of a step, wait or save that came to be at `at`. The results below it
+    /// are not given any more.
+    pub(in crate::engine) fn number(&self, path: &str, at: Timestamp) -> u64 {
+        let mut state = lock(&self.state);
+        state.forget_below(path);
+        state.open.insert(path.to_owned(), Progress::Sent);
+        state.order.number(path, at)
+    }
+
+    /// Numbers a value that the skill saves at `at`. It is given when it is stored, unless the
+    /// results of this run have an order.
+    pub(in crate::engine) fn number_save(&self, path: &str, at: Timestamp) -> u64 {
+        if self.has_stored() {
+            return lock(&self.state).order.next_number();
+        }
+        self.number(path, at)
+    }
+
+    /// A result of this run may be given.
+    pub(in crate::engine) fn make_ready(&self, number: u64) {
+        lock(&self.state).order.make_ready(number);
+    }
+
+    /// Gives the skill, which waits, its next result; `false` if there is none, or if the skill
+    /// waits for the engine.
+    pub(in crate::engine) fn give(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.calls == 0 && state.order.give()
+    }
+
+    /// A call that waits for the engine, until this is dropped.
+    pub(in crate::engine) fn call(&self) -> EngineCall<'_> {
+        lock(&self.state).calls += 1;
+        EngineCall(self)
+    }
+
+    /// Whether the skill can go on only if the engine gives it a result.
+    pub(in crate::engine) fn is_stuck(&self) -> bool {
+        let state = lock(&self.state);
+        let mut innermost = state.open.iter().filter(|(path, _)| {
+            let mut others = state.open.keys();
+            !others.any(|other| is_below(other, path))
+        });
+        !state.open.is_empty() && innermost.all(|(_, progress)| *progress != Progress::Runs)
+    }
+
+    /// The error of a turn that is stuck.
+    pub(in crate::engine) fn stuck(&self) -> StepChangedError {
+        let state = lock(&self.state);
+        let open: Vec<_> = state.open.keys().map(String::as_str).collect();
+        let left: Vec<_> = state.leftovers.iter().map(String::as_str).collect();
+        StepChangedError {
+            before: format!("`{}`", left.join("`, `")),
+            now: format!("`{}` and goes on no more", open.join("`, `")),
+        }
+    }
+
+    /// Whether a step may give its turn back to wait: no other step runs.
+    pub(in crate::engine) fn is_only_step(&self, path: &str) -> bool {
+        let state = lock(&self.state);
+        let mut others = state.open.iter().filter(|(other, _)| *other != path);
+        !others.any(|(other, progress)| *progress == Progress::Runs || is_below(path, other))
+    }
+
+    /// Whether a step in this one has ended.
+    pub(in crate::engine) fn has_ended_step(&self, scope: ScopeId) -> bool {
+        lock(&self.state).scope(scope).has_ended_step
+    }
+
+    /// Begins another try of a step: it begins as in another run.
+    pub(in crate::engine) fn begin_again(&self, scope: ScopeId) {
+        let mut state = lock(&self.state);
+        let path = Arc::clone(&state.scope(scope).path);
+        let mut outputs = std::mem::take(&mut state.outputs);
+        for inner in state.all_mut() {
+            if is_within(&inner.path, &path) {
+                let said = outputs.entry(inner.path.to_string()).or_default();
+                *said = (*said).max(std::mem::take(&mut inner.said));
+            }
+        }
+        let before = state.scope_mut(scope);
+        *before = OpenScope {
+            step: before.step,
+            ..OpenScope::new(path, before.outer, before.step, &outputs)
+        };
+        state.outputs = outputs;
     }
 
     /// Makes a scope the current one; returns the one before it.
@@ -178,15 +373,28 @@ impl Scopes {
         std::mem::replace(&mut lock(&self.state).current, scope)
     }
 
-    /// Ends a step or scope; returns its path and that of the scope around it.
-    pub(in crate::engine) fn leave(&self, id: ScopeId) -> (Arc<str>, Arc<str>) {
+    /// Ends a step or scope; returns its path, that of the scope around it, and its ordinal.
+    pub(in crate::engine) fn leave(&self, id: ScopeId) -> (Arc<str>, Arc<str>, u32) {
         let mut state = lock(&self.state);
         let path = Arc::clone(&state.scope(id).path);
         let outer = state.scope(id).outer;
         let scope = state.scope_mut(outer);
         scope.open_step.take_if(|open| *open == id);
         scope.open_scopes.remove(&id);
-        (path, Arc::clone(&scope.path))
+        (path, Arc::clone(&scope.path), scope.steps)
+    }
+
+    /// The skill drops what is at this path: nothing in it is given any more. Returns how far it
+    /// was, if it was a step, a wait or a save.
+    pub(in crate::engine) fn drop_path(&self, path: &str) -> Option<Progress> {
+        let mut state = lock(&self.state);
+        let progress = state.open.remove(path);
+        state.forget_below(path);
+        state.order.remove(|it| it == path);
+        if progress.is_some() {
+            state.note_end(path);
+        }
+        progress
     }
 
     /// The path of the current scope.
@@ -202,11 +410,21 @@ impl Scopes {
         (Arc::clone(&scope.path), scope.events)
     }
 
+    /// The path of the current scope and the number of its next load of a session value, from 1.
+    pub(in crate::engine) fn next_read(&self, key: &str) -> (Arc<str>, u32) {
+        let mut state = lock(&self.state);
+        let scope = state.current_mut();
+        let number = scope.reads.entry(key.to_owned()).or_default();
+        *number += 1;
+        (Arc::clone(&scope.path), *number)
+    }
+
     /// The path of the current scope, for its next output; `None` if an earlier run of the
     /// turn has said an output at this position.
     pub(in crate::engine) fn next_output(&self) -> Option<Arc<str>> {
         let mut state = lock(&self.state);
         let scope = state.current_mut();
+        scope.said += 1;
         match scope.outputs_left.checked_sub(1) {
             Some(remaining) => {
                 scope.outputs_left = remaining;
@@ -221,6 +439,12 @@ impl Scopes {
         lock(&self.state).current_mut().step
     }
 
+    /// The path of the innermost step around what runs now; empty outside of steps.
+    pub(in crate::engine) fn step_path(&self) -> Arc<str> {
+        let step = self.step();
+        Arc::clone(&lock(&self.state).scope(step).path)
+    }
+
     /// The innermost step around what runs now, if there is one.
     pub(in crate::engine) fn around(&self) -> Option<ScopeId> {
         Some(self.step()).filter(|step| *step != TURN)
@@ -232,22 +456,89 @@ impl Scopes {
         self.around().is_some()
     }
 
-    /// The skill has loaded a value that an earlier run of the turn saved after these outputs,
-    /// and continues behind them.
-    pub(in crate::engine) fn skip_outputs(&self, counts: &OutputCounts) {
+    /// When the last result that the skill got came to be.
+    pub(in crate::engine) fn given_at(&self) -> Timestamp {
+        lock(&self.state).order.given_at()
+    }
+
+    /// Where the current scope is at `at`.
+    pub(in crate::engine) fn place(&self, at: Timestamp) -> SavePlace {
         let mut state = lock(&self.state);
-        for (path, count) in counts {
-            let total = self.outputs.get(path).copied().unwrap_or(0);
-            let remaining = total.saturating_sub(*count);
-            for scope in state.all_mut().filter(|scope| *scope.path == **path) {
-                scope.outputs_left = scope.outputs_left.min(remaining);
-            }
+        let scope = state.current_mut();
+        SavePlace {
+            scope: scope.path.to_string(),
+            counts: scope.counts.clone(),
+            steps: scope.steps,
+            outputs: scope.said,
+            reads: scope.reads.clone(),
+            at,
         }
     }
 
-    /// The paths of the stored steps that no step has asked for.
-    pub(in crate::engine) fn unasked(&self) -> Vec<String> {
-        lock(&self.state).leftovers.iter().cloned().collect()
+    /// Checks that nothing is open in the current scope beside the call.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR`.
+    pub(in crate::engine) fn check_alone(&self, key: &str) -> AgentResult<()> {
+        let mut state = lock(&self.state);
+        let scope = state.current_mut();
+        if scope.open_step.is_none() && scope.open_scopes.is_empty() {
+            return Ok(());
+        }
+        Err(overlap(&format!(
+            "the value `{key}` is loaded while a step or scope is open beside it"
+        )))
+    }
+
+    /// The skill has loaded a value that an earlier run of the turn saved at `place`. If it is in
+    /// that scope it continues behind that place.
+    pub(in crate::engine) fn continue_behind(&self, place: &SavePlace) {
+        let mut state = lock(&self.state);
+        state.order.pass(place.at);
+        let scope = state.current_mut();
+        if *scope.path != *place.scope {
+            return;
+        }
+        let said = place.outputs.saturating_sub(scope.said);
+        scope.outputs_left = scope.outputs_left.saturating_sub(said);
+        scope.said = scope.said.max(place.outputs);
+        scope.steps = scope.steps.max(place.steps);
+        for (key, count) in &place.reads {
+            let reads = scope.reads.entry(key.clone()).or_default();
+            *reads = (*reads).max(*count);
+        }
+        let mut passed = BTreeMap::new();
+        for (name, count) in &place.counts {
+            let begun = scope.counts.entry(name.clone()).or_default();
+            passed.insert(name.clone(), *begun..*count);
+            *begun = (*begun).max(*count);
+        }
+        let is_passed = |path: &str| {
+            let inner = match &*place.scope {
+                "" => Some(path),
+                outer => path
+                    .strip_prefix(outer)
+                    .and_then(|it| it.strip_prefix(PATH_SEPARATOR)),
+            };
+            let element = inner.and_then(|inner| inner.split(PATH_SEPARATOR).next());
+            let Some((name, number)) = element.and_then(|element| element.rsplit_once('#')) else {
+                return false;
+            };
+            let range = passed.get(name);
+            let number = number.parse::<u32>().ok().and_then(|it| it.checked_sub(1));
+            number.is_some_and(|number| range.is_some_and(|range| range.contains(&number)))
+        };
+        state.leftovers.retain(|path| !is_passed(path));
+        state.order.remove(is_passed);
+    }
+}
+
+/// A call of the skill that waits for the engine.
+pub(in crate::engine) struct EngineCall<'a>(&'a Scopes);
+
+impl Drop for EngineCall<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).calls -= 1;
     }
 }
 
@@ -272,23 +563,40 @@ impl ScopeTable {
         std::iter::once(&mut self.turn).chain(&mut self.scopes)
     }
 
-    /// Opens a step or scope inside of the current one. Its path has the number of this name there
+    /// The next path of this name in the current scope. It has the number of the name there
     /// (`order#1>pay#2`), so a turn that runs again finds the stored result of the same step.
-    /// Scope 0 is the turn. The caller makes the new scope the current one.
-    fn begin(&mut self, name: &str, outputs: &OutputCounts) -> ScopeId {
-        let outer = self.current;
+    fn next_path(&mut self, name: &str) -> String {
         let scope = self.current_mut();
         let number = scope.counts.entry(name.to_owned()).or_default();
         *number += 1;
-        // A name with a separator must not look like two elements.
-        let name = name.replace('%', "%25").replace(PATH_SEPARATOR, "%3E");
-        let path = match &*scope.path {
+        match &*scope.path {
             "" => format!("{name}#{number}"),
             path => format!("{path}{PATH_SEPARATOR}{name}#{number}"),
-        };
-        let inner = OpenScope::new(path.into(), outer, scope.step, outputs);
+        }
+    }
+
+    /// Opens a step or scope inside of the current one. Scope 0 is the turn. The caller makes the
+    /// new scope the current one.
+    fn begin(&mut self, name: &str) -> ScopeId {
+        let outer = self.current;
+        let path = self.next_path(name);
+        let step = self.scope(outer).step;
+        let inner = OpenScope::new(path.into(), outer, step, &self.outputs);
         self.scopes.push(inner);
         ScopeId(self.scopes.len())
+    }
+
+    /// Nobody asks for the results below this path any more.
+    fn forget_below(&mut self, path: &str) {
+        self.leftovers.retain(|left| !is_below(left, path));
+        self.order.remove(|it| is_below(it, path));
+    }
+
+    /// A step, wait or save has ended: the step around it must not be tried again.
+    fn note_end(&mut self, path: &str) {
+        for scope in self.all_mut() {
+            scope.has_ended_step |= is_below(path, &scope.path);
+        }
     }
 }
 
@@ -303,9 +611,33 @@ impl OpenScope {
             step,
             open_step: None,
             open_scopes: BTreeMap::new(),
+            said: 0,
             events: 0,
+            reads: BTreeMap::new(),
+            has_ended_step: false,
         }
     }
+}
+
+/// A name as an element of a path: it must not look like two elements, a wait or a save.
+fn encode(name: &str) -> String {
+    let name = name.replace('%', "%25").replace(PATH_SEPARATOR, "%3E");
+    match name.strip_prefix([WAIT, SAVE]) {
+        Some(rest) if name.starts_with(WAIT) => format!("%7E{rest}"),
+        Some(rest) => format!("%21{rest}"),
+        None => name,
+    }
+}
+
+/// The path of the scope around a path.
+fn outer_path(path: &str) -> &str {
+    path.rsplit_once(PATH_SEPARATOR)
+        .map_or("", |(outer, _)| outer)
+}
+
+/// Whether `path` is `outer`, or below it.
+fn is_within(path: &str, outer: &str) -> bool {
+    path == outer || is_below(path, outer)
 }
 
 fn overlap(what: &str) -> AgentError {

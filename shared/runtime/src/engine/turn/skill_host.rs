@@ -1,14 +1,22 @@
 //! Gives a skill the services of its running turn.
 //!
-//! What the skill emits goes through a channel of capacity one to the event loop, which
-//! groups it into commits. The skill waits while the loop's buffer is full. A saved
-//! value or a step's result is acknowledged when it is stored.
+//! What the skill emits goes through a channel to the event loop, which groups it into commits.
+//! The skill waits while the loop's buffer is full. A saved value or the value of a step is
+//! acknowledged when it is stored.
+//!
+//! - here: the services
+//! - `results`: the results of steps, waits and saved values
+//! - `reads`: what the turn reads outside of steps
 
+mod reads;
+mod results;
+
+use self::reads::ReadLog;
 use super::command::SkillCommand;
 use super::output_rules::OutputRules;
 use super::references::NamedTasks;
 use super::replayed_output::ReplayedOutput;
-use super::scopes::{Scopes, StepPlace};
+use super::scopes::{Scopes, StepChangedError};
 use super::spec::TurnSpec;
 use super::thread::TurnThread;
 use super::turn_break::{BreakSignal, TurnBreak};
@@ -17,15 +25,16 @@ use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;
 use crate::engine::{Engine, EngineError};
 use crate::store::documents::Documents;
-use crate::store::{BlobReader, StoreError, stored};
+use crate::store::{BlobReader, StoreError};
 use crate::task::{
-    Blob, OutputCounts, PartContent, Saved, StepResult, TaskId, TaskKey, Timestamp, WriteId,
+    Blob, PartContent, SavePlace, Saved, StepTries, TaskId, TaskKey, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use crate::thread::Thread;
 use a2a_lambda_model::store::read_up_to;
 use a2a_lambda_skill::turn_host::{
-    DocumentHost, Emission, References, ScopeId, SessionUpdate, Step, StepInput, TurnHost,
+    DocumentHost, Emission, References, ScopeEnd, ScopeId, SessionUpdate, Step, StepInput,
+    TryPolicy, TurnHost,
 };
 use a2a_lambda_skill::{AgentError, AgentResult, Artifact, Content, RunTrace, SkillOutcome};
 use bytes::Bytes;
@@ -33,9 +42,10 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc};
 
 /// The time left of a turn without a limit: 15 minutes, the longest timeout of a Lambda
 /// function.
@@ -44,13 +54,23 @@ const UNBOUND: Duration = Duration::from_secs(15 * 60);
 /// The services of a turn, lent to its skill.
 pub(in crate::engine) struct TurnHandle<'e> {
     engine: &'e Engine,
-    commands: mpsc::Sender<SkillCommand>,
+    commands: mpsc::UnboundedSender<SkillCommand>,
+    /// The one output that the event loop has not taken.
+    output: Arc<Semaphore>,
     saved_turn: Mutex<Saved>,
     scopes: Scopes,
+    reads: ReadLog,
+    /// How often the open steps were tried, by path.
+    tries: Mutex<BTreeMap<String, StepTries>>,
+    /// Whether the skill is dropped by the engine, and not by itself.
+    is_closed: AtomicBool,
+    /// Whether a result was kept without waiting until it is stored.
+    is_behind: AtomicBool,
+    makes_task: bool,
     replay: ReplayedOutput,
     output_rules: OutputRules<'e>,
-    /// The outputs before each value that an earlier run of the turn saved.
-    earlier_saves: Mutex<BTreeMap<String, OutputCounts>>,
+    /// Where earlier runs of the turn saved each value; those of this run have no place.
+    saves: Mutex<BTreeMap<String, Option<SavePlace>>>,
     /// Ends the turn from inside the skill.
     signal: Arc<BreakSignal>,
     turn_thread: TurnThread<'e>,
@@ -68,15 +88,22 @@ impl<'e> TurnHandle<'e> {
     pub(in crate::engine) fn new(
         engine: &'e Engine,
         spec: &TurnSpec,
-    ) -> (Self, mpsc::Receiver<SkillCommand>) {
-        let (commands, inbox) = mpsc::channel(1);
+    ) -> (Self, mpsc::UnboundedReceiver<SkillCommand>) {
+        let (commands, inbox) = mpsc::unbounded_channel();
         let (saved_turn, base) = spec.replay();
+        let saves = base.saves.clone().into_iter();
         let skill = spec.input.skill().map(|skill| *skill.metadata());
         let turn = Self {
             engine,
             commands,
-            earlier_saves: Mutex::new(base.saves),
-            scopes: Scopes::new(&saved_turn, base.outputs),
+            output: Arc::new(Semaphore::new(1)),
+            saves: Mutex::new(saves.map(|(key, place)| (key, Some(place))).collect()),
+            scopes: Scopes::new(&saved_turn, &base, spec.began_at()),
+            reads: ReadLog::new(base.reads, engine.reader.policy.state_max_bytes),
+            tries: Mutex::new(base.tries),
+            is_closed: AtomicBool::new(false),
+            is_behind: AtomicBool::new(false),
+            makes_task: spec.input.makes_task(),
             replay: ReplayedOutput::new(&spec.record),
             output_rules: OutputRules::new(engine, spec.record.id().clone(), skill),
             signal: Arc::default(),
@@ -103,25 +130,47 @@ impl<'e> TurnHandle<'e> {
         self.signal.wait().await
     }
 
-    /// Checks what the skill has returned, and logs the results of steps that it has not
-    /// asked for. Returns the outcome, or a failure if the task would keep too much with it.
-    pub(in crate::engine) fn checked(&self, outcome: SkillOutcome) -> SkillOutcome {
+    /// Gives the skill, which waits, its next result.
+    pub(in crate::engine) fn give(&self) -> bool {
+        self.scopes.give()
+    }
+
+    /// The error of a skill that waits, if nothing but a result could wake it.
+    pub(in crate::engine) fn stuck(&self) -> Option<StepChangedError> {
+        self.scopes.is_stuck().then(|| self.scopes.stuck())
+    }
+
+    /// The engine is about to drop the skill: what is open then is not abandoned.
+    pub(in crate::engine) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// How often the steps were tried that are open.
+    pub(in crate::engine) fn tries(&self) -> BTreeMap<String, StepTries> {
+        lock(&self.tries).clone()
+    }
+
+    /// Checks what the skill has returned. Returns the outcome, or a failure if the task would
+    /// keep too much with it.
+    ///
+    /// # Errors
+    /// [`StepChangedError`] if the skill has not asked for a stored result.
+    pub(in crate::engine) fn checked(
+        &self,
+        outcome: SkillOutcome,
+    ) -> Result<SkillOutcome, StepChangedError> {
+        self.scopes.check_end("")?;
         self.output_rules.check_outcome(&outcome);
-        let steps = self.scopes.unasked();
-        if !steps.is_empty() {
-            let id = &self.task_id;
-            tracing::warn!(task.id = %id, steps = ?steps, "a turn of task `{id}` ended without asking for the stored results of some steps");
-        }
         let slot = match &outcome {
             SkillOutcome::InputRequired { slot, .. } | SkillOutcome::AuthRequired { slot, .. } => {
                 slot.clone()
             }
-            _ => return outcome,
+            _ => return Ok(outcome),
         };
-        match self.keep(|saved_turn| saved_turn.slot = Some(slot)) {
+        Ok(match self.keep(|saved_turn| saved_turn.slot = Some(slot)) {
             Ok(()) => outcome,
             Err(error) => SkillOutcome::Failed { error },
-        }
+        })
     }
 
     /// The value, or the error that the skill gets. If the store was unavailable, the turn ends
@@ -157,40 +206,9 @@ impl<'e> TurnHandle<'e> {
         }))
     }
 
-    async fn ask(&self, command: SkillCommand) -> AgentResult<()> {
-        self.commands
-            .send(command)
-            .await
-            .map_err(|_| AgentError::canceled())
-    }
-
-    /// Changes what the task keeps, unless it would keep too much. The skill may continue
-    /// after the error, with the values from before.
-    fn keep(&self, change: impl FnOnce(&mut Saved)) -> AgentResult<()> {
-        let mut saved_turn = lock(&self.saved_turn);
-        let mut next = saved_turn.clone();
-        change(&mut next);
-        self.engine.check_state_size(stored::saved_size(&next))?;
-        *saved_turn = next;
-        Ok(())
-    }
-
-    /// Logs that a stored result depends on something that is different now.
-    fn note_circumstances(&self, key: &str, hash: Option<&String>, input: &StepInput) {
-        if hash != input.circumstances.as_ref() {
-            let id = &self.task_id;
-            tracing::info!(task.id = %id, step = key, "task `{id}` keeps the result of a step that would be asked differently now");
-        }
-    }
-
-    /// Sends a change to the event loop; returns when it is stored.
-    async fn stored_change(
-        &self,
-        command: impl FnOnce(oneshot::Sender<()>) -> SkillCommand + Send,
-    ) -> AgentResult<()> {
-        let (ack, receiver) = oneshot::channel();
-        self.ask(command(ack)).await?;
-        receiver.await.map_err(|_| AgentError::canceled())
+    fn ask(&self, command: SkillCommand) -> AgentResult<()> {
+        let sent = self.commands.send(command);
+        sent.map_err(|_| AgentError::canceled())
     }
 }
 
@@ -225,10 +243,13 @@ impl TurnHost for TurnHandle<'_> {
             self.output_rules.check(&emission, self.scopes.step())?;
             let scope = self.scopes.next_output();
             let may_differ = self.scopes.is_in_step();
-            match self.replay.left(emission, scope.is_none(), may_differ) {
-                Some(emission) => self.ask(SkillCommand::Emit(scope, emission)).await,
-                None => Ok(()),
-            }
+            let Some(emission) = self.replay.left(emission, scope.is_none(), may_differ) else {
+                return Ok(());
+            };
+            let _call = self.scopes.call();
+            let output = Arc::clone(&self.output).acquire_owned().await;
+            let permit = output.map_err(|_| AgentError::canceled())?;
+            self.ask(SkillCommand::Emit(scope, emission, permit))
         })
     }
 
@@ -272,58 +293,44 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {
-        Box::pin(async move {
-            lock(&self.earlier_saves).remove(&key);
-            let (name, data) = (key.clone(), value.clone());
-            self.keep(|saved_turn| drop(saved_turn.data.insert(name, data)))?;
-            self.stored_change(|ack| SkillCommand::Save { key, value, ack })
-                .await
-        })
+        Box::pin(self.save_data(key, value))
     }
 
-    fn load(&self, key: &str) -> Option<Value> {
-        if let Some(counts) = lock(&self.earlier_saves).get(key) {
-            self.scopes.skip_outputs(counts);
+    fn load(&self, key: &str) -> AgentResult<Option<Value>> {
+        let mut saves = lock(&self.saves);
+        if let Some(place) = saves.get_mut(key) {
+            self.scopes.check_alone(key)?;
+            if let Some(place) = place.take() {
+                self.scopes.continue_behind(&place);
+            }
         }
-        lock(&self.saved_turn).data.get(key).cloned()
+        Ok(lock(&self.saved_turn).data.get(key).cloned())
     }
 
-    fn begin_step(&self, name: &str, input: StepInput) -> BoxFuture<'_, AgentResult<Step>> {
-        let around = self.scopes.around();
-        let step_place = self.scopes.begin_step(name);
-        Box::pin(async move {
-            let step_place = step_place?;
-            let StepPlace {
-                scope,
-                key,
-                ordinal,
-                ..
-            } = step_place.clone();
-            let result = lock(&self.saved_turn).steps.get(&key).cloned();
-            if let Err(error) = self.scopes.check(&step_place, result.as_ref(), &input) {
-                // The stored results are those of other steps.
-                let id = &self.task_id;
-                tracing::error!(task.id = %id, "a step of task `{id}` has changed while its turn was open: {error}");
-                let error = AgentError::step_changed("").with_cause(&error);
-                self.signal.end(TurnBreak::Failed(error)).await;
-            }
-            if let Some(result) = &result {
-                self.note_circumstances(&key, result.circumstances_hash.as_ref(), &input);
-                let mut operations = self.turn_thread.operations();
-                operations.replay(&key.as_str().into(), result);
-            }
-            let step = Step {
-                scope,
-                key,
-                ordinal,
-                input,
-                value: result.map(|result| result.value),
-            };
-            if let Some(trace) = &self.trace {
-                trace.begin_step(around, &step);
-            }
-            Ok(step)
-        })
+    fn begin_step(&self, name: &str, input: StepInput) -> AgentResult<Step> {
+        self.scopes.begin_step(name, input)
+    }
+
+    fn stored_result<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Option<AgentResult<Value>>> {
+        Box::pin(self.find_result(step))
+    }
+
+    fn begin_try<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, ()> {
+        Box::pin(self.wait_for_try(step))
+    }
+
+    fn try_again<'a>(
+        &'a self,
+        step: &'a Step,
+        policy: TryPolicy,
+        error: &'a AgentError,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(self.wait_for_next_try(step, policy, error))
+    }
+
+    fn sleep(&self, name: &str, duration: Duration) -> BoxFuture<'_, AgentResult<()>> {
+        let name = name.to_owned();
+        Box::pin(async move { self.wait(&name, duration).await })
     }
 
     fn begin_scope(&self, name: &str) -> AgentResult<ScopeId> {
@@ -338,54 +345,34 @@ impl TurnHost for TurnHandle<'_> {
         before
     }
 
-    fn leave(&self, scope: ScopeId) {
-        let (path, outer) = self.scopes.leave(scope);
+    fn leave(&self, scope: ScopeId, end: ScopeEnd) {
+        let (path, outer, ordinal) = self.scopes.leave(scope);
+        if end == ScopeEnd::Dropped && !self.is_closed.load(Ordering::Relaxed) {
+            self.abandon(&path, ordinal);
+        }
         self.turn_thread.operations().leave(&path, &outer);
         if let Some(trace) = &self.trace {
             trace.leave(scope);
         }
     }
 
-    fn may_start(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            let now = self.engine.reader.clock.now();
-            if self.stop_at.is_some_and(|at| at <= now) {
-                // The event loop drops this future when it takes the request. If the
-                // loop has ended already, nothing continues the turn.
-                let _ended = self.commands.send(SkillCommand::Stop).await;
-                std::future::pending::<()>().await;
-            }
-        })
+    fn end_step<'a>(
+        &'a self,
+        step: &'a Step,
+        result: AgentResult<Value>,
+    ) -> BoxFuture<'a, AgentResult<()>> {
+        Box::pin(self.keep_result(step, result))
     }
 
-    fn end_step<'a>(&'a self, step: &'a Step, value: Value) -> BoxFuture<'a, AgentResult<()>> {
-        Box::pin(async move {
-            let (updates, operations) = {
-                let operations = self.turn_thread.operations();
-                let updates = operations.updates_of(&step.key);
-                let thread_operations = operations.stored_of(&updates);
-                (updates, thread_operations)
-            };
-            let result = StepResult {
-                value,
-                ordinal: step.ordinal,
-                input_hash: step.input.hash.clone(),
-                circumstances_hash: step.input.circumstances.clone(),
-                operations,
-            };
-            let (key, copy) = (step.key.clone(), result.clone());
-            self.keep(|saved_turn| saved_turn.complete_step(key, copy))?;
-            if let Some(trace) = &self.trace {
-                trace.output(step.scope, &result.value);
-            }
-            self.stored_change(|ack| SkillCommand::Step {
-                key: step.key.clone(),
-                result: Box::new(result),
-                updates,
-                ack,
-            })
-            .await
-        })
+    fn now(&self) -> Timestamp {
+        match self.scopes.is_in_step() {
+            true => self.engine.reader.clock.now(),
+            false => self.scopes.given_at(),
+        }
+    }
+
+    fn step_key(&self) -> String {
+        self.turn_thread.step_key(&self.scopes.step_path())
     }
 
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {
@@ -397,7 +384,7 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>> {
-        Box::pin(async move { self.for_skill(self.turn_thread.load(&key).await).await? })
+        Box::pin(self.read_session(key))
     }
 
     fn save_session(&self, key: String, value: Value) -> AgentResult<()> {

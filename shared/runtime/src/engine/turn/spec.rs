@@ -4,7 +4,7 @@ use crate::engine::accept::context_status::ContextStatus;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::SendKey;
-use crate::task::{Base, Change, Message, Saved, SavedSlot, TaskRecord};
+use crate::task::{Base, Change, Message, Saved, SavedSlot, TaskRecord, Timestamp};
 use a2a_lambda_skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
 use std::sync::Arc;
 
@@ -63,6 +63,16 @@ impl TurnSpec {
             return (saved_turn, Base::default());
         }
         (saved_turn, self.record.base().clone())
+    }
+
+    /// When the turn began, also if its opening is not stored yet.
+    pub(in crate::engine) fn began_at(&self) -> Timestamp {
+        let mut opening = self.opening.iter();
+        let began_at = opening.find_map(|change| match change {
+            Change::Resume { began_at, .. } => Some(*began_at),
+            _ => None,
+        });
+        began_at.unwrap_or_else(|| self.record.turn_began_at())
     }
 
     /// Whether the message that began the turn is not kept.

@@ -7,8 +7,8 @@ use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::stored;
 use crate::task::{
-    Generation, Message, Owner, Part, Saved, SavedSlot, SendCommand, SendMode, Sent, StepResult,
-    Subject, Task, TaskRecord, TaskState, TenantId, Timestamp,
+    Generation, Message, Owner, Part, Saved, SavedSlot, SendCommand, SendMode, Sent, StepOutcome,
+    StepResult, Subject, Task, TaskRecord, TaskState, TenantId, Timestamp,
 };
 use a2a_lambda_rows::each_row_async;
 use serde_json::{Value, json};
@@ -118,14 +118,19 @@ fn kept(way: &str, length: usize) -> usize {
         slot: Some(slot(json!(""))),
         ..Saved::default()
     };
+    // As many digits as the clock has.
+    let at = Timestamp::from_millis(1_700_000_000_000);
     match way {
-        "data" => drop(saved.data.insert("k".to_owned(), text)),
+        "data" => {
+            saved.data.insert("k".to_owned(), text);
+            let place = StepResult::saved(1, at);
+            saved.steps.insert("!k#1".to_owned(), place);
+        }
         "step" => saved.complete_step(
             "s#1".to_owned(),
             StepResult {
-                value: text,
                 ordinal: 1,
-                ..StepResult::default()
+                ..StepResult::at_place(StepOutcome::Value(text), Some(1), at)
             },
         ),
         _ => saved.slot = Some(slot(text)),

@@ -171,6 +171,13 @@ impl<'e> TurnThread<'e> {
         event
     }
 
+    /// What names a step of this turn, by its path, in each run, and no other step of any task.
+    pub(in crate::engine) fn step_key(&self, path: &str) -> String {
+        let hash = hex::encode(Sha256::digest(path));
+        let hash = hash.get(..SCOPE_HASH).unwrap_or_default();
+        format!("{}-{}-{hash}", self.incarnation, self.turn)
+    }
+
     /// Whether the turn changes nothing in its thread.
     pub(in crate::engine) fn is_unchanged(&self) -> bool {
         lock(&self.operations).is_empty()

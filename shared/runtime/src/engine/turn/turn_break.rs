@@ -1,8 +1,10 @@
 //! Ends a turn from inside its skill. The skill cannot catch it: the call that found the
 //! reason never returns, and the event loop drops the skill.
 
+use super::scopes::StepChangedError;
 use crate::engine::clock::lock;
 use crate::store::StoreError;
+use crate::task::Timestamp;
 use a2a_lambda_skill::AgentError;
 use std::sync::Mutex;
 use tokio::sync::Notify;
@@ -14,6 +16,10 @@ pub(in crate::engine) enum TurnBreak {
     Outage(StoreError),
     /// The task fails.
     Failed(AgentError),
+    /// The skill asks for other steps than those that are stored.
+    Changed(StepChangedError),
+    /// A step is tried again then: another run of the turn does it.
+    Waits(Timestamp),
 }
 
 /// Takes the reason from the skill to the event loop.

@@ -13,8 +13,9 @@ mod changes;
 mod chunked;
 
 use super::event_sink::EventSink;
+use super::skill_host::TurnHandle;
 use super::spec::{TurnCall, TurnEnd, TurnSpec};
-use super::thread::{StepUpdates, TurnThread};
+use super::thread::StepUpdates;
 use crate::auth::Caller;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
@@ -23,7 +24,8 @@ use crate::engine::commit::{Commit, CommitOutcome, OnConflict, SendKey, register
 use crate::engine::{Engine, EngineError};
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    A2aError, Change, OutputCounts, PartContent, SkillId, TaskRecord, Timestamp, WriteId,
+    A2aError, Change, OutputCounts, PartContent, SkillId, StepOutcome, TaskRecord, Timestamp,
+    WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use a2a_lambda_skill::AgentError;
@@ -61,6 +63,8 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
+    /// Whether a write is in flight.
+    is_writing: bool,
     /// The group in the last write.
     last_changes: Arc<Vec<Change>>,
     /// The thread to store before the first write.
@@ -107,6 +111,7 @@ impl<'e> WriteBuffer<'e> {
             progress: false,
             waiters: Vec::new(),
             in_flight: Vec::new(),
+            is_writing: false,
             last_changes: Arc::default(),
             opens: spec.context_status.and_then(|context| context.opens),
             has_pointer: false,
@@ -242,24 +247,38 @@ impl<'e> WriteBuffer<'e> {
     /// Hands the turn over: one commit stores what is buffered, ends the lease and asks
     /// for a worker. A task that becomes too large by it fails.
     pub(in crate::engine) async fn hand_over(
-        mut self,
-        turn_thread: &TurnThread<'_>,
+        self,
+        turn: &TurnHandle<'_>,
     ) -> Result<TurnEnd, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         let repeats = !progress && self.record.saved().steps.is_empty();
+        let end = self.give_turn(turn, Change::HandOver { progress }).await?;
+        if let TurnEnd::HandedOver(record) = &end {
+            log_hand_over(record, repeats);
+        }
+        Ok(end)
+    }
+
+    /// Gives the turn to another run, as `last` says, with all that this one has met.
+    pub(in crate::engine) async fn give_turn(
+        mut self,
+        turn: &TurnHandle<'_>,
+        last: Change,
+    ) -> Result<TurnEnd, EngineError> {
         self.keep_trace();
-        self.push(Change::HandOver { progress });
+        for (path, tries) in turn.tries() {
+            if self.record.base().tries.get(&path) != Some(&tries) {
+                self.push(Change::Tries(path, tries));
+            }
+        }
+        self.push(last);
         match self.placement(false) {
             Some(placement) => placement.await?,
             None => self.engine.extend_thread(&self.record).await,
         }
         let (commit, updates) = self.next_turn_commit();
-        let result = turn_thread.commit(commit, Some(updates)).await;
-        let end = self.end(result).await?;
-        if let TurnEnd::HandedOver(record) = &end {
-            log_hand_over(record, repeats);
-        }
-        Ok(end)
+        let result = turn.turn_thread().commit(commit, Some(updates)).await;
+        self.end(result).await
     }
 
     /// Ends the turn with the result of its last write. A task for which that can never be
@@ -344,6 +363,7 @@ impl<'e> WriteBuffer<'e> {
         self.waits_since = None;
         self.last_group_bytes = std::mem::take(&mut self.bytes);
         self.in_flight = std::mem::take(&mut self.waiters);
+        self.is_writing = true;
         let base = self.record.clone();
         let write = self.next_write(&base);
         let changes = Arc::new(std::mem::take(&mut self.pending));
@@ -381,6 +401,7 @@ impl<'e> WriteBuffer<'e> {
         &mut self,
         outcome: CommitOutcome,
     ) -> Result<bool, EngineError> {
+        self.is_writing = false;
         match outcome {
             CommitOutcome::Stored(record) => {
                 self.record = record;
@@ -464,7 +485,11 @@ const fn opens_a_turn(change: &Change) -> bool {
 
 /// Whether a repeated turn does not do this work again.
 const fn is_progress(change: &Change) -> bool {
-    matches!(change, Change::Save { .. } | Change::Step { .. })
+    match change {
+        Change::Save { .. } => true,
+        Change::Step { result, .. } => result.outcome.is_progress(),
+        _ => false,
+    }
 }
 
 /// About how many bytes a change adds to the store.
@@ -476,7 +501,13 @@ fn size_of(change: &Change) -> usize {
         } => &message.parts,
         Change::Artifact(update) => &update.artifact.parts,
         Change::Save { value, .. } => return value.to_string().len(),
-        Change::Step { result, .. } => return result.value.to_string().len(),
+        Change::Step { result, .. } => {
+            return match &result.outcome {
+                StepOutcome::Value(value) => value.to_string().len(),
+                StepOutcome::Error(error) => error.text.len(),
+                _ => 0,
+            };
+        }
         _ => return 0,
     };
     parts

@@ -469,6 +469,7 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
                 desk.put(key).await;
             }
             let resumes = Change::Resume {
+                began_at: Timestamp::default(),
                 message: Message::from_user("a", vec![Part::text("this")]),
                 secret: None,
                 lease_until: desk.sample.now,

@@ -11,8 +11,8 @@ use crate::store::StoreError;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, TaskImage, WorkItem, WorkMessage, WorkQueue};
 use crate::task::{
-    CancelCommand, Generation, Message, OutputCounts, Part, SendCommand, SendMode, StepResult,
-    Task, TaskId, TaskRecord, TaskState,
+    CancelCommand, Generation, Message, OutputCounts, Part, SendCommand, SendMode, StepOutcome,
+    StepResult, Task, TaskId, TaskRecord, TaskState,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -342,16 +342,20 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
         Change::Step {
             key: "step#1".to_owned(),
             result: Box::new(StepResult {
-                value: 1.into(),
+                outcome: StepOutcome::Value(1.into()),
                 ordinal: 1,
                 ..StepResult::default()
             }),
             outputs: OutputCounts::new(),
+            reads: Vec::new(),
         },
         Change::Save {
             key: "k".to_owned(),
             value: 2.into(),
             outputs: OutputCounts::new(),
+            reads: Vec::new(),
+            place: Box::default(),
+            order: None,
         },
         Change::AskInput {
             message: message(),
@@ -368,6 +372,7 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
             secret: None,
         },
         Change::Resume {
+            began_at: Default::default(),
             message: message(),
             secret: None,
             lease_until: sample.at(60_000),

@@ -176,6 +176,12 @@ impl Operations {
         Ok(view)
     }
 
+    /// Drops what a try of a step did that failed: the next one begins as a run does.
+    pub(in crate::engine) fn take_back(&mut self, step: &str) {
+        self.entries.retain(|entry| !is_within(&entry.scope, step));
+        self.counts.retain(|scope, _| !is_within(scope, step));
+    }
+
     /// Moves the operations of an ended step or scope to the scope around it.
     pub(in crate::engine) fn leave(&mut self, path: &str, outer: &Arc<str>) {
         for entry in &mut self.entries {

@@ -8,36 +8,50 @@ use crate::task::{ArtifactUpdate, Change, Message, Metadata, TaskRecord, is_belo
 use a2a_lambda_skill::turn_host::Emission;
 use a2a_lambda_skill::{Artifact as Made, Content};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::oneshot;
 
 impl WriteBuffer<'_> {
     /// Adds a request of the skill to the next group.
     pub(in crate::engine) fn note(&mut self, command: SkillCommand) {
-        self.has_output = true;
         match command {
-            SkillCommand::Emit(scope, emission) => {
+            SkillCommand::Emit(scope, emission, permit) => {
+                drop(permit);
+                self.has_output = true;
                 if let Some(scope) = scope {
                     *self.outputs.entry(scope.to_string()).or_default() += 1;
                 }
                 let change = self.shown(emission);
                 self.push(change);
             }
-            SkillCommand::Save { key, value, ack } => {
+            SkillCommand::Save {
+                key,
+                value,
+                place,
+                order,
+                reads,
+                ack,
+            } => {
                 self.waiters.push(ack);
                 self.push(Change::Save {
                     key,
                     value,
+                    place,
+                    order,
                     outputs: self.outputs.clone(),
+                    reads,
                 });
             }
             // The event loop has taken it, or is about to end.
             SkillCommand::Stop => {}
+            SkillCommand::Flush(ack) => self.wait_for_write(ack),
             SkillCommand::Step {
                 key,
                 result,
                 updates,
+                reads,
                 ack,
             } => {
-                self.waiters.push(ack);
+                self.waiters.extend(ack);
                 self.updates.extend(updates.into_some());
                 // No run of the turn says again what a completed step has said.
                 self.outputs
@@ -46,8 +60,20 @@ impl WriteBuffer<'_> {
                     key,
                     result,
                     outputs: self.outputs.clone(),
+                    reads,
                 });
             }
+        }
+    }
+
+    /// Acknowledges when all changes so far are stored.
+    fn wait_for_write(&mut self, ack: oneshot::Sender<()>) {
+        if !self.pending.is_empty() {
+            self.waiters.push(ack);
+        } else if self.is_writing {
+            self.in_flight.push(ack);
+        } else {
+            let _gone = ack.send(());
         }
     }
 

@@ -149,6 +149,8 @@ async fn busy_service_is_asked_again() {
     let model = ScriptedModel::new()
         .error(busy())
         .error(busy())
+        .error(busy())
+        .error(busy())
         .error(busy());
     let error = function().run_with(&model, "x").await.unwrap_err();
     assert_eq!(error.code().as_str(), "MODEL_RATE_LIMITED");
@@ -163,6 +165,8 @@ async fn service_out_of_order_is_asked_again() {
         .answer(order(1));
     assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(1));
     let model = ScriptedModel::new()
+        .error(down())
+        .error(down())
         .error(down())
         .error(down())
         .error(down());

@@ -163,6 +163,7 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
             vec![crate::task::Change::Cancel]
         } else {
             vec![crate::task::Change::Resume {
+                began_at: Timestamp::default(),
                 message: Message::from_user("m-2", vec![Part::text("blue")]),
                 secret: None,
                 lease_until: stale.updated_at().plus(Duration::from_secs(60)),

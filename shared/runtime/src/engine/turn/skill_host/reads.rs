@@ -1,0 +1,98 @@
+//! What a turn reads outside of steps: a turn that runs again reads the same.
+
+use super::TurnHandle;
+use crate::engine::clock::lock;
+use crate::task::{SessionRead, SessionReads};
+use a2a_lambda_skill::AgentResult;
+use serde_json::Value;
+use std::sync::Mutex;
+
+/// The session values that a turn has loaded outside of steps.
+#[derive(Debug)]
+pub(super) struct ReadLog {
+    /// What the earlier runs of the turn have loaded.
+    stored: SessionReads,
+    /// How many bytes may be kept.
+    limit: usize,
+    state: Mutex<ReadState>,
+}
+
+#[derive(Debug, Default)]
+struct ReadState {
+    /// What this run has loaded and no change has kept.
+    unsent: Vec<SessionRead>,
+    size: usize,
+}
+
+impl ReadLog {
+    pub(super) fn new(stored: SessionReads, limit: usize) -> Self {
+        let values = stored.values().flat_map(|keys| keys.values().flatten());
+        let size = values.map(|(_, value)| size_of_value(value.as_ref())).sum();
+        let state = Mutex::new(ReadState {
+            unsent: Vec::new(),
+            size,
+        });
+        Self {
+            stored,
+            limit,
+            state,
+        }
+    }
+
+    /// What the load `number` of a key gave in an earlier run.
+    fn earlier(&self, scope: &str, key: &str, number: u32) -> Option<Option<Value>> {
+        let mut left = number;
+        let loads = self.stored.get(scope)?.get(key)?;
+        let load = loads.iter().find(|(count, _)| {
+            let is_here = left <= *count;
+            left = left.saturating_sub(*count);
+            is_here
+        });
+        load.map(|(_, value)| value.clone())
+    }
+
+    /// What the next change of the turn keeps.
+    pub(super) fn take(&self) -> Vec<SessionRead> {
+        std::mem::take(&mut lock(&self.state).unsent)
+    }
+
+    /// Keeps a load; `false` if there are too many.
+    fn keep(&self, read: SessionRead) -> bool {
+        let mut state = lock(&self.state);
+        state.size += read.key.len() + size_of_value(read.value.as_ref());
+        let fits = state.size <= self.limit;
+        if fits {
+            state.unsent.push(read);
+        }
+        fits
+    }
+}
+
+impl TurnHandle<'_> {
+    /// Loads a session value. Outside of steps each run of the turn gets the same.
+    pub(super) async fn read_session(&self, key: String) -> AgentResult<Option<Value>> {
+        let _call = self.scopes.call();
+        if self.scopes.is_in_step() {
+            return self.for_skill(self.turn_thread.load(&key).await).await?;
+        }
+        let (scope, number) = self.scopes.next_read(&key);
+        if let Some(value) = self.reads.earlier(&scope, &key, number) {
+            return Ok(value);
+        }
+        let value = self.for_skill(self.turn_thread.load(&key).await).await??;
+        let read = SessionRead {
+            scope: scope.to_string(),
+            key,
+            value: value.clone(),
+        };
+        if !self.reads.keep(read) {
+            let (id, limit) = (&self.task_id, self.reads.limit);
+            tracing::warn!(task.id = %id, "task `{id}` has loaded more than {limit} bytes of session values outside of steps: another run of the turn may load others");
+        }
+        Ok(value)
+    }
+}
+
+fn size_of_value(value: Option<&Value>) -> usize {
+    value.map_or(0, |value| value.to_string().len())
+}
