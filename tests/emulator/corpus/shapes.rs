@@ -6,8 +6,8 @@ use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::{Committed, KeyWrite, ThreadRecord, ThreadWrite};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, IdempotencyKey, Message, Metadata,
-    NewTask, OutputCounts, Part, PushId, SavedSlot, SkillId, StepResult, TaskId, TaskRecord,
-    Timestamp, TurnRequest, WriteId,
+    NewTask, OutputCounts, Part, PushId, SavedSlot, SkillId, StepOutcome, StepResult, TaskId,
+    TaskRecord, Timestamp, TurnRequest, WriteId,
 };
 use a2a_lambda_tests::world::Request;
 use serde_json::{Value, json};
