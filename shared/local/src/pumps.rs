@@ -19,6 +19,7 @@ use a2a_lambda::skill::{RecordTrace as _, TraceRow};
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
 use a2a_lambda::store::records::Deliveries;
+use a2a_lambda::task::TaskKey;
 use async_trait::async_trait;
 use aws_sdk_dynamodbstreams::types::Record;
 use std::sync::Arc;
@@ -139,7 +140,8 @@ impl SendPush for TracedWebhooks {
             if let Err(error) = &result {
                 row.fact("error", error.to_string());
             }
-            traces.record(&notice.task, row);
+            let task = TaskKey::new(&notice.owner, &notice.task);
+            traces.record(&task, &notice.incarnation, row);
         }
         result
     }
