@@ -161,10 +161,9 @@ impl TakeRecords for LocalRelay {
             traces.add_writes(records.len());
         }
         let images = images(records);
-        relay(&self.queue, &images, SystemClock.now())
-            .await
-            .is_empty()
-            && relay_pushes(&self.pushes, &images).await.is_empty()
+        let lost = relay(&self.queue, &images, SystemClock.now()).await;
+        relay_pushes(&self.pushes, &images).await;
+        lost.is_empty()
     }
 }
 
