@@ -254,6 +254,7 @@ step_ship() {
 step_template() {
   venv template tests/template/requirements.txt
   (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_template test_sources test_docs test_kit)
+  node --test tests/page/markdown.test.mjs
 }
 
 step_sam() {

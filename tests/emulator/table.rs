@@ -202,7 +202,6 @@ impl Random {
         let several = self.is(3);
         let statements = self.many(if several { 4 } else { 1 }, Self::statement);
         Write {
-            repeats: several || self.is(9),
             wants_old: !several && self.is(3),
             ..statements.into()
         }

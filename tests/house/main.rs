@@ -1,4 +1,5 @@
-//! Counts how readable the code is, and fails where a limit is exceeded.
+//! Counts how readable the code is, and fails where a limit is exceeded. Lines and store traits
+//! have no limit: their figures are for who judges a change.
 //!
 //! - `source`: the production files, without tests
 //! - `names`: functions, public items, types, values, store traits
@@ -16,30 +17,12 @@ use names::{Function, Names};
 use source::Source;
 use std::collections::BTreeMap;
 
-/// The production lines that each package may have. A new mechanism names who asked; an own idea
-/// takes out what it adds.
-const LINES_MAX: [(&str, usize); 12] = [
-    ("shared/wire", 5_750),
-    ("shared/model", 7_280),
-    ("shared/store", 6_145),
-    ("shared/skill", 7_355),
-    ("shared/aws", 3_495),
-    ("shared/llm", 4_630),
-    ("shared/runtime", 21_850),
-    ("shared/macros", 555),
-    ("shared/admin", 1_425),
-    ("shared/local", 7_290),
-    ("shared/sets", 6_100),
-    ("shared/agent", 500),
-];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
+/// Rises only in a commit that names the sentence of an issue that asks for the item.
 const PUBLIC_MAX: usize = 1_443;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 0.5;
-const STORE_METHODS_MAX: usize = 21;
-/// Traits that a store, a queue or a meter implements.
-const STORE_TRAITS_MAX: usize = 9;
 
 /// Type names that more than one file declares, with the reason. A name that is declared once
 /// leaves the table.
@@ -106,8 +89,7 @@ fn percentile(values: &mut [usize], percent: usize) -> usize {
         .unwrap_or(0)
 }
 
-fn lines_of_packages(house: &House) -> Vec<String> {
-    let mut above = Vec::new();
+fn print_lines_of_packages(house: &House) {
     println!("house: {:<24} files   lines    code", "package");
     for (package, sources) in house.packages() {
         let lines: usize = sources.iter().map(|source| source.lines).sum();
@@ -116,19 +98,12 @@ fn lines_of_packages(house: &House) -> Vec<String> {
             "house: {package:<24} {:>5} {lines:>7} {code:>7}",
             sources.len()
         );
-        if let Some((_, most)) = LINES_MAX
-            .iter()
-            .find(|(name, most)| *name == package && lines > *most)
-        {
-            above.push(format!("{package} has {lines} lines, above {most}"));
-        }
     }
     let code: usize = house.sources.iter().map(|(source, _)| source.code).sum();
     println!(
         "house: production has {} lines, {code} of them code",
         house.lines()
     );
-    above
 }
 
 fn lines_of_functions(house: &House) -> Vec<String> {
@@ -243,7 +218,8 @@ fn circles_of_files(house: &House) -> Vec<String> {
     large
 }
 
-fn store_methods(house: &House) -> Vec<String> {
+/// The traits that a store, a queue or a meter implements.
+fn print_store_methods(house: &House) {
     let folders = ["shared/model/src/store/", "shared/store/src/"];
     let traits: Vec<_> = house
         .sources
@@ -256,27 +232,20 @@ fn store_methods(house: &House) -> Vec<String> {
         "house: {} store traits with {methods} methods",
         traits.len()
     );
-    let count = traits.len();
-    let fault = format!(
-        "{count} traits and {methods} methods of stores, above {STORE_TRAITS_MAX} and \
-         {STORE_METHODS_MAX}: {traits:?}"
-    );
-    let is_above = methods > STORE_METHODS_MAX || count > STORE_TRAITS_MAX;
-    Vec::from_iter(is_above.then_some(fault))
 }
 
 /// Reads the sources once: that takes the longest.
 #[test]
 fn an_engineer_can_carry_the_house_in_the_head() {
     let house = House::read();
+    print_lines_of_packages(&house);
+    print_store_methods(&house);
     let counts = [
-        lines_of_packages,
         lines_of_functions,
         public_items,
         names_of_values,
         names_of_types,
         circles_of_files,
-        store_methods,
     ];
     let faults: Vec<String> = counts.iter().flat_map(|count| count(&house)).collect();
     assert!(faults.is_empty(), "{faults:#?}");

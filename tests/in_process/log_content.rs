@@ -350,7 +350,7 @@ async fn worked(world: &World, reply: &Reply, webhook: &Arc<Refuses>) {
         .work(&delivery.item, &delivery.receipt, None)
         .await;
     let ended = image(world, reply).await;
-    assert!(relay_pushes(&pushes, &[ended]).await.is_empty());
+    assert_eq!(relay_pushes(&pushes, &[ended]).await, 0);
     let dispatcher = PushDispatcher::new(
         PushServices {
             deliveries: world.store.memory().records.deliveries(),

@@ -230,16 +230,22 @@ async fn check_finds_a_server_that_lets_strangers_call() {
 }
 
 #[tokio::test]
-async fn check_gives_the_key_to_no_other_server() {
+async fn check_calls_no_other_server_that_a_card_names() {
     let folder = Folder::new();
     let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", elsewhere.local_addr().unwrap());
     let arguments = ["--port", "0", "--memory"];
     let settings = [("A2A_PUBLIC_URL", url.as_str())];
     let agent = Running::start(&folder, &arguments, &settings, "listening on ").await;
-    let (passed, report) = report(agent.base(), &["--key", "dev:acme:ann"]).await;
-    assert!(!passed, "{report:#}");
-    assert_eq!(steps(&report, "failed"), ["card"], "{report:#}");
+    for key in [&["--key", "dev:acme:ann"][..], &[]] {
+        let (passed, report) = report(agent.base(), key).await;
+        assert!(!passed, "{report:#}");
+        assert_eq!(steps(&report, "failed"), ["card"], "{report:#}");
+        assert!(
+            report.to_string().contains(&format!("`{url}")),
+            "{report:#}"
+        );
+    }
     // Nothing has called it.
     let called = tokio::time::timeout(std::time::Duration::ZERO, elsewhere.accept());
     assert!(called.await.is_err());

@@ -10,7 +10,7 @@ use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::model::{Model as _, ModelMessage, ModelRequest};
 use a2a_lambda::skill::{RecordTrace, TraceRow};
-use a2a_lambda::task::{TaskId, Timestamp};
+use a2a_lambda::task::{TaskKey, Timestamp, WriteId};
 use a2a_lambda::testing::{Cassette, ScriptedModel};
 use a2a_lambda_rows::each_row;
 use bytes::Bytes;
@@ -311,11 +311,11 @@ impl RecordTrace for Rows {
         Timestamp::default()
     }
 
-    fn record(&self, _: &TaskId, row: TraceRow) {
+    fn record(&self, _: &TaskKey, _: &WriteId, row: TraceRow) {
         self.0.lock().unwrap().push(row);
     }
 
-    fn forget(&self, _: &TaskId) {}
+    fn forget(&self, _: &TaskKey, _: &WriteId) {}
 }
 
 struct Development;

@@ -19,6 +19,7 @@ use a2a_lambda::skill::{RecordTrace as _, TraceRow};
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
 use a2a_lambda::store::records::Deliveries;
+use a2a_lambda::task::TaskKey;
 use async_trait::async_trait;
 use aws_sdk_dynamodbstreams::types::Record;
 use std::sync::Arc;
@@ -139,7 +140,8 @@ impl SendPush for TracedWebhooks {
             if let Err(error) = &result {
                 row.fact("error", error.to_string());
             }
-            traces.record(&notice.task, row);
+            let task = TaskKey::new(&notice.owner, &notice.task);
+            traces.record(&task, &notice.incarnation, row);
         }
         result
     }
@@ -159,10 +161,9 @@ impl TakeRecords for LocalRelay {
             traces.add_writes(records.len());
         }
         let images = images(records);
-        relay(&self.queue, &images, SystemClock.now())
-            .await
-            .is_empty()
-            && relay_pushes(&self.pushes, &images).await.is_empty()
+        let lost = relay(&self.queue, &images, SystemClock.now()).await;
+        relay_pushes(&self.pushes, &images).await;
+        lost.is_empty()
     }
 }
 

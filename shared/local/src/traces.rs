@@ -7,7 +7,7 @@ use crate::folder::{make_private, private_file};
 use crate::process::RunError;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::skill::{RecordTrace, TraceRow};
-use a2a_lambda::task::{TaskId, Timestamp};
+use a2a_lambda::task::{TaskKey, Timestamp, WriteId};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,10 +41,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What the thread does.
 #[derive(Debug)]
 enum Entry {
-    Add(TaskId, TraceRow),
-    Forget(TaskId),
+    Add(TaskKey, WriteId, TraceRow),
+    Forget(TaskKey, WriteId),
     /// Reads the rows so far.
-    Read(TaskId, oneshot::Sender<Vec<Map<String, Value>>>),
+    Read(TaskKey, WriteId, oneshot::Sender<Vec<Map<String, Value>>>),
 }
 
 /// The traces of this program and those before it.
@@ -96,9 +96,14 @@ impl Traces {
 
     /// The rows of a task, in the order in which they began. A row of an earlier program that
     /// has not ended is `lost`.
-    pub(crate) async fn of(&self, task: &TaskId) -> Vec<Map<String, Value>> {
+    pub(crate) async fn of(
+        &self,
+        task: &TaskKey,
+        incarnation: &WriteId,
+    ) -> Vec<Map<String, Value>> {
         let (sender, receiver) = oneshot::channel();
-        let _ended = self.queue.send(Entry::Read(task.clone(), sender));
+        let entry = Entry::Read(task.clone(), incarnation.clone(), sender);
+        let _ended = self.queue.send(entry);
         match timeout(PATIENCE, receiver).await {
             Ok(Ok(rows)) => rows,
             _ => Vec::new(),
@@ -137,19 +142,21 @@ impl RecordTrace for Traces {
         SystemClock.now()
     }
 
-    fn record(&self, task: &TaskId, row: TraceRow) {
+    fn record(&self, task: &TaskKey, incarnation: &WriteId, row: TraceRow) {
         self.count.fetch_add(1, Ordering::Relaxed);
         // A full queue drops the row: the turn does not wait.
         if self.waiting.fetch_add(1, Ordering::Relaxed) < QUEUE {
-            let _ended = self.queue.send(Entry::Add(task.clone(), row));
+            let entry = Entry::Add(task.clone(), incarnation.clone(), row);
+            let _ended = self.queue.send(entry);
         } else {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    fn forget(&self, task: &TaskId) {
+    fn forget(&self, task: &TaskKey, incarnation: &WriteId) {
         // This must not be dropped.
-        let _ended = self.queue.send(Entry::Forget(task.clone()));
+        let entry = Entry::Forget(task.clone(), incarnation.clone());
+        let _ended = self.queue.send(entry);
     }
 }
 
@@ -162,17 +169,17 @@ fn write(
 ) {
     let mut errors = BTreeMap::new();
     for entry in entries {
-        let (task, row) = match entry {
-            Entry::Add(task, row) => {
+        let (task, incarnation, row) = match entry {
+            Entry::Add(task, incarnation, row) => {
                 waiting.fetch_sub(1, Ordering::Relaxed);
-                (task, row)
+                (task, incarnation, row)
             }
-            Entry::Forget(task) => {
-                files.remove(&files.path_of(&task));
+            Entry::Forget(task, incarnation) => {
+                files.remove(&files.path_of(&task, &incarnation));
                 continue;
             }
-            Entry::Read(task, sender) => {
-                let text = fs::read(files.path_of(&task)).unwrap_or_default();
+            Entry::Read(task, incarnation, sender) => {
+                let text = fs::read(files.path_of(&task, &incarnation)).unwrap_or_default();
                 let _gone = sender.send(rows(&text, began));
                 continue;
             }
@@ -181,7 +188,7 @@ fn write(
             // A closed standard output is no reason to stop.
             let _closed = io::stdout().write_all(line_of(&task, &row).as_bytes());
         }
-        if let Err(error) = files.add(&task, row) {
+        if let Err(error) = files.add(&task, &incarnation, row) {
             tracing::debug!("failed to write a trace: {error}");
         }
     }
@@ -204,8 +211,10 @@ fn is_printed(row: &TraceRow, errors: &mut BTreeMap<String, Value>) -> bool {
 }
 
 /// A row as a line for people.
-fn line_of(task: &TaskId, row: &TraceRow) -> String {
-    let short: String = task.as_str().chars().skip(5).take(8).collect();
+fn line_of(task: &TaskKey, row: &TraceRow) -> String {
+    // An id of a client is behind its subject.
+    let id = task.local().split('~').next_back().unwrap_or_default();
+    let short: String = id.chars().skip(5).take(8).collect();
     let took = row.end.unwrap_or(row.start).saturating_sub(row.start);
     let mut line = format!("trace {short}  {:8} {:40} {took:6} ms", row.kind, row.name);
     for (name, value) in &row.facts {
@@ -251,14 +260,15 @@ impl TraceFiles {
     }
 
     /// The file of a task. A client may have made its id.
-    fn path_of(&self, task: &TaskId) -> PathBuf {
-        let mut name = hex::encode(Sha256::digest(task.as_str()));
+    fn path_of(&self, task: &TaskKey, incarnation: &WriteId) -> PathBuf {
+        let name = format!("{}/{incarnation}", task.folder());
+        let mut name = hex::encode(Sha256::digest(name));
         name.truncate(32);
         self.folder.join(name + ".jsonl")
     }
 
-    fn add(&mut self, task: &TaskId, mut row: TraceRow) -> io::Result<()> {
-        let path = self.path_of(task);
+    fn add(&mut self, task: &TaskKey, incarnation: &WriteId, mut row: TraceRow) -> io::Result<()> {
+        let path = self.path_of(task, incarnation);
         // A turn of a deleted task may still run.
         if !path.exists() && !row.begins_trace() {
             return Ok(());
@@ -313,7 +323,7 @@ mod tests {
         ALL_MAX, FOLDER, SPACE, TASK_MAX, TraceFiles, Traces, is_printed, line_of, size_of,
     };
     use a2a_lambda::skill::{RecordTrace as _, TraceRow};
-    use a2a_lambda::task::{TaskId, Timestamp};
+    use a2a_lambda::task::{Owner, Subject, TaskId, TaskKey, TenantId, Timestamp, WriteId};
     use a2a_lambda_rows::each_row;
     use serde_json::json;
     use std::collections::BTreeMap;
@@ -328,8 +338,20 @@ mod tests {
         folder
     }
 
-    fn task(id: &str) -> TaskId {
-        TaskId::parse(id).unwrap()
+    fn task_of(tenant: &str, id: &str) -> TaskKey {
+        let owner = Owner {
+            tenant: TenantId::parse(tenant).unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        };
+        TaskKey::new(&owner, &TaskId::parse(id).unwrap())
+    }
+
+    fn task(id: &str) -> TaskKey {
+        task_of("acme", id)
+    }
+
+    fn first() -> WriteId {
+        WriteId::made_of(1)
     }
 
     /// The row with which a turn begins.
@@ -356,12 +378,12 @@ mod tests {
         let folder = folder("full");
         let mut files = TraceFiles::open(folder.clone(), Timestamp::default()).unwrap();
         let one = task("one");
-        files.add(&one, turn()).unwrap();
+        files.add(&one, &first(), turn()).unwrap();
         for id in 0..2_000 {
-            files.add(&one, row(id, 100_000)).unwrap();
+            files.add(&one, &first(), row(id, 100_000)).unwrap();
         }
         assert!(files.bytes <= TASK_MAX, "{}", files.bytes);
-        let text = fs::read_to_string(files.path_of(&one)).unwrap();
+        let text = fs::read_to_string(files.path_of(&one, &first())).unwrap();
         assert!(text.lines().count() > 500, "{}", text.lines().count());
         assert!(text.lines().last().unwrap().contains(r#""cut":"task""#));
         fs::remove_dir_all(folder).unwrap();
@@ -373,12 +395,12 @@ mod tests {
         let mut files = TraceFiles::open(folder.clone(), Timestamp::default()).unwrap();
         let name = |number: u64| task(&format!("task-{number}"));
         for number in 0..85 {
-            files.add(&name(number), turn()).unwrap();
+            files.add(&name(number), &first(), turn()).unwrap();
             for id in 0..10 {
-                files.add(&name(number), row(id, 95_000)).unwrap();
+                files.add(&name(number), &first(), row(id, 95_000)).unwrap();
             }
             // The clock of a file system may stand still.
-            let path = files.path_of(&name(number));
+            let path = files.path_of(&name(number), &first());
             let file = fs::File::options().write(true).open(path).unwrap();
             let time = std::time::UNIX_EPOCH + Duration::from_secs(number);
             file.set_modified(time).unwrap();
@@ -388,7 +410,10 @@ mod tests {
         let paths = files.by_age().unwrap();
         let sum: usize = paths.iter().map(|(_, path)| size_of(path)).sum();
         assert_eq!(sum, files.bytes);
-        assert!(!files.path_of(&name(0)).exists() && files.path_of(&name(84)).exists());
+        assert!(
+            !files.path_of(&name(0), &first()).exists()
+                && files.path_of(&name(84), &first()).exists()
+        );
         fs::remove_dir_all(folder).unwrap();
     }
 
@@ -405,21 +430,35 @@ mod tests {
         let one = task("one");
         let open = || Traces::open(Some(folder.as_path()), Duration::from_secs(60), false).unwrap();
         let traces = open();
-        traces.record(&one, turn());
-        traces.record(&one, row(1, 1));
-        assert_eq!(traces.of(&one).await.len(), 2);
-        traces.forget(&one);
+        traces.record(&one, &first(), turn());
+        traces.record(&one, &first(), row(1, 1));
+        assert_eq!(traces.of(&one, &first()).await.len(), 2);
+        traces.forget(&one, &first());
         // The turn of the deleted task has not noticed it, and neither has a webhook.
-        traces.record(&one, row(2, 1));
-        assert!(traces.of(&one).await.is_empty());
+        traces.record(&one, &first(), row(2, 1));
+        assert!(traces.of(&one, &first()).await.is_empty());
         let traces = open();
-        traces.record(&one, row(2, 1));
-        assert!(traces.of(&one).await.is_empty());
+        traces.record(&one, &first(), row(2, 1));
+        assert!(traces.of(&one, &first()).await.is_empty());
         // A client may give the id to a new task.
-        traces.record(&one, turn());
-        traces.record(&one, row(4, 1));
-        assert_eq!(traces.of(&one).await.len(), 2);
+        traces.record(&one, &first(), turn());
+        traces.record(&one, &first(), row(4, 1));
+        assert_eq!(traces.of(&one, &first()).await.len(), 2);
         assert_eq!(fs::read_dir(folder.join(FOLDER)).unwrap().count(), 1);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_trace_is_read_and_removed_by_its_owner_and_incarnation_only() {
+        let folder = folder("owners");
+        let traces = Traces::open(Some(folder.as_path()), Duration::from_secs(60), false).unwrap();
+        let (mine, other) = (task("my-task-1"), task_of("evil", "my-task-1"));
+        traces.record(&mine, &first(), turn());
+        for (task, incarnation) in [(&other, first()), (&mine, WriteId::made_of(2))] {
+            assert!(traces.of(task, &incarnation).await.is_empty());
+            traces.forget(task, &incarnation);
+        }
+        assert_eq!(traces.of(&mine, &first()).await.len(), 1);
         fs::remove_dir_all(folder).unwrap();
     }
 

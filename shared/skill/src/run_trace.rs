@@ -4,7 +4,7 @@ use super::model::ModelRequest;
 use super::trace::{RecordTrace, TraceRow};
 use super::turn_host::{ScopeId, Step};
 use super::{AgentError, AgentResult};
-use a2a_lambda_model::task::{TaskId, Timestamp};
+use a2a_lambda_model::task::{TaskKey, TaskRecord, Timestamp, WriteId};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct RunTrace {
 #[derive(Default)]
 struct RunState {
     /// `None` until the turn begins; until then the rows wait.
-    task: Option<TaskId>,
+    task: Option<(TaskKey, WriteId)>,
     waiting: Vec<TraceRow>,
     /// Whether the message that began the turn is not kept: then no content is.
     is_private: bool,
@@ -56,7 +56,7 @@ impl RunTrace {
             row.content.clear();
         }
         match &state.task {
-            Some(task) => self.recorder.record(task, row),
+            Some((task, incarnation)) => self.recorder.record(task, incarnation, row),
             None => state.waiting.push(row),
         }
     }
@@ -114,7 +114,7 @@ impl RunTrace {
     }
 
     /// The turn of `task` begins. `is_private`: its message is not kept.
-    pub fn begin_turn(&self, task: &TaskId, is_private: bool, name: &str, facts: Value) {
+    pub fn begin_turn(&self, task: &TaskRecord, is_private: bool, name: &str, facts: Value) {
         let mut state = self.state();
         state.turn = TraceRow {
             id: self.run.clone(),
@@ -132,9 +132,9 @@ impl RunTrace {
     }
 
     /// The rows so far belong to `task`. `is_private`: its message is not kept.
-    pub fn name_task(&self, task: &TaskId, is_private: bool) {
+    pub fn name_task(&self, task: &TaskRecord, is_private: bool) {
         let mut state = self.state();
-        state.task = Some(task.clone());
+        state.task = Some((task.key(), task.incarnation().clone()));
         state.is_private = is_private;
         for row in std::mem::take(&mut state.waiting) {
             self.put(&mut state, row);
@@ -153,7 +153,7 @@ impl RunTrace {
     /// Records what happened to `task` since `start`.
     pub fn event(
         &self,
-        task: &TaskId,
+        task: &TaskRecord,
         (kind, name): (&'static str, &str),
         start: Timestamp,
         fill: impl FnOnce(&mut TraceRow),
@@ -166,7 +166,7 @@ impl RunTrace {
         if state.is_private || state.task.is_none() {
             row.content.clear();
         }
-        self.recorder.record(task, row);
+        self.recorder.record(&task.key(), task.incarnation(), row);
     }
 
     /// A step begins. One with a stored `result` does not run: an earlier run has kept it.

@@ -4,7 +4,7 @@
 //! so no content leaves a turn there. A value is cut where it is recorded: a large one costs
 //! little.
 
-use a2a_lambda_model::task::{TaskId, Timestamp};
+use a2a_lambda_model::task::{TaskKey, Timestamp, WriteId};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
@@ -14,17 +14,19 @@ const CONTENT: usize = 128 * 1024;
 /// The bytes of a longer value that it has.
 const HEAD: usize = 8 * 1024;
 
-/// Takes the rows of traces. It does not wait, and drops what it cannot take.
+/// Takes the rows of traces. It does not wait, and drops what it cannot take. A trace belongs to
+/// one incarnation of one task of one owner: another caller may use the same id, and so may a
+/// later task.
 pub trait RecordTrace: Send + Sync {
     /// The time.
     fn now(&self) -> Timestamp;
 
     /// Takes a row of a task: as it begins, without its end, and again as it ends, with the
     /// content that is new.
-    fn record(&self, task: &TaskId, row: TraceRow);
+    fn record(&self, task: &TaskKey, incarnation: &WriteId, row: TraceRow);
 
     /// Removes the trace of a task.
-    fn forget(&self, task: &TaskId);
+    fn forget(&self, task: &TaskKey, incarnation: &WriteId);
 }
 
 /// Something that a turn did.

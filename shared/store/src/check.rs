@@ -49,6 +49,8 @@ impl Write {
             "a write has two statements for an item",
         )?;
         demand(count == 1 || self.repeats, "a transaction is repeated")?;
+        let adds = count == 1 && self.statements.iter().any(Statement::adds);
+        demand(!(adds && self.repeats), "a sum is never repeated")?;
         let only = self.statements.iter().map(|it| &it.action);
         let is_delete = only.eq([&Action::Delete]);
         let why = "only a deletion returns the old item";

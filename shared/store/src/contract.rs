@@ -125,6 +125,7 @@ macro_rules! store_contract_cases {
             a_create_over_a_live_task_shows_that_task
             a_commit_needs_the_version_and_the_incarnation
             a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id
+            a_turn_stores_nothing_after_the_erasure_of_its_task_has_begun
             a_commit_to_an_absent_task_is_a_conflict
             a_write_without_an_id_is_refused
             a_repeated_write_is_done_once

@@ -4,7 +4,7 @@
 //! write costs one unit.
 
 use crate::keys;
-use crate::table::{self, Item, ItemChange, Statement, Table, Value, Write};
+use crate::table::{self, Item, ItemChange, Statement, Table, Value};
 use a2a_lambda_model::store::StoreError;
 pub use a2a_lambda_model::store::counters::{COUNTER_SHARDS, Counter};
 use a2a_lambda_model::store::health::HealthCheck;
@@ -67,12 +67,7 @@ impl Counters {
         });
         let key = keys::counter(shard, &counter.series);
         let statement = Statement::update(key, adds.collect::<Vec<_>>());
-        let once = Write {
-            // A repeated sum would count twice.
-            repeats: false,
-            ..statement.into()
-        };
-        self.0.write(once).await?.is_done().map(|_| ())
+        table::done(&*self.0, statement).await.map(|_| ())
     }
 }
 

@@ -37,6 +37,7 @@ mod threads;
 mod torn_reads;
 
 pub use self::large_value::{ROOT, UPLOADS};
+pub use self::removal::end_of_life;
 pub use self::task_image::task_image;
 pub use self::task_item::to_task;
 

@@ -231,6 +231,13 @@ impl Statement {
         }
     }
 
+    /// Whether it adds to what is stored, so that it counts twice if it is sent twice.
+    pub(crate) fn adds(&self) -> bool {
+        let adds =
+            |change: &ItemChange| matches!(change, ItemChange::Add(..) | ItemChange::Plus { .. });
+        matches!(&self.action, Action::Update(changes) if changes.iter().any(adds))
+    }
+
     /// The same under this condition.
     #[must_use]
     pub fn when(mut self, condition: Condition) -> Self {
@@ -245,8 +252,9 @@ pub struct Write {
     /// 1 to 100 statements, none of them for the same item. One is one request, several are a
     /// transaction, which costs twice the units.
     pub statements: Vec<Statement>,
-    /// Whether the same request may be sent again if no reply came. An [`ItemChange::Add`] may
-    /// not. A transaction always may.
+    /// Whether the same request may be sent again if no reply came. One that adds, with
+    /// [`ItemChange::Add`] or [`ItemChange::Plus`], may not: the sum would count twice. A
+    /// transaction always may.
     pub repeats: bool,
     /// Whether the outcome has the item as it was before. Only for one deletion.
     pub wants_old: bool,
@@ -260,9 +268,10 @@ impl From<Statement> for Write {
 
 impl From<Vec<Statement>> for Write {
     fn from(statements: Vec<Statement>) -> Self {
+        let adds = statements.iter().any(Statement::adds);
         Self {
+            repeats: statements.len() > 1 || !adds,
             statements,
-            repeats: true,
             wants_old: false,
         }
     }

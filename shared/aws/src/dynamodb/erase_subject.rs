@@ -13,7 +13,7 @@ use a2a_lambda_model::task::{Owner, Subject, SubjectKey, TaskKey};
 use a2a_lambda_store::item::{self, OWNER_SUBJECT};
 use a2a_lambda_store::keys::{self, API_KEYS, META, PK, SK};
 use a2a_lambda_store::records::{self, ROOT, UPLOADS};
-use a2a_lambda_store::table::{Item, Query, ReadTable as _};
+use a2a_lambda_store::table::{Item, Query, ReadTable as _, Table as _};
 
 /// A job and what it does.
 struct SubjectJob<'a> {
@@ -34,7 +34,7 @@ struct Found {
 impl DynamoTable {
     /// Removes everything of `subject` from the table and from `blobs`, old versions of its
     /// objects included, until a round finds nothing. Turns that run meanwhile find their
-    /// tasks gone and cannot write to them. What a tenant's subjects share stays: rates,
+    /// tasks gone and cannot write to them: the life of a task ends before its items go. What a tenant's subjects share stays: rates,
     /// slots and totals.
     ///
     /// # Errors
@@ -117,12 +117,17 @@ impl DynamoTable {
     }
 
     /// Removes or counts a task: its objects, its idempotency keys, its items, and `META` last.
+    /// Its life ends first: a turn that runs could add an item behind the list otherwise.
     async fn erase_task(
         &self,
         job: &SubjectJob<'_>,
         task: &TaskKey,
         so_far: &mut Erasure,
     ) -> Result<(), StoreError> {
+        let [end, removal] = records::end_of_life(task);
+        if job.does == EraseMode::Remove {
+            self.write(end.into()).await?.is_done()?;
+        }
         let below = format!("{}{}/", ROOT, task.folder());
         job.erase_below(&below, so_far).await?;
         let mut items = Vec::new();
@@ -137,11 +142,11 @@ impl DynamoTable {
             }
         }
         let all = self.every_key_of(task).await?.into_iter();
-        let (last, beside): (Vec<Item>, Vec<Item>) =
-            all.partition(|it| item::text(it, SK).is_ok_and(|sort| sort == META));
-        items.extend(beside);
+        items.extend(all.filter(|it| item::text(it, SK).is_ok_and(|sort| sort != META)));
         self.erase_items(&items, job.does, so_far).await?;
-        self.erase_items(&last, job.does, so_far).await
+        let is_one = job.does == EraseMode::Count || self.write(removal.into()).await?.is_done()?;
+        so_far.items += u64::from(is_one);
+        Ok(())
     }
 
     /// The keys of all items of a task.

@@ -2,7 +2,8 @@
 //!
 //! An SDK error means one of five things, and only the first is a conflict: a condition
 //! failed; nothing is decided yet; the result is unknown; the item can never be stored;
-//! the request is wrong.
+//! the request is wrong. A missing right or an expired credential decides nothing: it says
+//! nothing about the request, and somebody mends it.
 
 use super::conditional_write::{ConditionalWrite, WriteKind};
 use super::expression::{self, SdkItem};
@@ -10,7 +11,7 @@ use crate::clients::broke_off;
 use a2a_lambda_model::store::{SizeError, StoreError};
 use a2a_lambda_store::table::{ConditionCheck, Item};
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::{Config, retry::RetryConfig};
+use aws_sdk_dynamodb::config::Config;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
@@ -44,6 +45,29 @@ impl ClassifyRetry for RetryUndecided {
 
     fn name(&self) -> &'static str {
         "undecided writes"
+    }
+}
+
+/// The SDK never repeats these requests: one without a reply, and one that the service failed.
+/// Each may be stored. What decided nothing is repeated as ever.
+#[derive(Debug)]
+struct NeverTwice;
+
+impl ClassifyRetry for NeverTwice {
+    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
+        let Some(Err(error)) = context.output_or_error() else {
+            return RetryAction::NoActionIndicated;
+        };
+        let status = context.response().map(|reply| reply.status().as_u16());
+        let is_refused = status.is_some_and(|status| status < 500) && !broke_off(context);
+        match is_refused && error.as_operation_error().is_some() {
+            true => RetryAction::NoActionIndicated,
+            false => RetryAction::RetryForbidden,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "sums"
     }
 }
 
@@ -111,7 +135,17 @@ fn classify(code: Option<&str>, message: &str) -> ErrorClass {
             | "ThrottlingException"
             | "ProvisionedThroughputExceeded"
             | "ProvisionedThroughputExceededException"
-            | "RequestLimitExceeded",
+            | "RequestLimitExceeded"
+            | "AccessDenied"
+            | "AccessDeniedException"
+            | "ExpiredTokenException"
+            | "IncompleteSignatureException"
+            | "InvalidClientTokenId"
+            | "InvalidSignatureException"
+            | "MissingAuthenticationTokenException"
+            | "NotAuthorized"
+            | "OptInRequired"
+            | "UnrecognizedClientException",
         ) => ErrorClass::Undecided,
         Some("ItemCollectionSizeLimitExceeded" | "ItemCollectionSizeLimitExceededException") => {
             ErrorClass::TooLarge
@@ -180,7 +214,7 @@ pub(super) fn read_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreE
 /// How a single statement is sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WriteOptions {
-    /// The SDK must not send it again if no response comes.
+    /// The SDK must not send it again if it may be stored.
     pub(super) once: bool,
     /// The outcome has the item as it was before.
     pub(super) wants_old: bool,
@@ -222,7 +256,7 @@ async fn write_one(
                     ReturnValuesOnConditionCheckFailure::AllOld,
                 );
             let sent = if options.once {
-                let once = Config::builder().retry_config(RetryConfig::disabled());
+                let once = Config::builder().retry_classifier(NeverTwice);
                 request.customize().config_override(once).send().await
             } else {
                 request.send().await
@@ -438,7 +472,7 @@ mod tests {
                 assert_eq!(classify(Some(code), ""), class, "{code}");
             }
         });
-        let other = classify(Some("AccessDeniedException"), "");
+        let other = classify(Some("ResourceNotFoundException"), "");
         assert_eq!(other, ErrorClass::Refused);
     }
 
@@ -460,6 +494,24 @@ mod tests {
         assert!(matches!(found, WriteOutcome::Undecided(_)), "{found:?}");
         let found = outcome(&response(400, "Other"));
         assert!(matches!(found, WriteOutcome::Failed(_)), "{found:?}");
+    }
+
+    #[test]
+    fn a_missing_right_or_credential_is_an_outage() {
+        let codes = [
+            "AccessDeniedException",
+            "ExpiredTokenException",
+            "InvalidSignatureException",
+            "MissingAuthenticationTokenException",
+            "UnrecognizedClientException",
+        ];
+        each_row(codes, |code| {
+            let read = super::read_error(&response(400, code));
+            assert!(matches!(read, StoreError::Unavailable(_)), "{read:?}");
+            let write = outcome(&response(400, code));
+            let is_outage = matches!(write, WriteOutcome::Undecided(StoreError::Unavailable(_)));
+            assert!(is_outage, "{write:?}");
+        });
     }
 
     #[test]

@@ -35,10 +35,48 @@ impl<E: Display> From<E> for Fault {
     }
 }
 
-/// Sends requests, with the key to one server only.
+/// The scheme, host and port of a URL.
+#[derive(PartialEq)]
+struct Origin {
+    scheme: String,
+    host: String,
+    port: u16,
+}
+
+impl Origin {
+    fn of(url: &str) -> Option<Self> {
+        let url: Uri = url.parse().ok()?;
+        let scheme = url.scheme_str()?.to_ascii_lowercase();
+        let default = if scheme == "https" { 443 } else { 80 };
+        Some(Self {
+            host: url.host()?.to_ascii_lowercase(),
+            port: url.port_u16().unwrap_or(default),
+            scheme,
+        })
+    }
+}
+
+/// A request to the server on the command line, or for a file. Only [`CheckClient`] makes one:
+/// what a stranger's card or task says never decides where other requests go.
+pub(super) struct CheckRequest<'a> {
+    builder: request::Builder,
+    fetcher: &'a Fetcher,
+}
+
+impl CheckRequest<'_> {
+    pub(super) fn header(mut self, name: &str, value: &str) -> Self {
+        self.builder = self.builder.header(name, value);
+        self
+    }
+}
+
+/// Sends requests to one server, with the key.
 pub(super) struct CheckClient {
     fetcher: Fetcher,
+    /// Reads files at other servers.
+    elsewhere: Fetcher,
     pub(super) base: String,
+    origin: Origin,
     key: Option<String>,
     /// The transcript: a text for each call and heading.
     pub(super) entries: RefCell<Vec<String>>,
@@ -56,39 +94,74 @@ impl CheckClient {
         OutboundUrl::parse(base, reach).ok()?;
         Some(Self {
             fetcher: Fetcher::new(reach, TIMEOUT),
+            elsewhere: Fetcher::new(Reach::Public, TIMEOUT),
             base: base.trim_end_matches('/').to_owned(),
+            origin: Origin::of(base)?,
             key,
             entries: RefCell::default(),
         })
     }
 
-    /// The key, if there is one and `url` is of its server.
-    pub(super) fn key_for(&self, url: &str) -> Option<&String> {
-        let server = |url: &str| {
-            let url = url.parse::<Uri>().ok()?.into_parts();
-            Some((url.scheme?, url.authority?))
-        };
-        let is_own_server = server(url) == server(&self.base);
-        self.key.as_ref().filter(|_| is_own_server)
+    pub(super) const fn has_key(&self) -> bool {
+        self.key.is_some()
     }
 
-    pub(super) fn request(&self, method: Method, url: &str) -> request::Builder {
-        let request = Request::builder().method(method).uri(url);
-        match self.key_for(url) {
-            Some(key) => request.header(AUTHORIZATION, format!("Bearer {key}")),
-            None => request,
+    /// Whether `url` is of the server.
+    pub(super) fn is_own(&self, url: &str) -> bool {
+        Origin::of(url).as_ref() == Some(&self.origin)
+    }
+
+    /// A request to the server without the key.
+    pub(super) fn keyless_request(
+        &self,
+        method: Method,
+        url: &str,
+    ) -> Result<CheckRequest<'_>, Fault> {
+        if !self.is_own(url) {
+            return Err(format!("`{url}` is another server: check that address").into());
         }
+        Ok(CheckRequest {
+            builder: Request::builder().method(method).uri(url),
+            fetcher: &self.fetcher,
+        })
+    }
+
+    /// A request to the server.
+    pub(super) fn request(&self, method: Method, url: &str) -> Result<CheckRequest<'_>, Fault> {
+        let request = self.keyless_request(method, url)?;
+        Ok(match &self.key {
+            Some(key) => request.header(AUTHORIZATION.as_str(), &format!("Bearer {key}")),
+            None => request,
+        })
+    }
+
+    /// A request for a file: of the server, of another port of its host, or of a public address.
+    pub(super) fn file_request(&self, url: &str) -> Result<CheckRequest<'_>, Fault> {
+        if self.is_own(url) {
+            return self.request(Method::GET, url);
+        }
+        let is_beside = Origin::of(url)
+            .is_some_and(|it| (&it.scheme, &it.host) == (&self.origin.scheme, &self.origin.host));
+        Ok(CheckRequest {
+            builder: Request::builder().uri(url),
+            fetcher: if is_beside {
+                &self.fetcher
+            } else {
+                &self.elsewhere
+            },
+        })
     }
 
     /// Sends a request; the reply is there when its head is.
     pub(super) async fn open(
         &self,
-        request: request::Builder,
+        request: CheckRequest<'_>,
         body: &Value,
     ) -> Result<ServerReply<'_>, Fault> {
         let bytes = body.is_null().then(String::new);
         let bytes = Bytes::from(bytes.unwrap_or_else(|| body.to_string()));
-        let request = request.header(ACCEPT, "application/json, text/event-stream");
+        let CheckRequest { builder, fetcher } = request;
+        let request = builder.header(ACCEPT, "application/json, text/event-stream");
         let request = request.header(CONTENT_TYPE, "application/json");
         let request = request.body(bytes)?;
         let (method, url) = (request.method(), cut(&request.uri().to_string()));
@@ -96,7 +169,7 @@ impl CheckClient {
         self.entries.borrow_mut().push(entry);
         let number = self.entries.borrow().len();
         let began = Instant::now();
-        let (head, body) = self.fetcher.open(request).await?.into_parts();
+        let (head, body) = fetcher.open(request).await?.into_parts();
         Ok(ServerReply {
             caller: self,
             number,
@@ -110,7 +183,7 @@ impl CheckClient {
 
     /// Reads a path of the server.
     pub(super) async fn get(&self, path: &str) -> Result<Value, Fault> {
-        let request = self.request(Method::GET, &format!("{}{path}", self.base));
+        let request = self.request(Method::GET, &format!("{}{path}", self.base))?;
         self.open(request, &Value::Null).await?.result().await
     }
 }
@@ -227,4 +300,93 @@ fn cut(line: &str) -> String {
     let text: String = plain.chars().take(SHOWN).collect();
     let rest = if text.len() < line.len() { "…" } else { "" };
     text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CheckClient;
+    use a2a_lambda::outbound::Reach;
+    use a2a_lambda_rows::each_row;
+    use http::Method;
+    use http::header::AUTHORIZATION;
+
+    fn client(base: &str) -> CheckClient {
+        CheckClient::new(base, Some("secret".into())).unwrap()
+    }
+
+    #[test]
+    fn no_request_goes_to_another_server() {
+        let rows = [
+            ("https://a.example/base", "https://a.example/", true),
+            ("https://a.example", "https://A.EXAMPLE:443/x?y", true),
+            ("http://127.0.0.1:80", "http://127.0.0.1/x", true),
+            ("https://a.example", "http://a.example/", false),
+            ("https://a.example", "https://a.example:8443/", false),
+            ("https://a.example", "https://a.example.b.example/", false),
+            ("https://a.example", "https://a.example@127.0.0.1/", false),
+            ("https://a.example", "https://127.0.0.1#a.example/", false),
+            ("http://127.0.0.1:8080", "http://localhost:8080/", false),
+            ("http://127.0.0.1:8080", "/admin", false),
+        ];
+        each_row(rows, |(base, url, is_own)| {
+            let client = client(base);
+            assert_eq!(client.request(Method::POST, url).is_ok(), is_own);
+            assert_eq!(client.keyless_request(Method::POST, url).is_ok(), is_own);
+        });
+    }
+
+    #[test]
+    fn a_file_elsewhere_is_public_and_gets_no_key() {
+        let rows = [
+            (
+                "https://a.example",
+                "https://a.example/f",
+                true,
+                Reach::Anything,
+            ),
+            (
+                "https://a.example",
+                "https://a.example:8443/f",
+                false,
+                Reach::Anything,
+            ),
+            (
+                "https://a.example",
+                "http://a.example:8080/f",
+                false,
+                Reach::Public,
+            ),
+            (
+                "https://a.example",
+                "https://b.example/f",
+                false,
+                Reach::Public,
+            ),
+            (
+                "https://a.example",
+                "http://169.254.169.254/f",
+                false,
+                Reach::Public,
+            ),
+            (
+                "http://127.0.0.1:1",
+                "http://127.0.0.1:2/f",
+                false,
+                Reach::Loopback,
+            ),
+            (
+                "http://127.0.0.1:1",
+                "http://localhost:2/f",
+                false,
+                Reach::Public,
+            ),
+        ];
+        each_row(rows, |(base, url, has_key, reach)| {
+            let client = client(base);
+            let request = client.file_request(url).ok().unwrap();
+            let headers = request.builder.headers_ref().unwrap();
+            assert_eq!(headers.contains_key(AUTHORIZATION), has_key);
+            assert_eq!(request.fetcher.reach(), reach);
+        });
+    }
 }

@@ -87,9 +87,7 @@ async fn read_card(caller: &CheckClient, card: &mut Value) -> Result<String, Fau
     let all = Interface::of(&document);
     let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
     let summary = format!("{name} {version}: {}", names.join(", "));
-    // The key belongs to one server.
-    let key = caller.key_for(&caller.base);
-    if let Some(one) = all.iter().find(|one| caller.key_for(&one.url) != key) {
+    if let Some(one) = all.iter().find(|one| !caller.is_own(&one.url)) {
         return Err(format!("{summary} at `{}`: check that address", one.url).into());
     }
     *card = document;
@@ -97,7 +95,7 @@ async fn read_card(caller: &CheckClient, card: &mut Value) -> Result<String, Fau
 }
 
 async fn preflight(caller: &CheckClient) -> Result<String, Fault> {
-    let request = caller.request(Method::OPTIONS, &format!("{}/", caller.base));
+    let request = caller.request(Method::OPTIONS, &format!("{}/", caller.base))?;
     let request = request.header("origin", "https://example.com");
     let request = request.header("access-control-request-method", "POST");
     let reply = caller.open(request, &Value::Null).await?;
@@ -135,7 +133,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     async fn open(&self, operation: MethodNames, params: &Value) -> Result<ServerReply<'_>, Fault> {
         let (method, url, body) = self.on.request(operation, params);
-        let request = self.caller.request(method, &url);
+        let request = self.caller.request(method, &url)?;
         let version = if self.on.old { "0.3" } else { "1.0" };
         let request = request.header("a2a-version", version);
         self.caller.open(request, &body).await
@@ -363,7 +361,7 @@ impl Walk<'_> {
     }
 
     async fn download(&self, url: &str) -> Result<Vec<u8>, Fault> {
-        let request = self.caller.request(Method::GET, url);
+        let request = self.caller.file_request(url)?;
         let mut reply = self.caller.open(request, &Value::Null).await?;
         match reply.status {
             200 => Ok(reply.bytes().await?.to_vec()),
@@ -420,10 +418,10 @@ impl Walk<'_> {
             Ok(_) => return Err("an unknown task is there".into()),
         };
         let (method, url, body) = self.on.request(GET, &params);
-        if self.caller.key_for(&url).is_none() {
+        if !self.caller.has_key() {
             return Ok(summary);
         }
-        let request = Request::builder().method(method).uri(url);
+        let request = self.caller.keyless_request(method, &url)?;
         let request = request.header("a2a-version", "1.0");
         let status = self.caller.open(request, &body).await?.status;
         let summary = format!("{summary}; without the key: status {status}");

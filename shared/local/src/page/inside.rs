@@ -4,10 +4,10 @@ use super::{rows, webhooks};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::records::RecordReader;
-use a2a_lambda::task::{Owner, TaskId};
+use a2a_lambda::task::{Owner, TaskId, WriteId};
 use serde_json::{Map, Value, json};
 
-/// The inside of a task; `None` if the owner has no such task.
+/// The inside of a task and its incarnation; `None` if the owner has no such task.
 ///
 /// # Errors
 /// [`StoreError`] when the table does not answer.
@@ -15,7 +15,7 @@ pub(super) async fn task(
     store: &RecordReader,
     owner: &Owner,
     id: &TaskId,
-) -> Result<Option<Map<String, Value>>, StoreError> {
+) -> Result<Option<(Map<String, Value>, WriteId)>, StoreError> {
     let now = SystemClock.now();
     let Some(record) = store.load(owner, id, now).await? else {
         return Ok(None);
@@ -31,5 +31,6 @@ pub(super) async fn task(
     });
     let members = [("facts", facts), ("webhooks", webhooks.into())];
     let members = members.map(|(name, value)| (name.to_owned(), value));
-    Ok(Some(Map::from_iter(members)))
+    let incarnation = record.incarnation().clone();
+    Ok(Some((Map::from_iter(members), incarnation)))
 }

@@ -36,7 +36,7 @@ use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::records::RecordReader;
-use a2a_lambda::task::{Owner, TaskId};
+use a2a_lambda::task::{Owner, TaskId, TaskKey};
 use admission::{Admission, OnlyHere};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
@@ -274,8 +274,12 @@ impl AgentPage {
     async fn task(&self, owner: &Owner, id: &str, row: Option<&str>) -> Result<Value, PageError> {
         let id = TaskId::parse(id).map_err(|_| PageError::Absent)?;
         let task = inside::task(&self.tasks, owner, &id).await?;
-        let mut task = task.ok_or(PageError::Absent)?;
-        let mut rows = self.traces.of(&id).await.into_iter();
+        let (mut task, incarnation) = task.ok_or(PageError::Absent)?;
+        let rows = self
+            .traces
+            .of(&TaskKey::new(owner, &id), &incarnation)
+            .await;
+        let mut rows = rows.into_iter();
         let is = |it: &Map<String, Value>, name: &str, text: &str| {
             it.get(name).and_then(Value::as_str) == Some(text)
         };

@@ -136,7 +136,10 @@ fn signature(token: &Secret, fields: &[&str], body: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::outbound::OutboundUrl;
-    use crate::task::{EventId, Frame, Generation, Message, Part, TaskId, Timestamp};
+    use crate::task::{
+        EventId, Frame, Generation, Message, Owner, Part, Subject, TaskId, TenantId, Timestamp,
+        WriteId,
+    };
     use a2a_lambda_rows::each_row_async;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -144,7 +147,12 @@ mod tests {
         PushDelivery {
             url: OutboundUrl::parse("https://hook.example/", Reach::Public).unwrap(),
             generation: Generation::V10,
+            owner: Owner {
+                tenant: TenantId::parse("acme").unwrap(),
+                subject: Subject::parse("ann").unwrap(),
+            },
             task: TaskId::parse("task-1").unwrap(),
+            incarnation: WriteId::made_of(1),
             at: Timestamp::from_millis(1_700_000_000_123),
             signs: false,
             id: EventId {

@@ -47,7 +47,8 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    /// Forwards a batch, turns first; the response names the records that failed.
+    /// Forwards a batch, turns first; the response names the records whose turn the queue did
+    /// not accept. A push queue that refuses names none, so that it holds up no turn.
     ///
     /// AWS Lambda repeats the stream from the first failed record on, so the relay
     /// forwards later records twice. A turn still starts once, since only one worker
@@ -75,9 +76,9 @@ impl Relay<'_> {
                 }
             }
         }
-        let mut again = engine::relay(self.queue, &images, SystemClock.now()).await;
+        let again = engine::relay(self.queue, &images, SystemClock.now()).await;
         if let Some(pushes) = self.pushes {
-            again.extend(engine::relay_pushes(pushes, &images).await);
+            engine::relay_pushes(pushes, &images).await;
         }
         let mut response = DynamoDbEventResponse::default();
         for number in again.into_iter().filter_map(|index| numbers.get(index)) {

@@ -1,6 +1,7 @@
 //! The conditions of a commit, and how a store recognises repeated writes.
 
 use super::{Broken, SampleData, Stores};
+use crate::records::end_of_life;
 use a2a_lambda_model::store::{Committed, Expect, StoreError};
 use a2a_lambda_model::task::{Change, Message, Part, TaskId};
 
@@ -143,6 +144,41 @@ pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
     assert!(!stores.records.heartbeat(&working, until).await?);
     assert!(!stores.records.remove_task(&working).await?);
     assert_eq!(sample.loaded(stores, &second).await?, Some(running));
+    Ok(())
+}
+
+/// An erasure ends the life of a task that runs: its turn can store nothing any more, so nothing is
+/// left behind what the erasure has listed. A task that a client begins meanwhile stays.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_turn_stores_nothing_after_the_erasure_of_its_task_has_begun(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let id = TaskId::parse("erased")?;
+    let task = sample.new_task(&sample.owner, id.clone())?;
+    sample.stored(stores, &task).await?;
+    let working = sample.next(&task, [sample.start()])?;
+    let answer = stores
+        .records
+        .commit(&sample.update(&working, &task))
+        .await?;
+    assert_eq!(answer, Committed::Done);
+    let (table, [end, removal]) = (stores.records.table(), end_of_life(&task.key()));
+    assert!(table.write(end.into()).await?.is_done()?);
+    assert_eq!(sample.loaded(stores, &task).await?, None);
+    let late = sample.next(&working, [Change::Complete { message: None }])?;
+    let answer = stores
+        .records
+        .commit(&sample.update(&late, &working))
+        .await?;
+    assert_eq!(answer, Committed::Conflict(None));
+
+    let second = sample.new_task(&sample.owner, id)?;
+    sample.stored(stores, &second).await?;
+    assert!(!table.write(removal.into()).await?.is_done()?);
+    assert_eq!(sample.loaded(stores, &second).await?, Some(second));
     Ok(())
 }
 

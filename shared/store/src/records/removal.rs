@@ -2,11 +2,11 @@
 
 use super::push_item::MARK;
 use super::{Records, idempotency, large_value, task_item, task_pointers, thread_item};
-use crate::item::{INCARNATION, VERSION, count};
+use crate::item::{EXPIRES_AT, INCARNATION, STATE, VERSION, count};
 use crate::keys::{self, Key, META, PK, SK};
-use crate::table::{self, Comparison, Condition, Item, Query, Statement};
+use crate::table::{self, Comparison, Condition, Item, ItemChange, Query, Statement};
 use a2a_lambda_model::store::{StoreError, ThreadRecord};
-use a2a_lambda_model::task::TaskRecord;
+use a2a_lambda_model::task::{TaskKey, TaskRecord, TaskState};
 
 /// Objects of one list.
 const LISTED: usize = 1000;
@@ -28,6 +28,20 @@ fn as_seen(item: &Item) -> Result<Statement, StoreError> {
         Some((name, value)) => removal.when(Condition::is(name, Comparison::Equal, value.clone())),
         None => removal,
     })
+}
+
+/// The end of a task's life, whatever its state is, and the removal of the ended task's item. After
+/// the first no reader finds the task and no commit of its turn is stored, so what is stored for
+/// it can be removed. A task that a client begins under the same id meanwhile stays.
+#[must_use]
+pub fn end_of_life(task: &TaskKey) -> [Statement; 2] {
+    let ended = Condition::is(EXPIRES_AT, Comparison::Equal, 0);
+    let end = [
+        ItemChange::set(STATE, TaskState::Canceled.as_str()),
+        ItemChange::set(EXPIRES_AT, 0),
+    ];
+    let end = Statement::update(keys::task(task), end).when(Condition::exists(PK));
+    [end, Statement::delete(keys::task(task)).when(ended)]
 }
 
 impl Records {

@@ -6,12 +6,12 @@ import { copied, div, el, iconButton } from "./dom.js";
 /** How deep lists, quotes and emphasis may be in one another; deeper ones stay text. */
 const DEEPEST = 6;
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
+// None of these reads a character more than a fixed number of times: one line of others would stop the page.
+const FENCE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^`]*)$/;
+const HEADING = /^ {0,3}(#{1,6})\s([^]*)$/;
 const RULE = /^ {0,3}([-*_])(\s*\1){2,}\s*$/;
 const QUOTE = /^ {0,3}>\s?/;
-const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
-const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+([^]*)$/;
 
 /** The nodes of a Markdown text. */
 export function markdown(text) {
@@ -38,7 +38,8 @@ function blocks(lines, depth) {
 function fence({ lines, at }) {
   const opens = FENCE.exec(lines[at]);
   if (!opens) return null;
-  const [, mark, language] = opens;
+  const [, mark, info] = opens;
+  const [language] = /^[\w+#.-]*/.exec(info.trim());
   let end = at + 1;
   // A line that opens another fence does not close this one.
   const isClosed = (it) => it.startsWith(mark) && !it.replaceAll(mark[0], "");
@@ -56,7 +57,10 @@ function code(text, language) {
 function heading(line, at, depth) {
   const found = HEADING.exec(line);
   if (!found) return null;
-  return { node: el(found[1].length < 3 ? "h3" : "h4", {}, inline(found[2], depth)), next: at + 1 };
+  const text = found[2].trim();
+  let end = text.length;
+  while (text[end - 1] === "#") end -= 1;
+  return { node: el(found[1].length < 3 ? "h3" : "h4", {}, inline(text.slice(0, end).trimEnd(), depth)), next: at + 1 };
 }
 
 function rule(line, at) {
@@ -111,9 +115,12 @@ function cells(line) {
   return [-1, ...bars].map((from, n) => text.slice(from + 1, bars[n]).trim().replaceAll("\\|", "|"));
 }
 
+/** Whether a line parts the head of a table from its rows. */
+const isDivider = (line = "") => line.includes("-") && cells(line).every((it) => /^:?-+:?$/.test(it));
+
 function table({ lines, at, depth }) {
-  const divider = lines[at + 1] ?? "";
-  if (!lines[at].includes("|") || !divider.includes("-") || !DIVIDER.test(divider)) return null;
+  const divider = lines[at + 1];
+  if (!lines[at].includes("|") || !isDivider(divider)) return null;
   const sides = cells(divider).map((it) => (/:$/.test(it) ? "right" : undefined));
   const heads = cells(lines[at]);
   if (heads.length !== sides.length) return null;
@@ -129,7 +136,7 @@ function table({ lines, at, depth }) {
 function paragraph({ lines, at, depth }) {
   let end = at + 1;
   const ends = (line) => !line.trim() || [FENCE, HEADING, RULE, QUOTE, ITEM].some((it) => it.test(line))
-    || DIVIDER.test(lines[end + 1] ?? "x") && line.includes("|");
+    || line.includes("|") && isDivider(lines[end + 1]);
   while (end < lines.length && !ends(lines[end])) end += 1;
   const text = lines.slice(at, end).map((line) => line.trim()).join("\n");
   return { node: el("p", {}, inline(text, depth)), next: end };

@@ -346,7 +346,9 @@ impl PushDispatcher {
         let notice = PushDelivery {
             url,
             generation: listener.generation,
+            owner: push.owner.clone(),
             task: push.task.clone(),
+            incarnation: push.incarnation.clone(),
             id,
             at: began,
             signs: listener.signs,

@@ -22,17 +22,20 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage], now: Timestamp) 
     if messages.is_empty() {
         return Vec::new();
     }
-    lost(asking, queue.send(&messages).await)
+    let is_sent = accepted(queue.send(&messages).await);
+    let images = asking.into_iter().enumerate();
+    let is_lost = |message: usize| !is_sent.get(message).copied().unwrap_or(false);
+    let lost = images.filter(|(message, _)| is_lost(*message));
+    lost.map(|(_, image)| image).collect()
 }
 
-/// Forwards images with new events: one push queue message for each push config. Returns
-/// the indexes of the images for which the queue did not accept every message.
-pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<usize> {
-    let (mut asking, mut items) = (Vec::new(), Vec::new());
-    let images = images.iter().enumerate();
-    for (index, image) in images.filter(|(_, image)| image.notify.is_some()) {
+/// Forwards images with new events: one push queue message for each push config. Returns how many
+/// the queue did not accept. They are not sent again, because a repeat would hold up the turns
+/// behind them: the next event of the task, or the sweep, sends them.
+pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> usize {
+    let mut items = Vec::new();
+    for image in images.iter().filter(|image| image.notify.is_some()) {
         for config in &image.listeners {
-            asking.push(index);
             items.push(PushItem {
                 owner: image.owner.clone(),
                 task: image.task.clone(),
@@ -42,24 +45,25 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<us
         }
     }
     if items.is_empty() {
-        return Vec::new();
+        return 0;
     }
-    lost(asking, queue.ring(&items, Duration::ZERO).await)
+    let is_sent = accepted(queue.ring(&items, Duration::ZERO).await);
+    let sent = is_sent.into_iter().filter(|is_sent| *is_sent).count();
+    let left = items.len().saturating_sub(sent);
+    if left > 0 {
+        tracing::warn!(
+            target: "a2a_lambda::relay",
+            { relay.pushes_left = left },
+            "left {left} push deliveries to the sweep"
+        );
+    }
+    left
 }
 
-/// The images for which the queue did not accept every message. `asking` has the image of each.
-fn lost(asking: Vec<usize>, results: Result<Vec<bool>, StoreError>) -> Vec<usize> {
-    let results = results.unwrap_or_else(|error| {
+/// Whether the queue accepted each message; none if it did not answer.
+fn accepted(results: Result<Vec<bool>, StoreError>) -> Vec<bool> {
+    results.unwrap_or_else(|error| {
         tracing::warn!("failed to send messages to a queue: {error}");
         Vec::new()
-    });
-    let is_sent = |message: usize| results.get(message).copied().unwrap_or(false);
-    let images = asking.into_iter().enumerate();
-    let mut again: Vec<usize> = images
-        .filter(|(message, _)| !is_sent(*message))
-        .map(|(_, image)| image)
-        .collect();
-    // Several messages of one image may be lost.
-    again.dedup();
-    again
+    })
 }

@@ -29,7 +29,7 @@ impl Races {
     }
 }
 
-/// How long a turn retries a lost race, without running its skill again. This is
+/// How long the end of a turn retries a lost race, without running its skill again. This is
 /// shorter than the rest of the lease.
 const RACES: Duration = Duration::from_secs(20);
 /// How long after `stop_at` a turn may still retry. Its call has 1 s more to respond,
@@ -48,12 +48,23 @@ pub(in crate::engine) struct RetryBudget {
 impl Engine {
     /// Begins to count the races of a turn that should stop its work at `stop_at`.
     pub(in crate::engine) fn races(&self, stop_at: Option<Timestamp>) -> RetryBudget {
-        let now = self.reader.clock.now();
-        let end = now.plus(RACES.min(self.reader.policy.lease / 3));
-        let last = stop_at.map_or(end, |at| at.plus(LATE).max(now.plus(LEAST)));
+        let end = RACES.min(self.reader.policy.lease / 3);
+        let end = self.reader.clock.now().plus(end);
+        let run = self.races_of_run(stop_at);
+        RetryBudget {
+            end: end.min(run.end),
+            ..run
+        }
+    }
+
+    /// The same until the run ends. The turn of a step that waits for its commit goes on, with its
+    /// heartbeat; if its run ended, the effect of the step would be repeated.
+    pub(in crate::engine) fn races_of_run(&self, stop_at: Option<Timestamp>) -> RetryBudget {
+        let least = self.reader.clock.now().plus(LEAST);
+        let end = stop_at.map(|at| at.plus(LATE).max(least));
         RetryBudget {
             losses: 0,
-            end: end.min(last),
+            end: end.unwrap_or(Timestamp::from_millis(i64::MAX)),
         }
     }
 

@@ -10,7 +10,7 @@ mod thread;
 use self::contention::Races;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadWrite, stored};
-use crate::task::{A2aError, Change, KeyHash, TaskId, TaskRecord, Timestamp, WriteId};
+use crate::task::{A2aError, Change, KeyHash, TaskRecord, Timestamp, WriteId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -156,7 +156,7 @@ impl Engine {
 
     fn trace_write(&self, record: &TaskRecord, began: Timestamp) {
         if let Some(trace) = self.trace() {
-            trace.event(record.id(), ("write", "write"), began, |row| {
+            trace.event(record, ("write", "write"), began, |row| {
                 row.fact("version", record.version());
                 row.fact("state", record.state().as_str());
             });
@@ -220,7 +220,7 @@ impl Engine {
         // A reader with a slow clock must not find it either.
         let expiry = now.minus(CLOCKS_DIFFER);
         if record.expired(expiry) {
-            self.forget_trace(record.id());
+            self.forget_trace(&record);
             return Ok(Some(record));
         }
         let write = TaskWrite {
@@ -235,14 +235,14 @@ impl Engine {
         let outcome = self.records.commit(&write).await?;
         let is_done = outcome == Committed::Done;
         if is_done {
-            self.forget_trace(write.record.id());
+            self.forget_trace(&write.record);
         }
         Ok(is_done.then_some(write.record))
     }
 
-    fn forget_trace(&self, task: &TaskId) {
+    fn forget_trace(&self, record: &TaskRecord) {
         if let Some(recorder) = &self.recorder {
-            recorder.forget(task);
+            recorder.forget(&record.key(), record.incarnation());
         }
     }
 

@@ -191,7 +191,7 @@ impl Engine {
         log_failure(record, error);
         if let Some(trace) = self.trace() {
             let now = self.reader.clock.now();
-            trace.event(record.id(), ("failure", code.as_str()), now, |row| {
+            trace.event(record, ("failure", code.as_str()), now, |row| {
                 row.add("cause", &error.cause());
             });
         }

@@ -2,7 +2,7 @@
 
 use super::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::task::{Change, TaskId, TaskRecord, TaskState, Timestamp, metadata_keys};
+use crate::task::{Change, TaskKey, TaskRecord, TaskState, Timestamp, WriteId, metadata_keys};
 use crate::telemetry::events::{self, TurnFields};
 use crate::telemetry::scope::{self, CallScope, TurnNote};
 use a2a_lambda_skill::RunTrace;
@@ -15,7 +15,7 @@ pub(in crate::engine) struct TurnReport<'e> {
     engine: &'e Engine,
     tenant: String,
     task: String,
-    task_id: TaskId,
+    trace_of: (TaskKey, WriteId),
     skill: Option<String>,
     makes_task: bool,
     attempt: u32,
@@ -46,13 +46,13 @@ impl<'e> TurnReport<'e> {
         if let Some(run) = &run {
             let facts = json!({"task": task, "turn": spec.facts.turn, "attempt": attempt, "worker": is_claimed});
             let name = skill.as_deref().unwrap_or_default();
-            run.begin_turn(record.id(), spec.hides_message(), name, facts);
+            run.begin_turn(record, spec.hides_message(), name, facts);
         }
         Self {
             engine,
             tenant: record.owner().tenant.to_string(),
             makes_task,
-            task_id: record.id().clone(),
+            trace_of: (record.key(), record.incarnation().clone()),
             attempt,
             began: engine.reader.clock.now(),
             is_claimed,
@@ -99,7 +99,7 @@ impl<'e> TurnReport<'e> {
         run.end_turn(json!({"ended": end, "state": state, "error": record.and_then(error_code)}));
         if let (Ok(TurnEnd::Message(_)), Some(recorder)) = (result, &self.engine.recorder) {
             // The reply is no task, so nobody can ask for its trace.
-            recorder.forget(&self.task_id);
+            recorder.forget(&self.trace_of.0, &self.trace_of.1);
         }
     }
 

@@ -144,11 +144,11 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
         note(&spec, skill_of(&spec).as_deref());
-        let (task, is_private) = (spec.record.id().clone(), spec.hides_message());
+        let is_private = spec.hides_message();
         let (mut buffer, call) = WriteBuffer::new(self, spec, sink);
         let repeat = buffer.open_as(call.key).await?;
         if let Some(trace) = self.trace() {
-            trace.name_task(&task, is_private);
+            trace.name_task(&buffer.record, is_private);
         }
         Ok(repeat.unwrap_or(buffer.record))
     }

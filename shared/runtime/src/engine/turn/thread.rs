@@ -231,7 +231,8 @@ impl<'e> TurnThread<'e> {
 
     /// Stores a commit of the turn, in one transaction with the changes that
     /// [`write`](Self::write) applies, if there are any. It applies them again after another
-    /// task was faster; [`CommitOutcome::ThreadMoved`] means that the time for it is over.
+    /// task was faster, those of a step until the run ends; [`CommitOutcome::ThreadMoved`] means
+    /// that the time for it is over.
     pub(in crate::engine) async fn commit(
         &self,
         commit: Commit,
@@ -244,7 +245,10 @@ impl<'e> TurnThread<'e> {
         // All tries share the objects and the write id, so that a try that was stored without a
         // response is recognised.
         let commit = self.engine.with_objects(commit).await?;
-        let mut races = self.engine.races(self.stop_at);
+        let mut races = match updates {
+            Some(_) => self.engine.races_of_run(self.stop_at),
+            None => self.engine.races(self.stop_at),
+        };
         loop {
             let thread = self.write(updates).await?;
             let state = thread.as_ref().map(|write| write.record.state.clone());

@@ -1,7 +1,7 @@
 //! Defines what a push delivery contains, how it can fail, and the trait that sends it.
 
 use crate::outbound::{OutboundUrl, UrlError};
-use crate::task::{EventId, Frame, Generation, Secret, TaskId, Timestamp};
+use crate::task::{EventId, Frame, Generation, Owner, Secret, TaskId, Timestamp, WriteId};
 use crate::telemetry::TraceContext;
 use async_trait::async_trait;
 
@@ -12,8 +12,12 @@ pub struct PushDelivery {
     pub url: OutboundUrl,
     /// The protocol generation that encodes the body.
     pub generation: Generation,
+    /// The owner of the task.
+    pub owner: Owner,
     /// The task.
     pub task: TaskId,
+    /// The incarnation of the task.
+    pub incarnation: WriteId,
     /// The id of the event, unique within its task.
     pub id: EventId,
     /// When this attempt is made.

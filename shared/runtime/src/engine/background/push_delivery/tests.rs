@@ -296,7 +296,7 @@ async fn webhook_sent_with_a_message_gets_every_event_once_in_order() {
     let image = TaskImage::of(&fixture.record(&task.id).await);
     assert_eq!(
         crate::engine::relay_pushes(&*fixture.line, &[image]).await,
-        [0_usize; 0]
+        0
     );
     let sent = fixture.line.items.lock().unwrap().remove(0);
     assert_eq!((sent.config.as_str(), &sent.task), ("a", &task.id));

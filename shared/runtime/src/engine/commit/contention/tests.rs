@@ -53,6 +53,23 @@ async fn retries_end_before_the_lease_and_the_callers_budget() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_step_that_loses_races_is_decided_again_until_its_run_ends() {
+    let engine = engine(60 * SECOND);
+    let stop_at = engine.reader.clock.now().plus(600 * SECOND);
+    for stop_at in [Some(stop_at), None] {
+        let begin = engine.reader.clock.now();
+        let mut races = engine.races_of_run(stop_at);
+        while engine.reader.clock.now() < begin.plus(300 * SECOND) {
+            assert!(engine.back_off(&mut races).await);
+        }
+    }
+    let mut races = engine.races_of_run(Some(stop_at));
+    while engine.back_off(&mut races).await {}
+    let now = engine.reader.clock.now();
+    assert!(now > stop_at && now < stop_at.plus(2 * SECOND));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_turn_without_time_left_retries_for_half_a_second() {
     let engine = engine(60 * SECOND);
     let stop_at = engine.reader.clock.now();
