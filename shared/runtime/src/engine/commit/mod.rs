@@ -182,9 +182,6 @@ impl Engine {
         let key = commit.key.as_ref();
         let now = self.reader.clock.now();
         let expires_at = now.plus(self.reader.policy.task_ttl);
-        // Items beside the task outlive it, so that the task alone decides about
-        // expiry.
-        let kept_until = expires_at.plus(self.reader.policy.task_ttl);
         // The clocks of two functions differ: a change must not be older than its
         // task.
         let at = now.max(base.created_at());
@@ -195,7 +192,9 @@ impl Engine {
         if base.version() == 0 && next.state().is_terminal() && next.listeners().is_empty() {
             next.forget_log();
         }
-        next.hold_keys(key.map(|key| &key.hash), kept_until);
+        if let Some(key) = key {
+            next.hold_key(key.hash.clone());
+        }
         stored::arrange(&mut next);
         Ok(TaskWrite {
             record: next,
@@ -205,7 +204,6 @@ impl Engine {
             key: key.map(|key| KeyWrite {
                 key: key.hash.clone(),
                 content: key.content.clone(),
-                kept_until,
             }),
             has_pointer: commit.has_pointer,
             now,
