@@ -48,11 +48,7 @@ use a2a_lambda_model::store::{Blobs, OBJECTS_AT_ONCE, ReadBlobs};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Semaphore;
-
-/// How long an expired thread under a client-made context id is kept (7 days).
-const TOMBSTONE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Reads tasks, threads and push configs. It holds a table that it can only read, so what holds
 /// a reader writes nothing.
@@ -97,7 +93,6 @@ pub struct Records {
     reader: RecordReader,
     table: Arc<dyn Table>,
     blobs: Option<Arc<dyn Blobs>>,
-    tombstone: Duration,
 }
 
 impl Records {
@@ -108,7 +103,6 @@ impl Records {
             reader: RecordReader::new(table.clone()),
             table,
             blobs: None,
-            tombstone: TOMBSTONE,
         }
     }
 
@@ -118,14 +112,6 @@ impl Records {
     pub fn with_blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.reader.blobs = Some(blobs.clone());
         self.blobs = Some(blobs);
-        self
-    }
-
-    /// Keeps expired threads under client-made ids for `tombstone` before the table's TTL may
-    /// remove them (default 7 days).
-    #[must_use]
-    pub const fn with_tombstone(mut self, tombstone: Duration) -> Self {
-        self.tombstone = tombstone;
         self
     }
 

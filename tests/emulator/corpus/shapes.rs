@@ -302,7 +302,11 @@ impl Maker {
             push.created_at = at(0);
             let listen = Change::RegisterPush(Box::new(push.listener.clone()));
             let task = self.then(&task, vec![listen]).await;
-            self.site.records.put_push(&push, task.kept_until()).await.unwrap();
+            self.site
+                .records
+                .put_push(&push, task.kept_until())
+                .await
+                .unwrap();
             let task = self.then(&task, vec![update("news")]).await;
             if rests {
                 self.then(&task, vec![Change::Complete { message: None }])

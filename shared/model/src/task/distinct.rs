@@ -170,7 +170,7 @@ members! {
     ThreadState { events, session, unknown }
     ThreadRecord {
         owner, context_id, version, status, created_at, updated_at, expires_at,
-        state_expires_at, state_version, state, unknown,
+        state_expires_at, kept_until, state_version, state, unknown,
     }
     PushRegistration { id, generation, url, schemes, token, signs, credentials, trace_parent }
     PushLease { holder, until }

@@ -302,6 +302,12 @@ impl TaskFields {
         self.state().is_at_rest() && self.expires_at <= now
     }
 
+    /// Whether it still runs or waits for its client, and its readers find it.
+    #[must_use]
+    pub fn is_open(&self, now: Timestamp) -> bool {
+        !self.state().is_terminal() && !self.expired(now)
+    }
+
     /// Whether `other` is the same task, and not another one of the same id.
     #[must_use]
     pub fn is_same_task(&self, other: &Self) -> bool {
