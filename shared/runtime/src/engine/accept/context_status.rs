@@ -246,9 +246,9 @@ impl Engine {
     }
 
     /// Whether a thread has to be written again. After the lifetime of tasks was raised, the
-    /// table would remove it before a task that is open now expires.
+    /// table would remove it before a task that is open now, or half a lifetime later, expires.
     fn is_stale(&self, head: &ThreadRecord, now: Timestamp) -> bool {
-        let is_short = head.kept_until < now.plus(self.reader.policy.task_ttl);
+        let is_short = head.kept_until < now.plus(self.reader.policy.task_ttl * 3 / 2);
         is_short || self.is_part_over(head.updated_at, REFRESH, now)
     }
 

@@ -123,6 +123,10 @@ impl Engine {
         let mut races = Races::default();
         loop {
             let write = self.task_write(&commit)?;
+            // What is beside the context has to last as long as what is beside the task.
+            if write.prolongs() && write.thread.is_none() {
+                Box::pin(self.extend_thread(&write.record)).await;
+            }
             let base = &commit.base;
             commit.base = match self.records.commit(&write).await? {
                 Committed::Done => {
