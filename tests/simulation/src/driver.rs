@@ -370,9 +370,6 @@ impl Driver {
         world.oracle.check_said();
         drop(world);
         self.check_lost();
-        if !self.is_broken() {
-            self.age();
-        }
     }
 
     /// Checks that what lives has all its items.
@@ -386,16 +383,14 @@ impl Driver {
         }
     }
 
-    /// For eight days the table removes what has expired. After them what lives has all its
-    /// items, and takes the answers to its questions.
-    fn age(&mut self) {
-        for _ in 0..4 {
-            let now = self.hub.world().now;
-            self.advance_to(now + 2 * DAY);
-            self.site.store.clean_up();
-            self.start("sweep", None, self.site.on_any_machine().sweep());
-            self.finish();
-        }
+    /// Nine days later, when the table has removed what has expired, what lives has all its items,
+    /// and takes the answers to its questions.
+    pub(crate) fn age(&mut self) {
+        let now = self.hub.world().now;
+        self.advance_to(now + 9 * DAY);
+        self.site.store.clean_up();
+        self.start("sweep", None, self.site.on_any_machine().sweep());
+        self.finish();
         self.check_lost();
         let asked: Vec<(Life, u32)> = {
             let world = self.hub.world();

@@ -136,6 +136,9 @@ impl Lab {
         if !driver.is_broken() {
             driver.check();
         }
+        if !driver.is_broken() {
+            driver.age();
+        }
         self.report(&driver, &format!("history {seed}"))
     }
 }
