@@ -212,6 +212,7 @@ async fn a_child_is_never_overwritten_and_lives_as_long_as_its_task() {
         Expect::Version {
             version: task.version(),
             incarnation: task.incarnation().clone(),
+            kept_until: task.kept_until(),
         },
     );
     let answer = emulator.records.commit(&write).await;

@@ -24,7 +24,7 @@ pub struct Emulator {
     /// The address of its S3.
     pub s3: SocketAddr,
     /// Keeps the services inside this process running.
-    _embedded: Option<Embedded>,
+    embedded: Option<Embedded>,
 }
 
 /// The reason why no emulator is available.
@@ -103,8 +103,19 @@ impl Emulator {
             clients,
             dynamodb: address(endpoints.dynamodb.as_deref()).await?,
             s3: address(endpoints.s3.as_deref()).await?,
-            _embedded: embedded,
+            embedded,
         })
+    }
+
+    /// Removes what has expired from a table in this process. Outside, the service does so.
+    ///
+    /// # Errors
+    /// [`EmulatorError`] when the database fails.
+    pub async fn clean_up(&self) -> Result<(), EmulatorError> {
+        if let Some(embedded) = &self.embedded {
+            embedded.expiry().clean().await?;
+        }
+        Ok(())
     }
 
     /// Its table.

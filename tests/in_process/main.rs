@@ -58,6 +58,8 @@ mod log_content;
 #[cfg(test)]
 mod log_lines;
 #[cfg(test)]
+mod open_tasks;
+#[cfg(test)]
 mod ops;
 #[cfg(test)]
 mod outages;

@@ -23,7 +23,7 @@ mod tests;
 
 #[cfg(any(test, feature = "contract-tests"))]
 pub use self::children::filled;
-pub use self::children::{Child, ChildName, Pieces, arrange, child_expiry, pieces};
+pub use self::children::{Child, ChildName, Pieces, arrange, pieces};
 pub use self::encoded::Encoded;
 pub use self::join::{
     FoundChild, NeededChildren, events_of, has_older_children, join, names, needs,

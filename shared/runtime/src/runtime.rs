@@ -145,8 +145,7 @@ pub fn stores(
     let blobs = S3Blobs::new(clients.s3.clone(), &settings.bucket);
     let table = DynamoTable::new(clients.dynamodb.clone(), &settings.table);
     let records = Records::new(Arc::new(table.with_meter(Arc::new(CurrentMeter))))
-        .with_blobs(Arc::new(blobs.clone()))
-        .with_tombstone(settings.policy.thread_tombstone);
+        .with_blobs(Arc::new(blobs.clone()));
     (records, blobs)
 }
 
@@ -281,9 +280,7 @@ impl RuntimeBuilder {
             .blobs
             .unwrap_or_else(|| Arc::new(MemoryBlobs::default()));
         let services = Services {
-            records: Records::new(table.clone())
-                .with_blobs(blobs.clone())
-                .with_tombstone(settings.policy.thread_tombstone),
+            records: Records::new(table.clone()).with_blobs(blobs.clone()),
             blobs,
             clock: self.clock,
             ids: self.ids,

@@ -137,6 +137,7 @@ macro_rules! store_contract_cases {
             a_create_takes_the_place_of_an_expired_task_only
             an_open_task_does_not_expire
             a_continued_task_does_not_expire
+            items_beside_a_task_are_kept_and_removed_with_it
             a_write_that_was_stored_is_done_even_after_its_expiry
             a_heartbeat_extends_the_lease_and_nothing_else
             a_heartbeat_needs_the_running_turn_of_its_task
@@ -201,7 +202,6 @@ macro_rules! store_contract_cases {
             only_one_delivery_worker_holds_a_push_lease
             only_the_lease_holder_records_a_delivery
             a_push_lease_holds_for_one_registration_only
-            a_push_lease_keeps_its_push_config_longer
             a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed
             a_key_is_stored_with_its_task
             a_taken_key_shows_its_task_as_it_is_now

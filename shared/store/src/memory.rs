@@ -32,9 +32,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 type Items = BTreeMap<Key, Item>;
 
+/// The most bytes that one page of a query reads.
+const PAGE: usize = 1024 * 1024;
+
 /// A table in memory.
-#[derive(Debug, Default)]
-pub struct MemoryTable(Mutex<Contents>);
+#[derive(Debug)]
+pub struct MemoryTable {
+    contents: Mutex<Contents>,
+    /// The most bytes that one page of a query reads.
+    page: usize,
+}
+
+impl Default for MemoryTable {
+    fn default() -> Self {
+        Self::with_pages_of(PAGE)
+    }
+}
 
 #[derive(Debug, Default)]
 struct Contents {
@@ -44,6 +57,15 @@ struct Contents {
 }
 
 impl MemoryTable {
+    /// A table whose queries read at most `page` bytes, and at least one item, at a time.
+    #[must_use]
+    pub fn with_pages_of(page: usize) -> Self {
+        Self {
+            contents: Mutex::default(),
+            page,
+        }
+    }
+
     /// Freezes the indexes, as if they lagged, until [`MemoryTable::catch_up_indexes`].
     pub fn lag_indexes(&self) {
         let mut state = self.state();
@@ -67,7 +89,7 @@ impl MemoryTable {
     fn state(&self) -> MutexGuard<'_, Contents> {
         // Nothing between the changes of one write can panic, so the data behind a poisoned
         // lock is complete.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,7 +115,7 @@ impl ReadTable for MemoryTable {
                 state.lagging.as_ref().unwrap_or(&state.items)
             }
         };
-        Ok(page::page(items, query))
+        Ok(page::page(items, query, self.page))
     }
 }
 

@@ -7,6 +7,7 @@
 //! - `tasks`: reads and writes of tasks; `commit`: the writes of one commit
 //! - `children`: the child items of a task that has grown; `projection`: those that a
 //!   response shows
+//! - `lifetime`: how long the items beside a task are kept
 //! - `idempotency`: the idempotency keys of sends
 //! - `list`: a page of tasks from the list index
 //! - `contexts`: a page of contexts; `task_pointers`: the tasks of one context
@@ -22,6 +23,7 @@ mod commit;
 mod contexts;
 mod idempotency;
 mod large_value;
+mod lifetime;
 mod list;
 mod projection;
 mod push_item;
@@ -41,19 +43,13 @@ pub use self::removal::end_of_life;
 pub use self::task_image::task_image;
 pub use self::task_item::to_task;
 
-use crate::item::{Attributes, TTL};
-use crate::keys::Key;
-use crate::table::{self, Comparison, Condition, ItemChange, ReadTable, Statement, Table};
-use a2a_lambda_model::store::{Blobs, OBJECTS_AT_ONCE, ReadBlobs, StoreError};
-use a2a_lambda_model::task::Timestamp;
+use crate::item::Attributes;
+use crate::table::{ItemChange, ReadTable, Table};
+use a2a_lambda_model::store::{Blobs, OBJECTS_AT_ONCE, ReadBlobs};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Semaphore;
-
-/// How long an expired thread under a client-made context id is kept (7 days).
-const TOMBSTONE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Reads tasks, threads and push configs. It holds a table that it can only read, so what holds
 /// a reader writes nothing.
@@ -98,7 +94,6 @@ pub struct Records {
     reader: RecordReader,
     table: Arc<dyn Table>,
     blobs: Option<Arc<dyn Blobs>>,
-    tombstone: Duration,
 }
 
 impl Records {
@@ -109,7 +104,6 @@ impl Records {
             reader: RecordReader::new(table.clone()),
             table,
             blobs: None,
-            tombstone: TOMBSTONE,
         }
     }
 
@@ -119,14 +113,6 @@ impl Records {
     pub fn with_blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.reader.blobs = Some(blobs.clone());
         self.blobs = Some(blobs);
-        self
-    }
-
-    /// Keeps expired threads under client-made ids for `tombstone` before the table's TTL may
-    /// remove them (default 7 days).
-    #[must_use]
-    pub const fn with_tombstone(mut self, tombstone: Duration) -> Self {
-        self.tombstone = tombstone;
         self
     }
 
@@ -181,16 +167,6 @@ impl Deref for Deliveries {
 /// What a sweep looks for, over all tenants: it has the key of an item and no owner.
 #[derive(Debug, Clone)]
 pub struct Sweep(Records);
-
-/// Sets a later time for the table's TTL on an item. An item that is gone, or has a later one,
-/// stays as it is. This happens outside of a commit: if the commit fails, a longer TTL does no
-/// harm.
-async fn prolong(table: &dyn Table, key: Key, until: Timestamp) -> Result<(), StoreError> {
-    let until = until.ttl_seconds();
-    let later = Statement::update(key, [ItemChange::set(TTL, until)]);
-    let later = later.when(Condition::is(TTL, Comparison::Below, until));
-    table::done(table, later).await.map(|_| ())
-}
 
 /// What can write can read.
 impl Deref for Records {

@@ -280,7 +280,7 @@ async fn a_push_config_of_a_later_release_still_records_deliveries() {
         };
         let now = Timestamp::from_millis(NOW);
         let deliveries = site.records.deliveries();
-        let leased = deliveries.lease_push(push, &lease, now, push.clean_at);
+        let leased = deliveries.lease_push(push, &lease, now);
         assert!(leased.await.unwrap(), "{release}");
         let further = Delivery::after(push.delivery.cursor + 1);
         let deliveries = site.records.deliveries();

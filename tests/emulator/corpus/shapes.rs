@@ -303,11 +303,14 @@ impl Maker {
         for (name, rests) in [("heard", false), ("heard-to-its-end", true)] {
             let task = self.begun(name, "what?", vec![start()]).await;
             let mut push = self.sample.push(&task, &PushId::parse("hook").unwrap());
-            push.clean_at = at(60 * DAY);
             push.created_at = at(0);
             let listen = Change::RegisterPush(Box::new(push.listener.clone()));
             let task = self.then(&task, vec![listen]).await;
-            self.site.records.put_push(&push).await.unwrap();
+            self.site
+                .records
+                .put_push(&push, task.kept_until())
+                .await
+                .unwrap();
             let task = self.then(&task, vec![update("news")]).await;
             if rests {
                 self.then(&task, vec![Change::Complete { message: None }])
@@ -381,7 +384,6 @@ impl Maker {
         create.key = Some(KeyWrite {
             key: IdempotencyKey::parse("key-1").unwrap().hash(&owner()),
             content: "content".to_owned(),
-            kept_until: at(60 * DAY),
         });
         self.site.records.commit(&create).await.unwrap();
     }

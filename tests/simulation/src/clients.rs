@@ -31,14 +31,21 @@ use tokio::sync::mpsc::unbounded_channel;
 /// The number of attempts of a turn.
 pub(crate) const ATTEMPTS: u32 = 3;
 
-pub(crate) fn policy() -> Policy {
+/// The policy of a release. Where two of them run, the current one keeps tasks for three days.
+pub(crate) fn policy(release: Option<Release>) -> Policy {
+    let defaults = Policy::default();
+    let task_ttl = match release {
+        Some(Release::Today) => Duration::from_secs(3 * 24 * 3600),
+        Some(Release::After) | None => defaults.task_ttl,
+    };
     Policy {
+        task_ttl,
         max_attempts: ATTEMPTS,
         inline_max: 64,
         // A reader polls a task at rest once a second, up to this age of its stream.
         stream_max_age: Duration::from_secs(30),
         secrets: SecretKeys::fixed([vec![7]]),
-        ..Policy::default()
+        ..defaults
     }
 }
 
@@ -85,7 +92,7 @@ impl Machine {
             ahead,
             clock,
             deliveries,
-            engine: Engine::new(Arc::clone(agent), services, policy())
+            engine: Engine::new(Arc::clone(agent), services, policy(release))
                 .with_push()
                 .with_push_queue(Arc::new(SimQueue(Arc::clone(hub)))),
         }

@@ -1,7 +1,7 @@
 //! Runs the processes of a history on one thread and without a runtime, one poll at a
 //! time: the seed determines the whole schedule.
 
-use crate::clients::{Endpoint, after};
+use crate::clients::{Endpoint, Letter, after};
 use crate::hub::{Hub, SimulationWorld};
 use crate::oracle::{Life, Moment, Seen};
 use crate::webhooks::BRINGS;
@@ -368,6 +368,61 @@ impl Driver {
         let mut world = self.hub.world();
         check_readers(&mut world, positions.len());
         world.oracle.check_said();
+        drop(world);
+        self.check_lost();
+    }
+
+    /// Checks that what lives has all its items.
+    fn check_lost(&self) {
+        let lost = {
+            let world = self.hub.world();
+            self.site.store.lost(&world.oracle, world.now)
+        };
+        for text in lost {
+            self.broken(text);
+        }
+    }
+
+    /// Nine days later, when the table has removed what has expired, what lives has all its items,
+    /// and takes the answers to its questions.
+    pub(crate) fn age(&mut self) {
+        let now = self.hub.world().now;
+        self.advance_to(now + 9 * DAY);
+        self.site.store.clean_up();
+        self.start("sweep", None, self.site.on_any_machine().sweep());
+        self.finish();
+        self.check_lost();
+        let asked: Vec<(Life, u32)> = {
+            let world = self.hub.world();
+            let now = Timestamp::from_millis(world.now + DAY);
+            let open = world
+                .oracle
+                .living()
+                .filter(|(_, seen)| seen.record.is_open(now));
+            open.map(|(life, seen)| (life.clone(), seen.record.turn()))
+                .collect()
+        };
+        for (life, _) in &asked {
+            let letter = Letter {
+                task: Some(life.task.clone()),
+                ..Letter::new("", "go")
+            };
+            let site = self.site.on_any_machine();
+            self.start("late answer", None, site.send(letter, None));
+        }
+        self.finish();
+        for (life, turn) in asked {
+            let now = self
+                .hub
+                .world()
+                .oracle
+                .tasks
+                .get(&life)
+                .map(|it| it.record.turn());
+            if now.is_none_or(|now| now <= turn) {
+                self.broken(format!("G20: the question of task {life} takes no answer"));
+            }
+        }
     }
 }
 

@@ -136,6 +136,9 @@ impl Lab {
         if !driver.is_broken() {
             driver.check();
         }
+        if !driver.is_broken() {
+            driver.age();
+        }
         self.report(&driver, &format!("history {seed}"))
     }
 }
@@ -170,9 +173,11 @@ fn jump(driver: &mut Driver) {
     driver.advance_to(now + i64::try_from(far).unwrap_or(0));
 }
 
-/// A message is shown again early, or the index stops being updated or catches up.
+/// The table removes what has expired. A message is shown again early, or the index stops being
+/// updated or catches up.
 fn glitch(driver: &mut Driver) {
     let table = &driver.site.store.memory.table;
+    driver.site.store.clean_up();
     let mut world = driver.site.hub.world();
     match world.chance.below(3) {
         0 => {

@@ -258,6 +258,8 @@ mod tests {
             Mutant::KeyAfterTask,
             Mutant::KeyUnchecked,
             Mutant::UnknownDropped,
+            Mutant::PointerAfterTask,
+            Mutant::NothingProlonged,
         ];
         each_row(rows, |mutant| {
             let report = histories(1, 300, Some(mutant)).unwrap();

@@ -47,6 +47,10 @@ pub(crate) enum Mutant {
     ReleaseCounted,
     /// The store acknowledges that a push delivery worker has dropped its lease, but keeps it.
     LeaseStays,
+    /// The pointer to a task is written after the task.
+    PointerAfterTask,
+    /// No item beside a task is ever kept longer.
+    NothingProlonged,
 }
 
 impl Mutant {
@@ -54,7 +58,7 @@ impl Mutant {
         Self::ALL.into_iter().find(|it| format!("{it:?}") == name)
     }
 
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::BlindCommit,
         Self::EpochIgnored,
         Self::BlindThread,
@@ -76,5 +80,7 @@ impl Mutant {
         Self::ReleaseLost,
         Self::ReleaseCounted,
         Self::LeaseStays,
+        Self::PointerAfterTask,
+        Self::NothingProlonged,
     ];
 }

@@ -42,6 +42,8 @@ pub(crate) struct SimStore {
     loose: Mutex<BTreeMap<Key, Item>>,
     /// The epochs that an answer has raised.
     resumed: Mutex<BTreeSet<(Life, u64)>>,
+    /// Pointers that a planted fault writes after their tasks.
+    pointers: Mutex<Vec<Statement>>,
 }
 
 /// The unit of points that pass during the wait for a lost reply: up to three times as
@@ -61,6 +63,7 @@ impl SimStore {
             hub,
             loose: Mutex::default(),
             resumed: Mutex::default(),
+            pointers: Mutex::default(),
         }
     }
 
@@ -135,11 +138,15 @@ impl SimStore {
     }
 
     /// Writes to the table, and passes what is new to the oracle and the stream.
-    async fn write(&self, write: Write, clock: &LocalClock) -> Result<Outcome, StoreError> {
+    async fn write(&self, mut write: Write, clock: &LocalClock) -> Result<Outcome, StoreError> {
+        self.hold_pointers(&mut write);
         if let Some(task) = committed_task(&write) {
-            return self.commit(write, &task, clock).await;
+            let outcome = self.commit(write, &task, clock).await;
+            self.hub.pause().await;
+            self.put_pointers(&task).await?;
+            return outcome;
         }
-        if self.keeps_lease(&write) {
+        if write.statements.is_empty() || self.keeps_lease(&write) || self.keeps_ttl(&write) {
             return Ok(Outcome::Done(None));
         }
         let write = self.planted(write)?;
@@ -254,6 +261,41 @@ impl SimStore {
             })?;
         }
         Ok(write)
+    }
+
+    /// Takes the pointers to new tasks out of a write, if a planted fault writes them later.
+    fn hold_pointers(&self, write: &mut Write) {
+        if self.hub.world().is(Mutant::PointerAfterTask) {
+            let is_new = |it: &Statement| {
+                ItemKind::of(&it.key) == ItemKind::Pointer && matches!(it.action, Action::Put(_))
+            };
+            let (new, rest) = write.statements.drain(..).partition(is_new);
+            write.statements = rest;
+            let mut pointers = self.pointers.lock().unwrap_or_else(PoisonError::into_inner);
+            pointers.extend::<Vec<_>>(new);
+        }
+    }
+
+    /// Writes the pointer to `task` that was taken out of a write.
+    async fn put_pointers(&self, task: &TaskRecord) -> Result<(), StoreError> {
+        let mine = |it: &Statement| it.key.sort().contains(task.incarnation().as_str());
+        let new: Vec<Statement> = {
+            let mut pointers = self.pointers.lock().unwrap_or_else(PoisonError::into_inner);
+            pointers.extract_if(.., |it| mine(it)).collect()
+        };
+        for pointer in new {
+            self.memory.table.write(pointer.into()).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a write keeps an item longer, and a planted fault does not.
+    fn keeps_ttl(&self, write: &Write) -> bool {
+        let prolongs = |it: &Statement| match &it.action {
+            Action::Update(changes) => changes.len() == 1 && sets(it, "ttl"),
+            _ => false,
+        };
+        self.hub.world().is(Mutant::NothingProlonged) && write.statements.iter().any(prolongs)
     }
 
     /// Whether a write drops a lease, and a planted fault keeps it.
@@ -464,6 +506,62 @@ impl SimStore {
 }
 
 impl SimStore {
+    /// The TTL of the table removes what has expired, up to 48 hours late.
+    pub(crate) fn clean_up(&self) {
+        const LATE: u64 = 48 * 3_600_000;
+        let mut world = self.hub.world();
+        let late = i64::try_from(world.chance.below(LATE)).unwrap_or(0);
+        let now = Timestamp::from_millis(world.now - late);
+        self.memory.table.clean_up(now);
+    }
+
+    /// The tasks that live but have lost an item beside them, or that their context does not
+    /// know.
+    pub(crate) fn lost(&self, oracle: &Oracle, now: i64) -> Vec<String> {
+        let now = Timestamp::from_millis(now);
+        let living = oracle.living().map(|(life, seen)| (life, &seen.record));
+        let living = living.filter(|(_, record)| !record.expired(now));
+        let lost = living.filter_map(|(life, record)| {
+            let why = self.lost_of(record, now).now_or_never()??;
+            Some(format!("G20: task {life} lives and has lost its {why}"))
+        });
+        lost.collect()
+    }
+
+    /// What is missing beside a task.
+    async fn lost_of(&self, record: &TaskRecord, now: Timestamp) -> Option<&'static str> {
+        let (owner, records) = (record.owner(), &self.memory.records);
+        let Ok(Some(whole)) = self.whole(&record.key()).await else {
+            return Some("children");
+        };
+        for object in whole.object_keys() {
+            if !matches!(self.memory.blobs.head(object).await, Ok(Some(_))) {
+                return Some("object");
+            }
+        }
+        let context = records
+            .tasks_in(owner, record.context_id(), None, 1000)
+            .await;
+        let is_mine = |task: &TaskRecord| task.is_same_task(record);
+        if !context.is_ok_and(|(tasks, _)| tasks.iter().any(is_mine)) {
+            return Some("pointer");
+        }
+        for key in record
+            .held_keys()
+            .iter()
+            .filter(|_| !self.keeps_keys_loose())
+        {
+            if !matches!(records.load_key(owner, key, now).await, Ok(Some(_))) {
+                return Some("idempotency key");
+            }
+        }
+        let pushes = records.pushes(owner, record.id()).await.unwrap_or_default();
+        let mine = pushes
+            .iter()
+            .filter(|it| it.incarnation == *record.incarnation());
+        (mine.count() < record.listeners().len()).then_some("push config")
+    }
+
     /// The webhooks with missing events although no push queue message is left.
     pub(crate) fn unheard(&self, oracle: &Oracle) -> Vec<String> {
         let mut missed = Vec::new();

@@ -67,7 +67,7 @@ impl Endpoint {
                 clock: self.clock(),
                 ids: self.hub.clone(),
             },
-            policy(),
+            policy(None),
         );
         let ack = dispatcher.deliver(&item, deadline).await;
         self.hub.pause().await;

@@ -16,6 +16,9 @@ pub enum Expect {
         version: u64,
         /// The incarnation: which of the tasks that have had this id.
         incarnation: WriteId,
+        /// Until when it keeps the items beside it. This is no condition: it says whether they
+        /// have to be prolonged before the write.
+        kept_until: Timestamp,
     },
 }
 
@@ -29,6 +32,7 @@ impl Expect {
             version => Self::Version {
                 version,
                 incarnation: base.incarnation.clone(),
+                kept_until: base.kept_until,
             },
         }
     }
@@ -62,6 +66,15 @@ impl TaskWrite {
     #[must_use]
     pub fn id(&self) -> Option<&WriteId> {
         self.record.write_ids.last()
+    }
+
+    /// Whether the items beside the task have to be kept longer than before this write.
+    #[must_use]
+    pub fn prolongs(&self) -> bool {
+        match &self.expect {
+            Expect::Absent => false,
+            Expect::Version { kept_until, .. } => *kept_until < self.record.kept_until,
+        }
     }
 
     /// The id of this write; every store refuses a write without one.

@@ -1,9 +1,9 @@
 //! Idempotency keys, stored beside the tasks they name.
 //!
-//! A key is written in the commit of its send; later commits only prolong it. A key
+//! A key is written in the commit of its send and kept as long as its task. A key
 //! is free when its task has expired, is gone, or has given its id to another task.
 
-use crate::task::{KeyHash, TaskRecord, Timestamp};
+use crate::task::{KeyHash, TaskRecord};
 
 /// A key to write with a task's commit, on the condition that it is free.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,9 +12,6 @@ pub struct KeyWrite {
     pub key: KeyHash,
     /// The hash of the send's content.
     pub content: String,
-    /// When the table's TTL may remove the item. It does not decide whether the key
-    /// is free.
-    pub kept_until: Timestamp,
 }
 
 /// The send and the task that a key names.

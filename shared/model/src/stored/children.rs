@@ -10,8 +10,8 @@ use super::task::{TaskBody, messages_left};
 use super::{END_ROOM, ITEM_MAX, MAX_BYTES};
 use crate::store::{SizeError, StoreError};
 use crate::task::{
-    Artifact, ChildLifetime, Event, Layout, LoggedEvent, Message, Metadata, MovedContent,
-    MovedParts, MovedValues, Part, Saved, Sealed, StoredValue, TaskFields, TaskRecord, Timestamp,
+    Artifact, Event, Layout, LoggedEvent, Message, Metadata, MovedContent, MovedParts, MovedValues,
+    Part, Saved, Sealed, StoredValue, TaskFields, TaskRecord,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -109,7 +109,6 @@ pub fn arrange(record: &mut TaskRecord) {
     move_content(record);
     let messages = record.layout.messages_moved();
     record.layout.status = messages > record.history.len();
-    keep(record);
 }
 
 /// Notes in the layout which values are too large for the task's item, so that the commit writes
@@ -231,32 +230,6 @@ impl<'a> StateContent<'a> {
     }
 }
 
-/// Children live one lifetime of the task longer than the task. Their expiry is
-/// renewed only when the task would outlive it.
-fn keep(record: &mut TaskRecord) {
-    let version = record.version;
-    if record.layout.is_empty() {
-        record.layout.kept = None;
-        return;
-    }
-    let lasts = |lifetime: ChildLifetime| {
-        lifetime.until >= record.expires_at && lifetime.version != version
-    };
-    if !record.layout.kept.is_some_and(lasts) {
-        record.layout.kept = Some(ChildLifetime {
-            until: child_expiry(record),
-            version,
-        });
-    }
-}
-
-/// The expiry of a child written now.
-#[must_use]
-pub fn child_expiry(record: &TaskRecord) -> Timestamp {
-    let lifetime = record.expires_at.since(record.updated_at);
-    record.expires_at.plus(lifetime)
-}
-
 /// What the commit of `record` writes. The record must have been laid out by [`arrange`].
 ///
 /// # Errors
@@ -317,7 +290,6 @@ pub fn filled(record: &mut TaskRecord, bytes: usize) {
             ..MovedContent::default()
         };
         record.layout.children.push(moved.unwrap_or(nothing));
-        keep(record);
     }
     // The number of bytes is in the body too.
     for _ in 0..3 {

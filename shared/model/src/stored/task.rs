@@ -7,7 +7,7 @@ use super::place::{self, OwnIds, owned};
 use super::schema::{SCHEMA, corrupt, known};
 use crate::store::StoreError;
 use crate::task::{
-    Artifact, Base, ContextId, EventId, Generation, HeldKeys, Layout, LoggedEvent, Message,
+    Artifact, Base, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent, Message,
     Metadata, NewTask, Owner, PushId, Saved, Sealed, SkillId, SkillRoute, Status, StoredValue,
     Subject, TaskFields, TaskId, TaskRecord, TaskState, TenantId, Timestamp, Transition,
     TurnRequest, Used, WriteId,
@@ -138,8 +138,9 @@ pub(super) struct TaskBody<'a> {
     /// Left out at rest: then it is a fact.
     #[serde(default, skip_serializing_if = "is_default")]
     expires_at: Option<Timestamp>,
+    kept_until: Timestamp,
     #[serde(default, skip_serializing_if = "is_default")]
-    keys: Cow<'a, HeldKeys>,
+    keys: Cow<'a, [KeyHash]>,
     #[serde(default, skip_serializing_if = "is_default")]
     layout: Cow<'a, Layout>,
     /// Members that a later version of this program added.
@@ -231,6 +232,7 @@ impl<'a> TaskBody<'a> {
             registrations: record.registrations,
             updated_at: record.updated_at,
             expires_at: Some(record.expires_at).filter(|_| !record.state().is_at_rest()),
+            kept_until: record.kept_until,
             keys: Cow::Borrowed(&record.keys),
             layout: Cow::Borrowed(&record.layout),
             unknown: Cow::Borrowed(&record.unknown),
@@ -291,6 +293,7 @@ impl<'a> TaskBody<'a> {
         record.updated_at = self.updated_at;
         let ends = facts.expires_at.or(self.expires_at);
         record.expires_at = ends.ok_or_else(|| corrupt("no `expiresAt`"))?;
+        record.kept_until = self.kept_until;
         record.keys = self.keys.into_owned();
         record.layout = self.layout.into_owned();
         record.unknown = self.unknown.into_owned();

@@ -256,7 +256,6 @@ fn a_push_config_reads_back_as_it_was_written() {
     for _ in 0..2 {
         // The progress of its deliveries is stored apart.
         let push = PushRecord {
-            clean_at: Timestamp::default(),
             delivery: Delivery::default(),
             ..values.make()
         };

@@ -4,7 +4,6 @@
 //! stays there. The layout names the children that belong to the task; any other child does
 //! not. A store that keeps a task in one piece stores the layout and ignores it.
 
-use super::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Not;
@@ -79,15 +78,6 @@ pub struct MovedValues {
     pub bytes: usize,
 }
 
-/// How long the children stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildLifetime {
-    /// All of them stay at least until then.
-    pub until: Timestamp,
-    /// The version of the commit that set this expiry.
-    pub version: u64,
-}
-
 /// Which parts of a task are in children.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Layout {
@@ -100,9 +90,6 @@ pub struct Layout {
     /// The values in `STATE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<MovedValues>,
-    /// How long the children stay; `None` while there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<ChildLifetime>,
 }
 
 impl Layout {

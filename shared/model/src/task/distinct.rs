@@ -4,12 +4,11 @@
 //! A new member of a type is one more name in its line below.
 
 use super::{
-    Artifact, ArtifactUpdate, Base, Blob, ChildLifetime, Delivery, Event, EventId, EventMark,
-    Generation, HeldKeys, KeyHash, Layout, LoggedEvent, Message, MovedContent, MovedParts,
-    MovedValues, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role,
-    SavePlace, Saved, SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepError, StepOutcome,
-    StepResult, StepTries, StoredValue, TaskFields, TaskRecord, TaskState, ThreadOperation,
-    Timestamp, Transition, TurnRequest, Used,
+    Artifact, ArtifactUpdate, Base, Blob, Delivery, Event, EventId, EventMark, Generation, KeyHash,
+    Layout, LoggedEvent, Message, MovedContent, MovedParts, MovedValues, Owner, Part, PartContent,
+    PushLease, PushRecord, PushRegistration, Role, SavePlace, Saved, SavedSlot, Sealed, SkillRoute,
+    Status, StatusUpdate, StepError, StepOutcome, StepResult, StepTries, StoredValue, TaskFields,
+    TaskRecord, TaskState, ThreadOperation, Timestamp, Transition, TurnRequest, Used,
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
@@ -167,28 +166,26 @@ members! {
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent }
     SkillRoute { how, input }
     Used { hand_overs, progress_at, deaths }
-    HeldKeys { addresses, until, version }
     MovedParts { parts, replaced }
     MovedContent { version, last_event, messages, artifacts, replaced, bytes }
     MovedValues { version, sha256, values, bytes }
-    ChildLifetime { until, version }
-    Layout { children, status, state, kept }
+    Layout { children, status, state }
     TaskFields {
         id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
         route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
         secret, fingerprint, request, reads_text_alone, dispatched_at, used, listeners, registrations, updated_at,
-        expires_at, keys, layout, partial, unknown,
+        expires_at, kept_until, keys, layout, partial, unknown,
     }
     ThreadState { events, session, unknown }
     ThreadRecord {
         owner, context_id, version, status, created_at, updated_at, expires_at,
-        state_expires_at, state_version, state, unknown,
+        state_expires_at, kept_until, state_version, state, unknown,
     }
     PushRegistration { id, generation, url, schemes, token, signs, credentials, trace_parent }
     PushLease { holder, until }
     Delivery { cursor, attempts, retry_at, took, lease }
-    PushRecord { owner, task, incarnation, listener, created_at, clean_at, delivery }
+    PushRecord { owner, task, incarnation, listener, created_at, delivery }
     WorkItem { owner, task, incarnation, turn, dispatch }
     PushItem { owner, task, incarnation, config }
 }

@@ -1,7 +1,7 @@
 //! Idempotency keys: the name of one send, so that a repeat after a lost response is
 //! not a second request.
 
-use super::{IdError, Owner, Timestamp};
+use super::{IdError, Owner};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -98,48 +98,6 @@ impl fmt::Display for KeyHash {
     }
 }
 
-/// How many keys a task keeps.
-const HELD: usize = 32;
-
-/// The keys of the sends that created and continued a task. The task prolongs them as
-/// long as it lives, and they are deleted with it. Of more than 32 keys the oldest
-/// are dropped from this list; they keep their first expiry, which is two lives of
-/// the task.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct HeldKeys {
-    /// The hashed keys, oldest first.
-    pub addresses: Vec<KeyHash>,
-    /// All of them are kept at least until then.
-    pub until: Timestamp,
-    /// The version of the commit that prolonged them; 0 if none has.
-    pub version: u64,
-}
-
-impl HeldKeys {
-    /// Updates the keys in the commit of `version`: adds the key of this commit, and
-    /// prolongs all to `until` if they would expire before `task_expiry`.
-    pub(super) fn hold(
-        &mut self,
-        key: Option<&KeyHash>,
-        version: u64,
-        task_expiry: Timestamp,
-        until: Timestamp,
-    ) {
-        if let Some(key) = key {
-            if self.addresses.is_empty() {
-                self.until = until;
-            }
-            self.addresses.push(key.clone());
-            let surplus = self.addresses.len().saturating_sub(HELD);
-            self.addresses.drain(..surplus);
-        }
-        if !self.addresses.is_empty() && self.until < task_expiry {
-            self.until = until;
-            self.version = version;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,47 +146,5 @@ mod tests {
         assert_eq!(one.seal(b"x"), again.seal(b"x"));
         assert_ne!(one.seal(b"x"), one.seal(b"y"));
         assert_ne!(one.seal(b"x"), other.seal(b"x"));
-    }
-
-    fn address(number: u64) -> KeyHash {
-        KeyHash::stored(format!("{number:064x}"))
-    }
-
-    fn at(hour: i64) -> Timestamp {
-        Timestamp::from_millis(hour * 3_600_000)
-    }
-
-    #[test]
-    fn a_task_prolongs_its_newest_32_keys() {
-        let mut held = HeldKeys::default();
-        for number in 1..=34 {
-            held.hold(Some(&address(number)), number, at(1), at(2));
-        }
-        let newest: Vec<KeyHash> = (3..=34).map(address).collect();
-        assert_eq!(held.addresses, newest);
-        assert_eq!(
-            (held.until, held.version),
-            (at(2), 0),
-            "all last long enough"
-        );
-    }
-
-    #[test]
-    fn keys_are_prolonged_only_when_their_task_would_outlive_them() {
-        let mut held = HeldKeys::default();
-        held.hold(None, 1, at(1), at(2));
-        assert_eq!(held, HeldKeys::default(), "no key to prolong");
-        held.hold(Some(&address(1)), 2, at(1), at(2));
-        let rows = [
-            (3, at(2), (at(2), 0)),
-            (4, Timestamp::from_millis(at(2).as_millis() + 1), (at(4), 4)),
-            (5, at(4), (at(4), 4)),
-            (6, at(5), (at(6), 6)),
-        ];
-        each_row(rows, |(version, needed, expected)| {
-            let until = at(i64::try_from(version).unwrap());
-            held.hold(None, version, needed, until);
-            assert_eq!((held.until, held.version), expected, "{version}");
-        });
     }
 }

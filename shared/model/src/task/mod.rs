@@ -48,7 +48,7 @@ use serde::{Deserialize, Serialize};
 pub use artifact::Artifact;
 pub use caller::Caller;
 pub use change::Change;
-pub use child_layout::{ChildLifetime, Layout, MovedContent, MovedParts, MovedValues, StoredValue};
+pub use child_layout::{Layout, MovedContent, MovedParts, MovedValues, StoredValue};
 pub use command::{
     CancelCommand, Context, ContextPage, ContextQuery, Frame, GetQuery, ListQuery, Page,
     SendCommand, SendMode, Sent, SubscribeCommand, UploadGrant, UploadOrder,
@@ -60,7 +60,7 @@ pub use event::{
 pub use id::{
     ContextId, IdError, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,
 };
-pub use idempotency::{HeldKeys, IdempotencyKey, KeyHash};
+pub use idempotency::{IdempotencyKey, KeyHash};
 pub use media::media_types_meet;
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};

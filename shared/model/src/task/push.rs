@@ -196,9 +196,6 @@ pub struct PushRecord {
     pub listener: PushRegistration,
     /// When it was registered.
     pub created_at: Timestamp,
-    /// When the store may remove it. It is stored apart, like the deliveries.
-    #[serde(skip)]
-    pub clean_at: Timestamp,
     /// The progress of its deliveries.
     #[serde(skip)]
     pub delivery: Delivery,

@@ -13,9 +13,9 @@ mod read;
 pub use fixture::RecordFields;
 
 use super::{
-    Artifact, Change, ContextId, EventId, Generation, HeldKeys, KeyHash, Layout, LoggedEvent,
-    Message, Metadata, OutputCounts, Owner, Part, PushId, SavePlace, Sealed, SessionRead,
-    SessionReads, SkillId, SkillRoute, Status, StepResult, StepTries, TaskId, TaskState, Timestamp,
+    Artifact, Change, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent, Message,
+    Metadata, OutputCounts, Owner, Part, PushId, SavePlace, Sealed, SessionRead, SessionReads,
+    SkillId, SkillRoute, Status, StepResult, StepTries, TaskId, TaskState, Timestamp,
     TransitionError, Used, WriteId, is_below, media_types_meet,
 };
 use serde::{Deserialize, Serialize};
@@ -23,9 +23,12 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How many write ids a task keeps to recognise repeated writes.
 const WRITE_IDS: usize = 8;
+/// How many idempotency keys a task keeps.
+const KEYS: usize = 32;
 
 /// One change of state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -244,8 +247,10 @@ pub struct TaskFields {
     pub(crate) updated_at: Timestamp,
     /// When a task at rest expires.
     pub(crate) expires_at: Timestamp,
-    /// The idempotency keys of its sends.
-    pub(crate) keys: HeldKeys,
+    /// Until when all items beside it are kept at least.
+    pub(crate) kept_until: Timestamp,
+    /// The idempotency keys of its sends, oldest first.
+    pub(crate) keys: Vec<KeyHash>,
     /// Which parts of it are in children.
     pub(crate) layout: Layout,
     /// Whether parts that are in children were not read.
@@ -360,7 +365,8 @@ impl TaskRecord {
             registrations: 0,
             updated_at: at,
             expires_at: at,
-            keys: HeldKeys::default(),
+            kept_until: at,
+            keys: Vec::new(),
             layout: Layout::default(),
             partial: false,
             unknown: Metadata::new(),
@@ -403,7 +409,19 @@ impl TaskRecord {
         if !(only_listens && self.state().is_at_rest()) {
             next.expires_at = expires_at;
         }
+        next.keep(self.version == 0, expires_at.since(at));
         Ok(next)
+    }
+
+    /// Keeps the items beside the task for two `lifetime`s from its creation, and again for one
+    /// lifetime beyond its expiry by the first commit that would outlive them.
+    fn keep(&mut self, is_new: bool, lifetime: Duration) {
+        if is_new {
+            self.kept_until = self.first_kept_until(lifetime);
+        }
+        if self.kept_until < self.expires_at {
+            self.kept_until = self.expires_at.plus(lifetime);
+        }
     }
 
     /// Drops the event log of a task that one write creates and ends. No client can
@@ -412,12 +430,13 @@ impl TaskRecord {
         self.log.clear();
     }
 
-    /// Adds the key of this commit and keeps all keys alive as long as the task.
-    /// `until` is the expiry of a key written now. A finished task keeps its list
-    /// too, because its removal deletes the keys.
-    pub fn hold_keys(&mut self, key: Option<&KeyHash>, until: Timestamp) {
-        let (version, task_expiry) = (self.version, self.expires_at);
-        self.keys.hold(key, version, task_expiry, until);
+    /// Adds the key of this commit. Of more than 32 keys the oldest are dropped: they are kept
+    /// until the time they have, and no longer. A finished task keeps its list too, because its
+    /// removal deletes the keys.
+    pub fn hold_key(&mut self, key: KeyHash) {
+        self.keys.push(key);
+        let surplus = self.keys.len().saturating_sub(KEYS);
+        self.keys.drain(..surplus);
     }
 
     /// Sets the lease. A heartbeat extends it without a commit, so the lease is not a

@@ -210,7 +210,6 @@ pub async fn a_task_of_a_keyed_send_is_found_in_its_context(
         key: Some(KeyWrite {
             key,
             content: "c".to_owned(),
-            kept_until: sample.expiry(),
         }),
         ..sample.create(&task)
     };
@@ -354,13 +353,12 @@ pub async fn removing_a_task_removes_only_its_own_keys(
         key: Some(KeyWrite {
             key: key.clone(),
             content: "c".to_owned(),
-            kept_until: sample.expiry(),
         }),
         ..sample.create(task)
     };
     let held = |id: TaskId| -> Result<TaskRecord, Broken> {
         let mut task = sample.new_task(&sample.owner, id)?;
-        task.hold_keys(Some(&key), sample.expiry());
+        task.hold_key(key.clone());
         let mut task = sample.finished(&task)?;
         *task.fields().version = 1;
         Ok(task)

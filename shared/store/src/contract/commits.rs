@@ -80,6 +80,7 @@ pub async fn a_commit_needs_the_version_and_the_incarnation(
             Expect::Version {
                 version,
                 incarnation,
+                kept_until: task.kept_until(),
             },
         );
         let answer = stores.records.commit(&write).await?;
@@ -337,6 +338,7 @@ pub async fn a_finished_task_keeps_its_content(
             Expect::Version {
                 version: canceled.version(),
                 incarnation: sample.write_id(),
+                kept_until: canceled.kept_until(),
             },
         ),
         sample.create(&sample.new_task(&sample.owner, task.id().clone())?),

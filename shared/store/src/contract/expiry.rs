@@ -1,8 +1,17 @@
 //! Expiry is judged by the time in the call, to the millisecond.
 
+use super::pieces::chunk;
 use super::{Broken, SampleData, Stores};
-use a2a_lambda_model::store::{Committed, RecordQuery};
-use a2a_lambda_model::task::{Change, Message, Part, SavedSlot, TaskRecord};
+use crate::item::{self, TTL};
+use crate::keys::{self, META, SK};
+use crate::table::{self, Query};
+use a2a_lambda_model::store::{Committed, KeyWrite, RecordQuery, StoreError, TaskWrite};
+use a2a_lambda_model::stored;
+use a2a_lambda_model::task::{
+    Change, ContextId, IdempotencyKey, Message, Part, PushId, SavedSlot, TaskRecord, ThreadKey,
+    Timestamp,
+};
+use std::time::Duration;
 
 /// A task that waits for the client's answer.
 fn asking(sample: &SampleData) -> Result<TaskRecord, Broken> {
@@ -186,5 +195,73 @@ pub async fn a_write_that_was_stored_is_done_even_after_its_expiry(
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     write.now = sample.expiry();
     assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    Ok(())
+}
+
+/// The sort keys of all items beside a task, and when the table may remove them, in seconds.
+async fn beside(stores: &Stores, task: &TaskRecord) -> Result<Vec<(String, i64)>, StoreError> {
+    let table = stores.records.table();
+    let thread = ThreadKey::new(task.owner(), task.context_id());
+    let pointers = Query {
+        range: keys::pointers(),
+        ..keys::thread_items(&thread).into()
+    };
+    let tenant = &task.owner().tenant;
+    let of_sends = task.held_keys().iter();
+    let of_sends: Vec<_> = of_sends.map(|key| keys::idempotency(tenant, key)).collect();
+    let mut items = table::whole(&*table, keys::task_items(&task.key()).into()).await?;
+    items.extend(table::whole(&*table, pointers).await?);
+    items.extend(table.get(&of_sends).await?);
+    let ttls = items
+        .iter()
+        .map(|it| Ok((item::text(it, SK)?.to_owned(), item::number(it, TTL)?)));
+    let mut ttls: Vec<_> = ttls.collect::<Result<_, StoreError>>()?;
+    ttls.retain(|(sort, _)| sort != META);
+    Ok(ttls)
+}
+
+/// After the lifetime of tasks was raised, a commit keeps pointer, key, push config and children
+/// of a task as long as the task. A removal leaves none of them.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn items_beside_a_task_are_kept_and_removed_with_it(
+    stores: &Stores,
+    sample: &SampleData,
+) -> Result<(), Broken> {
+    let key = IdempotencyKey::parse("k")?.hash(&sample.owner);
+    let mut task = sample.task()?;
+    *task.fields().context_id = ContextId::parse("mine:c")?;
+    task.hold_key(key.clone());
+    let content = "c".to_owned();
+    let create = TaskWrite {
+        key: Some(KeyWrite { key, content }),
+        ..sample.create(&task)
+    };
+    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    let push = sample.push(&task, &PushId::made_of(1));
+    let listen = Change::RegisterPush(Box::new(push.listener.clone()));
+    let grown = sample.next(&task, [sample.start(), listen, chunk("a", false, 9_000)])?;
+    let grows = TaskWrite {
+        pushes: vec![push],
+        ..sample.update(&grown, &task)
+    };
+    assert_eq!(stores.records.commit(&grows).await?, Committed::Done);
+    let end = grown.kept_until().plus(Duration::from_secs(1));
+    let last = [chunk("a", true, 9_000), Change::Complete { message: None }];
+    let mut done = grown.next(last, sample.write_id(), sample.now, end)?;
+    stored::arrange(&mut done);
+    let ends = sample.update(&done, &grown);
+    assert_eq!(stores.records.commit(&ends).await?, Committed::Done);
+    let items = beside(stores, &done).await?;
+    assert_eq!(items.len(), 5, "{items:?}");
+    let early = items.iter().filter(|(_, ttl)| *ttl < end.ttl_seconds());
+    assert_eq!(early.collect::<Vec<_>>(), [&(String::new(), 0); 0]);
+
+    let ended = done.ended(sample.write_id(), Timestamp::from_millis(0));
+    let end = sample.update(&ended, &done);
+    assert_eq!(stores.records.commit(&end).await?, Committed::Done);
+    assert!(stores.records.remove_task(&ended).await?);
+    assert_eq!(beside(stores, &ended).await?, []);
     Ok(())
 }

@@ -6,6 +6,7 @@ use a2a_lambda_model::task::{
     Change, IdempotencyKey, KeyHash, Message, Metadata, Owner, Part, SavedSlot, TaskId, TaskRecord,
     Timestamp,
 };
+use std::time::Duration;
 
 /// The hash of the key `name`.
 fn hash(owner: &Owner, name: &str) -> Result<KeyHash, Broken> {
@@ -18,7 +19,6 @@ fn under(write: &TaskWrite, name: &str, content: &str) -> Result<TaskWrite, Brok
     let key = KeyWrite {
         key: hash(record.owner(), name)?,
         content: content.to_owned(),
-        kept_until: record.expires_at(),
     };
     Ok(TaskWrite {
         key: Some(key),
@@ -306,9 +306,18 @@ pub async fn a_key_that_is_gone_is_not_prolonged(
     let key = hash(&sample.owner, "k")?;
     let mut task = sample.task()?;
     // The task knows a key that no commit has written, as after a removal of the key.
-    task.hold_keys(Some(&key), sample.now);
-    assert_eq!(task.prolonged_keys(), std::slice::from_ref(&key));
+    task.hold_key(key);
     sample.stored(stores, &task).await?;
+    let late = task.kept_until();
+    let next = task.next(
+        [],
+        sample.write_id(),
+        sample.now,
+        late.plus(Duration::from_secs(1)),
+    )?;
+    let write = sample.update(&next, &task);
+    assert!(write.prolongs());
+    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     assert_eq!(found(stores, sample, "k", sample.now).await?, None);
     let second = sample.task()?;
     let write = under(&sample.create(&second), "k", "c")?;

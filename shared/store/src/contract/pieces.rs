@@ -9,7 +9,7 @@ use a2a_lambda_model::task::{
 };
 
 /// A chunk of the artifact `id`.
-fn chunk(id: &str, append: bool, length: usize) -> Change {
+pub(super) fn chunk(id: &str, append: bool, length: usize) -> Change {
     Change::Artifact(ArtifactUpdate {
         artifact: Artifact {
             chunks_of: None,
@@ -258,6 +258,7 @@ pub async fn a_conflict_shows_the_whole_of_a_large_task(
         Expect::Version {
             version,
             incarnation: task.incarnation().clone(),
+            kept_until: task.kept_until(),
         },
     );
     let answer = stores.records.commit(&write).await?;

@@ -29,7 +29,6 @@ impl SampleData {
                 credentials: None,
             },
             created_at: self.now,
-            clean_at: self.expiry(),
             delivery: Delivery::after(record.last_seq()),
         }
     }
@@ -89,6 +88,7 @@ pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
     lost.expect = a2a_lambda_model::store::Expect::Version {
         version: record.version() + 7,
         incarnation: record.incarnation().clone(),
+        kept_until: record.kept_until(),
     };
     let answer = stores.records.commit(&lost).await?;
     assert_eq!(answer, Committed::Conflict(Some(record.clone())));
@@ -119,7 +119,7 @@ pub async fn a_push_config_of_a_finished_task_leaves_the_task_unchanged(
     let done = sample.finished(&task)?;
     stores.records.commit(&sample.update(&done, &task)).await?;
     let push = sample.push(&done, &PushId::made_of(2));
-    stores.records.put_push(&push).await?;
+    stores.records.put_push(&push, done.kept_until()).await?;
     assert_eq!(stored(&stores.deliveries, &done).await?, [push]);
     assert_eq!(sample.loaded(stores, &done).await?, Some(done));
     Ok(())
@@ -183,7 +183,7 @@ async fn taken(
     push: &PushRecord,
     lease: &PushLease,
 ) -> Result<bool, Broken> {
-    let leased = deliveries.lease_push(push, lease, sample.now, push.clean_at);
+    let leased = deliveries.lease_push(push, lease, sample.now);
     Ok(leased.await?)
 }
 
@@ -234,7 +234,7 @@ pub async fn only_one_delivery_worker_holds_a_push_lease(
     let at = |millis| {
         stores
             .deliveries
-            .lease_push(&leased, &other, sample.at(millis), push.clean_at)
+            .lease_push(&leased, &other, sample.at(millis))
     };
     assert!(!at(29_999).await?, "not expired");
     assert!(at(30_000).await?, "expired");
@@ -342,30 +342,13 @@ pub async fn a_push_lease_holds_for_one_registration_only(
     assert!(taken(&stores.deliveries, sample, &anew, &lease).await?);
     // The same for a task that has ended.
     let once_more = sample.push(&record, &push.listener.id);
-    stores.records.put_push(&once_more).await?;
+    stores
+        .records
+        .put_push(&once_more, record.kept_until())
+        .await?;
     let moved = noted(&stores.deliveries, &anew, &lease, Delivery::after(9));
     assert!(!moved.await?);
     assert_eq!(only(&stores.deliveries, &record).await?, Some(once_more));
-    Ok(())
-}
-
-/// The lease extends it, so that a delivery does not write the registration.
-///
-/// # Errors
-/// [`Broken`] when the store fails.
-pub async fn a_push_lease_keeps_its_push_config_longer(
-    stores: &Stores,
-    sample: &SampleData,
-) -> Result<(), Broken> {
-    let (record, push) = sample.listened(stores).await?;
-    let lease = sample.push_lease(30_000);
-    let later = push.clean_at.plus(Duration::from_secs(3600));
-    let leased = stores
-        .deliveries
-        .lease_push(&push, &lease, sample.now, later);
-    assert!(leased.await?);
-    let kept = only(&stores.deliveries, &record).await?;
-    assert_eq!(kept.map(|push| push.clean_at), Some(later));
     Ok(())
 }
 
@@ -397,8 +380,10 @@ pub async fn a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed(
         Ok::<_, Broken>(shards.concat().contains(&open))
     };
     assert!(found().await?, "not confirmed");
+    let mut older = done.clone();
+    *older.fields().version -= 1;
     assert!(
-        !stores.deliveries.confirm_pushes(&record).await?,
+        !stores.deliveries.confirm_pushes(&older).await?,
         "an older version"
     );
     let mut another = done.clone();

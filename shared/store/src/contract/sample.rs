@@ -294,6 +294,7 @@ impl SampleData {
                 updated_at: self.now,
                 expires_at: self.at(86_400_000),
                 state_expires_at: self.at(3_600_000),
+                kept_until: self.at(86_400_000),
                 state_version: expect + 1,
                 state,
                 unknown: later(),

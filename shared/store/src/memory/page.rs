@@ -5,18 +5,15 @@ use crate::keys::{PK, SK};
 use crate::table::{Item, Position, Query, QueryPage, QuerySource, Value};
 use std::cmp::Ordering;
 
-/// The most bytes that one page reads.
-const LARGEST: usize = 1024 * 1024;
-
-/// The page of `query`.
-pub(super) fn page(items: &Items, query: &Query) -> QueryPage {
+/// The page of `query`, which reads at most `largest` bytes and at least one item.
+pub(super) fn page(items: &Items, query: &Query, largest: usize) -> QueryPage {
     let mut page = QueryPage::default();
     let mut bytes = 0;
     let mut last = None;
     for item in found(items, query) {
         let item = entry(item, query.partition.source());
         bytes += size::size(&item);
-        if bytes > LARGEST && page.read > 0 {
+        if bytes > largest && page.read > 0 {
             page.next = last;
             break;
         }

@@ -1,13 +1,14 @@
 use super::MemoryStore;
 use crate::contract::{self, Fault, SampleData, Stores, WatchedTable};
-use crate::item::{INCARNATION, STATE};
-use crate::keys::Key;
+use crate::item::{INCARNATION, STATE, VERSION};
+use crate::keys::{Key, META};
 use crate::memory::{MemoryBlobs, MemoryTable};
 use crate::table::{
-    Action, Condition, Item, ItemChange, Outcome, Query, QueryPage, ReadTable, Table, Write,
+    Action, Condition, Item, ItemChange, Outcome, Query, QueryPage, ReadTable, Statement, Table,
+    Write,
 };
-use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::task::{Change, TaskState};
+use a2a_lambda_model::store::{Committed, KeyWrite, StoreError, TaskWrite};
+use a2a_lambda_model::task::{Change, IdempotencyKey, TaskState};
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use std::panic::AssertUnwindSafe;
@@ -35,6 +36,77 @@ async fn the_suite_passes_twice_on_one_store() {
     for run in [1, 2] {
         contract::all(&stores, run).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn the_suite_passes_if_a_query_returns_short_pages() {
+    let stores = over(Arc::new(MemoryTable::with_pages_of(80_000)));
+    contract::all(&stores, 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_write_without_a_reply_is_found_by_its_key_after_later_turns() {
+    let table = Arc::<WatchedTable>::default();
+    let stores = over(table.clone());
+    let sample = SampleData::new(1, "lost").unwrap();
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
+    let start = [sample.start()];
+    let mut next = sample.next(&task, start).unwrap();
+    let key = IdempotencyKey::parse("k").unwrap().hash(&sample.owner);
+    next.hold_key(key.clone());
+    let content = "c".to_owned();
+    let lost = TaskWrite {
+        key: Some(KeyWrite { key, content }),
+        ..sample.update(&next, &task)
+    };
+    assert_eq!(stores.records.commit(&lost).await.unwrap(), Committed::Done);
+    let mut last = next;
+    for _ in 0..9 {
+        last = sample.committed(&stores, &last, []).await.unwrap();
+    }
+    assert!(!last.was_written_by(lost.checked_id().unwrap()));
+    table.set(Fault::NoReply);
+    assert_eq!(stores.records.commit(&lost).await.unwrap(), Committed::Done);
+}
+
+/// A table in which another writer commits to a task right before its removal.
+#[derive(Debug, Default)]
+struct Raced(MemoryTable);
+
+#[async_trait]
+impl ReadTable for Raced {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        self.0.get(keys).await
+    }
+
+    async fn query(&self, query: &Query) -> Result<QueryPage, StoreError> {
+        self.0.query(query).await
+    }
+}
+
+#[async_trait]
+impl Table for Raced {
+    async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
+        let removes = |it: &&Statement| it.action == Action::Delete && it.key.sort() == META;
+        if let Some(removal) = write.statements.iter().find(removes) {
+            let later = [ItemChange::set(VERSION, 99)];
+            let commit = Statement::update(removal.key.clone(), later);
+            self.0.write(commit.into()).await?;
+        }
+        self.0.write(write).await
+    }
+}
+
+#[tokio::test]
+async fn a_removal_leaves_a_task_that_has_changed_meanwhile() {
+    let stores = over(Arc::<Raced>::default());
+    let sample = SampleData::new(1, "raced").unwrap();
+    let task = sample.task().unwrap();
+    sample.stored(&stores, &task).await.unwrap();
+    assert!(!stores.records.remove_task(&task).await.unwrap());
+    let left = stores.records.head(&sample.owner, task.id(), sample.now);
+    assert_eq!(left.await.unwrap().map(|it| it.version()), Some(99));
 }
 
 mod if_each_write_is_sent_twice {

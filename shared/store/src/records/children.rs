@@ -8,7 +8,7 @@
 use super::large_value;
 use super::task_item::{self, to_task};
 use super::torn_reads::{TRIES, TornReads};
-use super::{RecordReader, Records, prolong};
+use super::{RecordReader, Records};
 use crate::item::{self, INCARNATION, VERSION};
 use crate::keys::{self, META, PK, SK};
 use crate::table::{self, Comparison, Condition, Item, Query, Range, Statement};
@@ -195,24 +195,5 @@ impl Records {
             });
         }
         Ok(statements)
-    }
-
-    /// Extends the TTL of the existing children to the time that this commit demands.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the table does not answer.
-    pub(super) async fn keep_children(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        let lifetime = record
-            .layout()
-            .kept
-            .filter(|lifetime| lifetime.version == record.version());
-        let Some(lifetime) = lifetime.filter(|_| stored::has_older_children(record)) else {
-            return Ok(());
-        };
-        for (name, _) in self.child_keys(record).await? {
-            let child = keys::child(&record.key(), name);
-            prolong(&*self.table, child, lifetime.until).await?;
-        }
-        Ok(())
     }
 }

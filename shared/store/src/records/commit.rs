@@ -30,6 +30,7 @@ fn task(write: &TaskWrite, head: Encoded<'static>) -> Statement {
         Expect::Version {
             version,
             incarnation,
+            ..
         } => Statement::update(key, changes(attributes)).when(Condition::All(vec![
             task_item::has_version(*version),
             task_item::is_same(incarnation),
@@ -61,7 +62,7 @@ impl Records {
             statements.extend(self.thread_statements(thread).await?);
         }
         for push in &write.pushes {
-            statements.extend(pushes::push(push)?);
+            statements.extend(pushes::push(push, write.record.kept_until())?);
         }
         statements.extend(children);
         // A task alone has no transaction: `commit` writes its pointer before it.

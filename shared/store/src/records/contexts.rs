@@ -2,15 +2,20 @@
 //!
 //! The page joins two indexes. Threads have an index of their own. A context that the
 //! server named after its first task has no thread until it keeps something. Until then
-//! the list of tasks shows it, by that first task. Both indexes are read in order, without a
-//! scan, and then the records themselves from the table.
+//! the list of tasks shows it, by that first task. An open task shows its context too, after the
+//! thread of that has expired. Both indexes are read in order, without a scan, and then the
+//! records themselves from the table.
 
 use super::{RecordReader, task_item, thread_item};
 use crate::item::{self, CONTEXT, STATE, corrupt};
 use crate::keys::{self, Key, LISTS_SK, Partition};
 use crate::table::{Item, Position, Query};
-use a2a_lambda_model::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
-use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskState, ThreadKey, Timestamp};
+use a2a_lambda_model::store::{
+    IN_CONTEXT, StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord,
+};
+use a2a_lambda_model::task::{
+    ContextId, Owner, TaskId, TaskKey, TaskRecord, TaskState, ThreadKey, Timestamp,
+};
 use futures::future::try_join;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +29,8 @@ const AT_ONCE: usize = 16;
 /// Pointers of a context that are read at a time to find a task.
 const POINTERS: usize = 10;
 
-/// A position, and whether it is that of a first task.
-type ContextPlace = (ThreadPosition, bool);
+/// A position, and the task that has it; `None` if the thread has it.
+type ContextPlace = (ThreadPosition, Option<TaskId>);
 
 /// Returns the position that an index item shows, if there can be a context.
 type ReadPlace = fn(&Item, &ThreadQuery) -> Option<ContextPlace>;
@@ -52,7 +57,7 @@ impl RecordReader {
     ) -> Result<ThreadPage, StoreError> {
         let (threads, firsts) = try_join(
             self.walk(keys::contexts(owner), query, thread_place),
-            self.walk(keys::list(owner), query, first_place),
+            self.walk(keys::list(owner), query, task_place),
         )
         .await?;
         // The list is complete only down to the newest position at which a walk stopped.
@@ -125,21 +130,24 @@ impl RecordReader {
         for thread in item::readable(&self.table.get(&keys).await?, thread_item::head) {
             threads.insert(thread.context_id.clone(), thread);
         }
-        // A context with a thread is listed by the position of the thread, not of its first
-        // task.
-        let is_own =
-            |(position, first): &&ContextPlace| !first || !threads.contains_key(&position.context);
+        // A context with a live thread is listed by the position of the thread, not of a task.
+        let is_own = |(position, task): &&ContextPlace| {
+            let thread = threads.get(&position.context);
+            task.is_none() || thread.is_none_or(|it| !it.lives(query.now) && !it.is_cleared())
+        };
         let places: Vec<&ContextPlace> = places.iter().filter(is_own).collect();
-        let firsts = places.iter().filter(|(_, first)| *first);
-        let firsts: Vec<TaskId> = firsts
-            .filter_map(|(position, _)| position.context.first_task())
-            .collect();
-        let firsts = firsts.iter().map(|id| TaskKey::new(owner, id));
-        for task in self.heads_of(firsts).await? {
-            if task.owner() == owner && !task.expired(query.now) {
-                let thread = ThreadRecord::from_first_task(&task, query.ttl, query.now);
-                threads.insert(task.context_id().clone(), thread);
+        let tasks = places.iter().filter_map(|(_, task)| task.as_ref());
+        let tasks = tasks.map(|id| TaskKey::new(owner, id));
+        for task in self.heads_of(tasks).await? {
+            let is_shown = task.is_open(query.now) || task.names_its_context();
+            if task.owner() != owner || task.expired(query.now) || !is_shown {
+                continue;
             }
+            let shown = ThreadRecord::from_first_task(&task, query.ttl, query.now);
+            let thread = threads.entry(task.context_id().clone());
+            // An open task keeps an expired thread alive.
+            let thread = thread.or_insert_with(|| shown.clone());
+            thread.expires_at = thread.expires_at.max(shown.expires_at);
         }
         for context in self.empty_contexts(owner, &threads, query).await? {
             threads.remove(&context);
@@ -164,24 +172,41 @@ impl RecordReader {
         let bare = threads.values().filter(|thread| thread.is_bare());
         let bare: Vec<ContextId> = bare.map(|thread| thread.context_id.clone()).collect();
         let checks = bare.into_iter().map(|context| async move {
-            let has_task = self.has_task(owner, &context, query.now).await?;
+            let lives = |task: &TaskRecord| !task.expired(query.now);
+            let has_task = self.has_task(owner, &context, POINTERS, lives).await?;
             Ok::<_, StoreError>((!has_task).then_some(context))
         });
         let checks: Vec<_> = stream::iter(checks).buffered(AT_ONCE).try_collect().await?;
         Ok(checks.into_iter().flatten().collect())
     }
 
-    /// Whether a task is stored in the context.
-    async fn has_task(
+    /// Whether a task of the context is open at `now`: submitted, working, or waiting for its
+    /// client. Then neither the context nor its state expires.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn has_open_task(
         &self,
         owner: &Owner,
         context: &ContextId,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
+        let is_open = |task: &TaskRecord| task.is_open(now);
+        self.has_task(owner, context, IN_CONTEXT, is_open).await
+    }
+
+    /// Whether a task that `accepts` is stored in the context. It reads `limit` at a time.
+    async fn has_task(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        limit: usize,
+        accepts: impl Fn(&TaskRecord) -> bool + Send + Sync,
+    ) -> Result<bool, StoreError> {
         let mut after = None;
         loop {
-            let (heads, next) = self.tasks_in(owner, context, after, POINTERS).await?;
-            if heads.iter().any(|task| !task.expired(now)) {
+            let (heads, next) = self.tasks_in(owner, context, after, limit).await?;
+            if heads.iter().any(&accepts) {
                 return Ok(true);
             }
             after = next;
@@ -195,21 +220,23 @@ impl RecordReader {
 /// The position of a thread in the index.
 fn thread_place(item: &Item, _: &ThreadQuery) -> Option<ContextPlace> {
     let position = keys::context_position(item::text(item, LISTS_SK).ok()?)?;
-    Some((position, false))
+    Some((position, None))
 }
 
-/// The position of a task that its context is named after. `None` if the task has been at
-/// rest for the lifetime of a context: a task is kept much longer than its context is listed.
-fn first_place(item: &Item, query: &ThreadQuery) -> Option<ContextPlace> {
+/// The position of a task that its context is named after, or of an open one whose context has
+/// been without activity for longer than contexts live. `None` if a task has ended so long ago:
+/// it is kept much longer than its context is listed.
+fn task_place(item: &Item, query: &ThreadQuery) -> Option<ContextPlace> {
     let position = keys::position(item::text(item, LISTS_SK).ok()?)?;
     let state = item::text(item, STATE).ok().and_then(TaskState::parse);
-    if position.at.plus(query.ttl) <= query.now && state.is_some_and(TaskState::is_at_rest) {
+    let is_old = position.at.plus(query.ttl) <= query.now;
+    if is_old && state.is_some_and(TaskState::is_terminal) {
         return None;
     }
     let context = ContextId::parse(item::text(item, CONTEXT).ok()?).ok()?;
-    let first = context.first_task()? == position.task;
+    let shows = is_old || context.first_task().as_ref() == Some(&position.task);
     let at = position.at;
-    first.then_some((ThreadPosition { at, context }, true))
+    shows.then_some((ThreadPosition { at, context }, Some(position.task)))
 }
 
 /// The position from which the next walk continues: that of the last item read. A task that

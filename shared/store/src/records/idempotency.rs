@@ -5,7 +5,7 @@
 //! if the task that it names is gone. A commit replaces a free key on the condition that the
 //! item is still the one that was read.
 
-use super::{RecordReader, Records, prolong, task_item};
+use super::{RecordReader, task_item};
 use crate::item::{self, INCARNATION, SCHEMA, TTL, corrupt};
 use crate::keys::{self, PK};
 use crate::table::{Comparison, Condition, ConditionCheck, Item, Statement};
@@ -41,7 +41,7 @@ pub(super) fn key(write: &TaskWrite, key: &KeyWrite, dead: Option<&str>) -> Stat
         (TASK, Some(record.id().as_str().into())),
         (INCARNATION, Some(record.incarnation().as_str().into())),
         (WRITE, Some(id.into())),
-        (TTL, Some(item::seconds(key.kept_until))),
+        (TTL, Some(item::seconds(record.kept_until()))),
     ]);
     let key = keys::idempotency(&record.owner().tenant, &key.key);
     let mut free = vec![Condition::absent(PK)];
@@ -109,19 +109,5 @@ impl RecordReader {
         let task = TaskKey::new(owner, &id);
         let live = self.stored_task(Some(owner), &task, is_same).await?;
         Ok(live.map(|record| Keyed { content, record }))
-    }
-}
-
-impl Records {
-    /// Extends the TTL of a task's keys to the time that this commit demands.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the table does not answer.
-    pub(super) async fn keep_keys(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        for key in record.prolonged_keys() {
-            let key = keys::idempotency(&record.owner().tenant, key);
-            prolong(&*self.table, key, record.keys().until).await?;
-        }
-        Ok(())
     }
 }

@@ -21,16 +21,16 @@ pub(super) const HOLDER: &str = "holder";
 pub(super) const MARK: &str = "mark";
 
 /// The two items of a push config, without their keys: the registration and the progress of its
-/// deliveries.
+/// deliveries. Both are kept until `until`.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
-pub(super) fn items(push: &PushRecord) -> Result<[Item; 2], StoreError> {
+pub(super) fn items(push: &PushRecord, until: Timestamp) -> Result<[Item; 2], StoreError> {
     let both = vec![
         (SUBJECT, Some(subject(&push.owner).into())),
         (MARK, Some(mark(push)?.into())),
         (CURSOR, Some(count(push.delivery.cursor))),
-        (TTL, Some(item::seconds(push.clean_at))),
+        (TTL, Some(item::seconds(until))),
     ];
     let mut registration = item::of(both.clone());
     registration.insert(item::BODY.to_owned(), stored::push_text(push)?.into());
@@ -71,8 +71,6 @@ pub(super) fn lease_attributes(lease: Option<&PushLease>) -> Attributes {
 /// [`StoreError::Corrupt`].
 pub(super) fn push_of(item: &Item, progress: Option<&Item>) -> Result<PushRecord, StoreError> {
     let mut push = stored::push_of_text(item::text(item, item::BODY)?)?;
-    let seconds: i64 = item::number(item, TTL)?;
-    push.clean_at = Timestamp::from_millis(seconds.saturating_mul(1000));
     push.delivery = match progress.filter(|it| it.get(MARK) == item.get(MARK)) {
         Some(progress) => delivery_of(progress)?,
         None => Delivery::after(item::number(item, CURSOR)?),
@@ -114,7 +112,7 @@ mod tests {
         let mut values = Values::default();
         for _ in 0..2 {
             let push: PushRecord = values.make();
-            let [registered, delivered] = items(&push).unwrap();
+            let [registered, delivered] = items(&push, values.make()).unwrap();
             assert_eq!(push_of(&registered, Some(&delivered)).unwrap(), push);
             let begun = PushRecord {
                 delivery: Delivery::after(push.delivery.cursor),

@@ -9,8 +9,8 @@ use super::push_item::{
     ATTEMPTS, CURSOR, HOLDER, MARK, SUBJECT, delivery_attributes, items, lease_attributes, mark,
     push_of, subject,
 };
-use super::{Deliveries, RecordReader, Records, changes, prolong, task_item};
-use crate::item::{self, Attributes, LEASE_UNTIL, TTL, count};
+use super::{Deliveries, RecordReader, Records, changes, task_item};
+use crate::item::{self, Attributes, LEASE_UNTIL, count};
 use crate::keys::{self, SK, SWEEP_PK, SWEEP_SK};
 use crate::table::{self, Comparison, Condition, Item, Query, Statement};
 use a2a_lambda_model::store::StoreError;
@@ -23,12 +23,13 @@ fn task_of(push: &PushRecord) -> TaskKey {
     TaskKey::new(&push.owner, &push.task)
 }
 
-/// Writes a push config without any delivery, over one with the same id.
+/// Writes a push config without any delivery, over one with the same id. It is kept until
+/// `until`.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
-pub(super) fn push(push: &PushRecord) -> Result<[Statement; 2], StoreError> {
-    let [registration, progress] = items(push)?;
+pub(super) fn push(push: &PushRecord, until: Timestamp) -> Result<[Statement; 2], StoreError> {
+    let [registration, progress] = items(push, until)?;
     let (task, id) = (task_of(push), &push.listener.id);
     Ok([
         Statement::put(keys::push(&task, id), registration),
@@ -82,14 +83,14 @@ impl RecordReader {
 }
 
 impl Records {
-    /// Stores a push config and replaces one with the same id. It is for a task that
-    /// has ended, because no commit changes that task any more. An open task gets its
+    /// Stores a push config until `until` and replaces one with the same id. It is for a task
+    /// that has ended, because no commit changes that task any more. An open task gets its
     /// configs with a commit ([`TaskWrite`](a2a_lambda_model::store::TaskWrite)).
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
-    pub async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
-        let both = Vec::from(self::push(push)?);
+    pub async fn put_push(&self, push: &PushRecord, until: Timestamp) -> Result<(), StoreError> {
+        let both = Vec::from(self::push(push, until)?);
         table::done(&*self.table, both).await.map(|_| ())
     }
 
@@ -116,10 +117,10 @@ impl Records {
 }
 
 impl Deliveries {
-    /// Takes the lease of a push config for the holder in `lease`, and keeps the
-    /// config at least until `clean_at`. A holder that has the lease already gets it
-    /// again. Returns `false` if another holder has a lease at `now`, a delivery was
-    /// recorded since `push` was read, or the config is gone or was registered again.
+    /// Takes the lease of a push config for the holder in `lease`. A holder that has the
+    /// lease already gets it again. Returns `false` if another holder has a lease at `now`,
+    /// a delivery was recorded since `push` was read, or the config is gone or was registered
+    /// again.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` it may or may not be taken.
@@ -128,10 +129,8 @@ impl Deliveries {
         push: &PushRecord,
         lease: &PushLease,
         now: Timestamp,
-        clean_at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let mut attributes = lease_attributes(Some(lease));
-        attributes.push((TTL, Some(item::seconds(clean_at))));
+        let attributes = lease_attributes(Some(lease));
         let is_over = Condition::is(LEASE_UNTIL, Comparison::AtMost, now.as_millis());
         let is = |name, number| Condition::is(name, Comparison::Equal, number);
         let is_free = Condition::All(vec![
@@ -141,12 +140,7 @@ impl Deliveries {
         ]);
         // A repeated write finds its own lease and succeeds.
         let free = Condition::Any(vec![is_held_by(&lease.holder), is_free]);
-        let has_lease = table::done(&*self.table, delivery(push, attributes, free)?).await?;
-        if has_lease && clean_at > push.clean_at {
-            let key = keys::push(&task_of(push), &push.listener.id);
-            prolong(&*self.table, key, clean_at).await?;
-        }
-        Ok(has_lease)
+        table::done(&*self.table, delivery(push, attributes, free)?).await
     }
 
     /// Records the progress of a config's deliveries; the lease ends if `delivery`

@@ -87,7 +87,6 @@ mod tests {
     use a2a_lambda_model::task::distinct::Values;
     use a2a_lambda_model::task::{Change, ContextId, TaskId, TaskRecord};
     use a2a_lambda_rows::each_row;
-    use std::time::Duration;
 
     fn plain(value: &Value) -> Option<String> {
         match value {
@@ -142,7 +141,7 @@ mod tests {
         let sample = SampleData::new(1, "image").unwrap();
         let thread = sample.thread(&sample.owner, &ContextId::made_of(9), 0);
         let mut item = keys::thread(&thread_item::key(&thread.record)).item();
-        let attributes = thread_item::attributes(&thread, Duration::ZERO).unwrap();
+        let attributes = thread_item::attributes(&thread).unwrap();
         item.extend(item::of(attributes));
         assert_eq!(image(&item).unwrap(), None);
         assert_eq!(image(&Item::new()).unwrap(), None);

@@ -76,7 +76,7 @@ pub(super) fn child(record: &TaskRecord, body: Encoded<'static>) -> Item {
         (VERSION, Some(count(record.version()))),
         (INCARNATION, Some(incarnation.into())),
         (WRITE, Some(write.unwrap_or_default().into())),
-        (TTL, Some(item::seconds(stored::child_expiry(record)))),
+        (TTL, Some(item::seconds(record.kept_until()))),
         (item::BODY, Some(item::content(body))),
     ])
 }

@@ -5,14 +5,13 @@
 //! pointer alone proves nothing; the task's `META` item decides. A reader skips a pointer if
 //! its task is gone or has another incarnation.
 
-use super::{RecordReader, Records, prolong, thread_item};
+use super::{RecordReader, Records, thread_item};
 use crate::item::{self, TTL};
 use crate::keys::{self, SK};
 use crate::table::{self, Position, Query, Range, Statement};
 use a2a_lambda_model::store::{
     Expect, Expiring, IN_CONTEXT, RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord,
 };
-use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp};
 use std::collections::BTreeMap;
 
@@ -28,7 +27,7 @@ pub(super) fn pointer(record: &TaskRecord, until: Timestamp) -> Option<Statement
 /// Writes the pointer to a task that `write` creates, if the context does not have it.
 pub(super) fn missing(write: &TaskWrite) -> Option<Statement> {
     let is_missing = write.expect == Expect::Absent && !write.has_pointer;
-    let until = stored::child_expiry(&write.record);
+    let until = write.record.kept_until();
     pointer(&write.record, until).filter(|_| is_missing)
 }
 
@@ -173,26 +172,6 @@ impl RecordReader {
 }
 
 impl Records {
-    /// Extends the TTL of a task's pointer to the time that this commit demands. A new pointer
-    /// is kept for two lifetimes of the task. So only a task that is older than one lifetime
-    /// needs the write, and a task that is being ended does not.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the table does not answer.
-    pub(super) async fn keep_pointer(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        let lifetime = record.expires_at().since(record.updated_at());
-        let is_young = record.updated_at() <= record.created_at().plus(lifetime);
-        if record.names_its_context() || lifetime.is_zero() || is_young {
-            return Ok(());
-        }
-        prolong(
-            &*self.table,
-            keys::pointer(record),
-            stored::child_expiry(record),
-        )
-        .await
-    }
-
     /// Removes the pointers of a deleted context, but no pointer of a later context with the
     /// same id.
     pub(super) async fn remove_pointers(&self, record: &ThreadRecord) -> Result<(), StoreError> {

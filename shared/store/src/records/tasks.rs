@@ -210,11 +210,9 @@ impl Records {
     pub async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         write.checked_id()?;
         let statements = self.statements(write, None).await?;
-        // These run before the commit and outside of it: an item that is kept longer does no
-        // harm, an item that expires too early does.
-        self.keep_children(&write.record).await?;
-        self.keep_keys(&write.record).await?;
-        self.keep_pointer(&write.record).await?;
+        if write.prolongs() {
+            Box::pin(self.prolong(&write.record)).await?;
+        }
         // A transaction has the pointer. A task alone gets it before, not beside it: a read of
         // the context would miss a task without a pointer. A transaction of the two would cost
         // twice the write units (decision 0007).

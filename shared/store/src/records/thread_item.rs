@@ -8,7 +8,6 @@ use crate::table::{Item, Value};
 use a2a_lambda_model::store::{Expiring, StoreError, ThreadRecord, ThreadStatus, ThreadWrite};
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{Owner, ThreadKey, Timestamp, WriteId};
-use std::time::Duration;
 
 /// The write ids of a thread's last four writes, newest first.
 pub(super) const WRITES: [&str; 4] = [item::WRITE, "w1", "w2", "w3"];
@@ -19,15 +18,11 @@ pub(super) fn key(record: &ThreadRecord) -> ThreadKey {
     ThreadKey::new(&record.owner, &record.context_id)
 }
 
-/// The attributes of a thread, without its key, its state and its older write ids. A thread is
-/// kept for a while after its expiry, under a client-made id for `tombstone`.
+/// The attributes of a thread, without its key, its state and its older write ids.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
-pub(super) fn attributes(
-    write: &ThreadWrite,
-    tombstone: Duration,
-) -> Result<Attributes, StoreError> {
+pub(super) fn attributes(write: &ThreadWrite) -> Result<Attributes, StoreError> {
     let record = &write.record;
     let list = (!record.is_cleared()).then(|| keys::contexts(&record.owner));
     let list_key = || keys::place(record.updated_at, &record.context_id);
@@ -43,7 +38,7 @@ pub(super) fn attributes(
         ("updated_at", Some(record.updated_at.to_rfc3339().into())),
         ("status", Some(record.status.as_str().into())),
         (EXPIRES_AT, Some(item::millis(record.expires_at))),
-        (TTL, Some(item::seconds(record.kept_until(tombstone)))),
+        (TTL, Some(item::seconds(record.kept_until))),
         (
             item::BODY,
             Some(item::content(stored::thread_body(record)?)),
@@ -117,6 +112,7 @@ pub(super) fn head(meta: &Item) -> Result<ThreadRecord, StoreError> {
         status: status.ok_or_else(|| corrupt("unknown status"))?,
         expires_at: item::time(meta, EXPIRES_AT)?,
         state_version: item::number(meta, STATE_VERSION)?,
+        kept_until: Timestamp::from_millis(item::number::<i64>(meta, TTL)?.saturating_mul(1000)),
         ..ThreadRecord::begun(owner, context_id, created_at, updated_at)
     };
     stored::restore_thread(&mut record, &item::body(meta)?)?;
@@ -138,15 +134,16 @@ mod tests {
     fn a_thread_reads_back_from_its_items_unchanged() {
         let mut values = Values::default();
         for _ in 0..2 {
-            let thread: ThreadRecord = values.make();
-            let tombstone = Duration::from_secs(values.make());
+            let mut thread: ThreadRecord = values.make();
+            let seconds: i64 = values.make();
+            thread.kept_until = Timestamp::from_millis(seconds * 1000);
             let write = ThreadWrite {
                 record: thread.clone(),
                 expect: 0,
                 write: values.make(),
             };
             let mut meta = keys::thread(&key(&thread)).item();
-            meta.extend(item::of(attributes(&write, tombstone).unwrap()));
+            meta.extend(item::of(attributes(&write).unwrap()));
             let of_state = ThreadRecord {
                 version: thread.state_version,
                 ..thread.clone()
@@ -155,7 +152,7 @@ mod tests {
             let mut read = head(&meta).unwrap();
             read.state = stored::decode_state(&item::body(&state).unwrap()).unwrap();
             assert_eq!(read, thread);
-            let kept = item::seconds(thread.kept_until(tombstone));
+            let kept = item::seconds(thread.kept_until);
             assert_eq!(meta.get(TTL), Some(&kept));
             for (name, at) in [
                 ("created_at", thread.created_at),

@@ -83,7 +83,7 @@ impl Records {
         write: &ThreadWrite,
     ) -> Result<Vec<Statement>, StoreError> {
         let thread = thread_item::key(&write.record);
-        let attributes = thread_item::attributes(write, self.tombstone)?;
+        let attributes = thread_item::attributes(write)?;
         let key = keys::thread(&thread);
         let mut statements = vec![if write.expect == 0 {
             Statement::put(key, item::of(attributes)).when(Condition::absent(PK))

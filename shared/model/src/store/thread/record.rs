@@ -77,6 +77,8 @@ pub struct ThreadRecord {
     pub expires_at: Timestamp,
     /// When the state expires.
     pub state_expires_at: Timestamp,
+    /// Until when the store keeps the thread, to the second.
+    pub kept_until: Timestamp,
     /// The version that wrote the state; 0 = no state.
     pub state_version: u64,
     /// The state.
@@ -100,6 +102,7 @@ impl ThreadRecord {
             updated_at: now,
             expires_at: now,
             state_expires_at: now,
+            kept_until: now,
             state_version: 0,
             state: ThreadState::default(),
             unknown: Metadata::new(),
@@ -116,6 +119,7 @@ impl ThreadRecord {
             updated_at: now,
             expires_at: now,
             state_expires_at: now,
+            kept_until: now.plus(DELETION_LIFE),
             state_version: 0,
             state: ThreadState::default(),
             ..self
@@ -169,14 +173,14 @@ impl ThreadRecord {
     }
 
     /// The thread of a context without a stored one, derived from its first task. It
-    /// lives as long as the task is open, and for `ttl` after that.
+    /// lives as long as the task is open, and for `ttl` after its last activity.
     #[must_use]
     pub fn from_first_task(task: &TaskRecord, ttl: Duration, now: Timestamp) -> Self {
         let (owner, id) = (task.owner().clone(), task.context_id().clone());
-        let active = if task.state().is_at_rest() {
-            task.active_at()
-        } else {
+        let active = if task.is_open(now) {
             now
+        } else {
+            task.active_at()
         };
         Self {
             updated_at: task.active_at(),
@@ -201,15 +205,16 @@ impl ThreadRecord {
         has_tombstone || self.context_id.is_server_made()
     }
 
-    /// When the store may remove the thread, which is after its expiry:
+    /// Lets the store keep the thread until the later of its own end and `open_until`, up to
+    /// which a task of it can be open. Its own end is after its expiry:
     /// - with an id that the client made: `tombstone` later
     /// - with an id that the server made: 1/10 of its life later. Its tasks may have been
     ///   active after its last write; while the item is there, none of them opens it again
-    /// - a deletion: when a sweep has removed it, at most a week later
-    #[must_use]
-    pub fn kept_until(&self, tombstone: Duration) -> Timestamp {
+    /// - a deletion, which has no open task: when a sweep has removed it, at most a week later
+    pub fn keep(&mut self, tombstone: Duration, open_until: Timestamp) {
         if self.is_cleared() {
-            return self.expires_at.plus(DELETION_LIFE);
+            self.kept_until = self.expires_at.plus(DELETION_LIFE);
+            return;
         }
         let life = self.expires_at.since(self.updated_at);
         let rest = if self.context_id.is_server_made() {
@@ -217,16 +222,17 @@ impl ThreadRecord {
         } else {
             tombstone
         };
-        self.expires_at.plus(rest)
+        let own_end = self.expires_at.plus(rest);
+        self.kept_until = self.kept_until.max(own_end).max(open_until);
     }
 
-    /// When the store may remove the state if no sweep does: one life of the thread
-    /// after its expiry. A refresh writes the thread only, so the expiry stored with
-    /// the state can be that much behind.
+    /// When the store may remove the state if no sweep does: with the thread, and at the
+    /// earliest one life of the thread after its expiry. A refresh writes the thread only, so
+    /// the expiry stored with the state can be that much behind.
     #[must_use]
     pub fn state_kept_until(&self) -> Timestamp {
         let life = self.expires_at.since(self.updated_at);
-        self.expires_at.plus(life)
+        self.expires_at.plus(life).max(self.kept_until)
     }
 
     /// Whether a write of this record replaces the stored state. If not, there is no

@@ -2,10 +2,11 @@
 
 use super::{Base, Saved, Task, TaskFields, Transition, TurnRequest};
 use crate::task::{
-    Artifact, ContextId, Event, HeldKeys, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner,
-    Part, PartContent, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskKey, TaskState,
+    Artifact, ContextId, Event, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner, Part,
+    PartContent, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskKey, TaskState,
     Timestamp, Used, WriteId,
 };
+use std::time::Duration;
 
 /// After how many deaths a turn ends, whatever progress it makes.
 const DEATHS_MAX: u32 = 50;
@@ -38,16 +39,20 @@ impl TaskFields {
 
     /// The hashed idempotency keys of its sends that it keeps (the newest 32).
     pub fn held_keys(&self) -> &[KeyHash] {
-        &self.keys.addresses
+        &self.keys
     }
 
-    /// The keys that the last commit prolongs.
-    pub fn prolonged_keys(&self) -> &[KeyHash] {
-        if self.keys.version == self.version {
-            &self.keys.addresses
-        } else {
-            &[]
-        }
+    /// Until when the table keeps all items beside it at least: its pointer, children,
+    /// idempotency keys and push configs. It is never before the expiry.
+    #[must_use]
+    pub const fn kept_until(&self) -> Timestamp {
+        self.kept_until
+    }
+
+    /// Until when the items beside it are kept at first: two `lifetime`s from its creation.
+    #[must_use]
+    pub fn first_kept_until(&self, lifetime: Duration) -> Timestamp {
+        self.created_at.plus(lifetime).plus(lifetime)
     }
 
     /// Metadata of the request that created it.
@@ -234,12 +239,6 @@ impl TaskFields {
         self.expires_at
     }
 
-    /// The idempotency keys of its sends, and how long they are kept.
-    #[must_use]
-    pub const fn keys(&self) -> &HeldKeys {
-        &self.keys
-    }
-
     /// Its address in a store.
     #[must_use]
     pub fn key(&self) -> TaskKey {
@@ -310,6 +309,12 @@ impl TaskFields {
     #[must_use]
     pub fn expired(&self, now: Timestamp) -> bool {
         self.state().is_at_rest() && self.expires_at <= now
+    }
+
+    /// Whether it still runs or waits for its client, and its readers find it.
+    #[must_use]
+    pub fn is_open(&self, now: Timestamp) -> bool {
+        !self.state().is_terminal() && !self.expired(now)
     }
 
     /// Whether `other` is the same task, and not another one of the same id.

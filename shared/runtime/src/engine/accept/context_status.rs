@@ -8,6 +8,9 @@
 //! Expiry slides with activity. A thread is written at most once in a twentieth of its
 //! life, so that a busy thread is not a hot item. Expiry is judged when a message
 //! arrives, by the clock of that call; a running turn keeps its context alive.
+//!
+//! A context with an open task does not expire, nor does its state. A question writes nothing
+//! for this. Only where a context would be refused, or its state dropped, its tasks are read.
 
 use crate::engine::commit::contention::Races;
 use crate::engine::{Engine, EngineError};
@@ -74,8 +77,9 @@ impl Engine {
     ) -> Result<ContextStatus, EngineError> {
         if let Some(head) = self.records.load_thread_head(owner, id).await? {
             let tombstone = self.reader.policy.thread_tombstone;
-            if head.lives(now) || head.is_remembered(now, tombstone) {
-                return self.continue_existing(head, None, now);
+            let is_kept = self.is_kept(&head, None, now).await?;
+            if head.lives(now) || is_kept || head.is_remembered(now, tombstone) {
+                return self.continue_existing(head, None, is_kept, now);
             }
             // The id counts as new; the new thread replaces the old one.
             return Ok(self.fresh_context(owner, id.clone(), Some(head.version), now));
@@ -85,16 +89,16 @@ impl Engine {
         };
         let record = self.records.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id() == id) {
-            Some(record) => self.status_from_task(&record, now, true),
+            Some(record) => self.status_from_task(&record, now, true).await,
             // A server-made id is never created by a message that names it.
             _ => Err(A2aError::ContextExpired.into()),
         }
     }
 
-    /// The state of a stored task's context for a message to the task.
+    /// The state of an open task's context for a message to the task.
     ///
     /// # Errors
-    /// [`A2aError::ContextExpired`].
+    /// [`A2aError::ContextExpired`] if the context was deleted, or has begun again.
     pub(in crate::engine) async fn status_of(
         &self,
         record: &TaskRecord,
@@ -102,8 +106,15 @@ impl Engine {
     ) -> Result<ContextStatus, EngineError> {
         let (owner, id) = (record.owner(), record.context_id());
         match self.records.load_thread_head(owner, id).await? {
-            Some(head) => self.continue_existing(head, Some(record.created_at()), now),
-            None => self.status_from_task(record, now, !record.names_its_context()),
+            Some(head) => {
+                let of = Some(record.created_at());
+                let is_kept = self.is_kept(&head, of, now).await?;
+                self.continue_existing(head, of, is_kept, now)
+            }
+            None => {
+                let opens = !record.names_its_context();
+                self.status_from_task(record, now, opens).await
+            }
         }
     }
 
@@ -120,8 +131,27 @@ impl Engine {
         !id.is_server_made() && at.plus(opening) < began
     }
 
+    /// Whether an open task keeps what time would take from the context of `head`. `of` is the
+    /// creation time of such a task. Its tasks are read only if something would be taken.
+    async fn is_kept(
+        &self,
+        head: &ThreadRecord,
+        of: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<bool, EngineError> {
+        let drops_state = head.state_version > 0 && head.state_expires_at <= now;
+        if head.is_cleared() || of.is_some() {
+            return Ok(!head.is_cleared());
+        }
+        if head.lives(now) && !drops_state {
+            return Ok(false);
+        }
+        let (owner, id) = (&head.owner, &head.context_id);
+        Ok(self.records.has_open_task(owner, id, now).await?)
+    }
+
     /// The state of a context without a thread. `record` has its last activity.
-    fn status_from_task(
+    async fn status_from_task(
         &self,
         record: &TaskRecord,
         now: Timestamp,
@@ -129,11 +159,12 @@ impl Engine {
     ) -> Result<ContextStatus, EngineError> {
         let policy = &self.reader.policy;
         let silent = |ttl: Duration| record.active_at().plus(ttl) <= now;
-        let open = !record.state().is_at_rest();
-        if !open && silent(policy.thread_ttl) {
+        let open = record.is_open(now);
+        let (owner, id) = (record.owner(), record.context_id());
+        let is_over = !open && silent(policy.thread_ttl);
+        if is_over && !self.records.has_open_task(owner, id, now).await? {
             return Err(A2aError::ContextExpired.into());
         }
-        let (owner, id) = (record.owner(), record.context_id());
         Ok(ContextStatus {
             id: id.clone(),
             began: record.created_at(),
@@ -145,21 +176,22 @@ impl Engine {
     }
 
     /// The state of a context with a stored thread. `of` is the creation time of the
-    /// continued task, if there is one.
+    /// continued task, if there is one; `is_kept`: an open task keeps the context.
     fn continue_existing(
         &self,
         head: ThreadRecord,
         of: Option<Timestamp>,
+        is_kept: bool,
         now: Timestamp,
     ) -> Result<ContextStatus, EngineError> {
         let earlier = |at| self.is_earlier(&head.context_id, at, head.created_at);
-        if of.is_some_and(earlier) || !head.lives(now) {
+        if of.is_some_and(earlier) || !(is_kept || head.lives(now)) {
             return Err(A2aError::ContextExpired.into());
         }
         Ok(ContextStatus {
             id: head.context_id.clone(),
             began: head.created_at,
-            reset: head.state_expires_at <= now,
+            reset: !is_kept && head.state_expires_at <= now,
             opens: None,
             stale: Some(head).filter(|head| self.is_stale(head, now)),
             of,
@@ -182,12 +214,14 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let mut races = Races::default();
         while let Some(head) = context_status.stale.take() {
-            if self.records.put_thread(&self.refreshed(&head, now)).await? {
+            let write = self.refreshed(&head, context_status.reset, now);
+            if self.records.put_thread(&write).await? {
                 break;
             }
             let head = self.records.load_thread_head(&head.owner, &head.context_id);
             let head = head.await?.ok_or(A2aError::ContextExpired)?;
-            let fresh = self.continue_existing(head, context_status.of, now)?;
+            let is_kept = self.is_kept(&head, context_status.of, now).await?;
+            let fresh = self.continue_existing(head, context_status.of, is_kept, now)?;
             *context_status = ContextStatus {
                 // Another message may have refreshed the thread: the state is gone all
                 // the same.
@@ -211,8 +245,11 @@ impl Engine {
         since.plus(life / parts) <= now
     }
 
+    /// Whether a thread has to be written again. After the lifetime of tasks was raised, the
+    /// table would remove it before a task that is open now, or half a lifetime later, expires.
     fn is_stale(&self, head: &ThreadRecord, now: Timestamp) -> bool {
-        self.is_part_over(head.updated_at, REFRESH, now)
+        let is_short = head.kept_until < now.plus(self.reader.policy.task_ttl * 3 / 2);
+        is_short || self.is_part_over(head.updated_at, REFRESH, now)
     }
 
     /// The first write of a thread. It replaces version `version` of an earlier thread of the
@@ -229,10 +266,11 @@ impl Engine {
         self.renewed(ThreadRecord { version, ..record }, now)
     }
 
-    /// The write that gives a thread its full life again. Expired state stays expired.
-    fn refreshed(&self, head: &ThreadRecord, now: Timestamp) -> ThreadWrite {
+    /// The write that gives a thread its full life again. With `reset`, expired state stays
+    /// expired.
+    fn refreshed(&self, head: &ThreadRecord, reset: bool, now: Timestamp) -> ThreadWrite {
         let mut record = head.clone();
-        if record.state_expires_at <= now {
+        if reset && record.state_expires_at <= now {
             record.state_version = 0;
         }
         self.renewed(record, now)
@@ -251,11 +289,19 @@ impl Engine {
         record.updated_at = now;
         record.expires_at = now.plus(policy.thread_ttl);
         record.state_expires_at = now.plus(policy.state_ttl);
+        self.keep(&mut record, now);
         ThreadWrite {
             record,
             expect,
             write: WriteId::made_of(self.ids.next()),
         }
+    }
+
+    /// Lets the store keep a thread as long as a task of it can be open.
+    pub(in crate::engine) fn keep(&self, record: &mut ThreadRecord, now: Timestamp) {
+        let policy = &self.reader.policy;
+        let open_until = now.plus(policy.task_ttl).plus(policy.task_ttl);
+        record.keep(policy.thread_tombstone, open_until);
     }
 
     /// Keeps the context of a running task alive. The run is activity, and revives a
@@ -285,7 +331,7 @@ impl Engine {
                     return Ok(());
                 }
                 Some(head) if head.lives(now) && !self.is_stale(&head, now) => return Ok(()),
-                Some(head) => self.refreshed(&head, now),
+                Some(head) => self.refreshed(&head, false, now),
             };
             if self.records.put_thread(&write).await? {
                 return Ok(());

@@ -10,11 +10,14 @@ use crate::store::{
 use crate::task::{Timestamp, WriteId};
 use futures::StreamExt as _;
 use futures::stream;
+use std::time::Duration;
 
 /// Contexts read at a time.
 const READ: usize = 100;
 /// Contexts handled in parallel: each costs a read and one or two writes.
 const AT_ONCE: usize = 8;
+/// The longest pause until the sweep looks again at an expired state that an open task keeps.
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// What a sweep of contexts did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -117,8 +120,9 @@ impl Engine {
             }
             (_, Expiring::Deleted) => {}
             (Some(head), Expiring::State) if head.state_version > 0 => {
-                if head.state_expires_at > now {
-                    sweep.note_expiry(&head).await?;
+                let is_over = head.state_expires_at <= now;
+                if !is_over || self.records.has_open_task(owner, id, now).await? {
+                    sweep.note_expiry(&self.expiry_of(head, now)).await?;
                 // The thread drops its state first, on the condition of its version: if a
                 // message came meanwhile, the state stays.
                 } else if self
@@ -162,9 +166,21 @@ impl Engine {
         Ok(())
     }
 
+    /// The thread whose state the sweep looks at again at its expiry. If an open task keeps a
+    /// state that has expired, that is when the context has been idle twice as long.
+    fn expiry_of(&self, mut thread: ThreadRecord, now: Timestamp) -> ThreadRecord {
+        if thread.state_expires_at <= now {
+            let idle = now.since(thread.updated_at);
+            thread.state_expires_at = now.plus(idle.min(DAY));
+        }
+        self.keep(&mut thread, now);
+        thread
+    }
+
     /// The next write of `thread`. Cleaning up is not activity, so the times stay.
-    fn next_of(&self, thread: ThreadRecord) -> ThreadWrite {
+    fn next_of(&self, mut thread: ThreadRecord) -> ThreadWrite {
         let expect = thread.version;
+        self.keep(&mut thread, self.reader.clock.now());
         ThreadWrite {
             record: ThreadRecord {
                 version: expect + 1,

@@ -239,9 +239,7 @@ impl PushDispatcher {
         if lease.until.since(now) < pacing::attempt(&push.delivery) + NOTING {
             return Ok(Some(DispatchEnd::Late));
         }
-        let clean_at = self.clean_at(push, now);
-        let lease = self.to.deliveries.lease_push(push, lease, now, clean_at);
-        let is_ours = lease.await?;
+        let is_ours = self.to.deliveries.lease_push(push, lease, now).await?;
         Ok((!is_ours).then_some(DispatchEnd::Left))
     }
 
@@ -306,16 +304,6 @@ impl PushDispatcher {
                     .into(),
             ),
         }
-    }
-
-    /// The time until which the push config is kept: at least one task lifetime, changed
-    /// rarely.
-    fn clean_at(&self, push: &PushRecord, now: Timestamp) -> Timestamp {
-        let life = self.policy.task_ttl;
-        if push.clean_at < now.plus(life) {
-            return now.plus(life * 2);
-        }
-        push.clean_at
     }
 
     /// The task with its content; `None` if it is gone or this function cannot read all

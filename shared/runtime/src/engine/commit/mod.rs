@@ -123,6 +123,10 @@ impl Engine {
         let mut races = Races::default();
         loop {
             let write = self.task_write(&commit)?;
+            // What is beside the context has to last as long as what is beside the task.
+            if write.prolongs() && write.thread.is_none() {
+                Box::pin(self.extend_thread(&write.record)).await;
+            }
             let base = &commit.base;
             commit.base = match self.records.commit(&write).await? {
                 Committed::Done => {
@@ -182,9 +186,6 @@ impl Engine {
         let key = commit.key.as_ref();
         let now = self.reader.clock.now();
         let expires_at = now.plus(self.reader.policy.task_ttl);
-        // Items beside the task outlive it, so that the task alone decides about
-        // expiry.
-        let kept_until = expires_at.plus(self.reader.policy.task_ttl);
         // The clocks of two functions differ: a change must not be older than its
         // task.
         let at = now.max(base.created_at());
@@ -195,7 +196,9 @@ impl Engine {
         if base.version() == 0 && next.state().is_terminal() && next.listeners().is_empty() {
             next.forget_log();
         }
-        next.hold_keys(key.map(|key| &key.hash), kept_until);
+        if let Some(key) = key {
+            next.hold_key(key.hash.clone());
+        }
         stored::arrange(&mut next);
         Ok(TaskWrite {
             record: next,
@@ -205,7 +208,6 @@ impl Engine {
             key: key.map(|key| KeyWrite {
                 key: key.hash.clone(),
                 content: key.content.clone(),
-                kept_until,
             }),
             has_pointer: commit.has_pointer,
             now,

@@ -15,11 +15,13 @@ impl Engine {
         pointer: Option<TaskRecord>,
         opens: Option<ThreadWrite>,
     ) -> Result<(), EngineError> {
-        let ttl = self.reader.policy.task_ttl;
-        let until = self.reader.clock.now().plus(ttl).plus(ttl);
+        let life = self.reader.policy.task_ttl;
         let point = async {
             match &pointer {
-                Some(record) => Ok(self.records.put_pointer(record, until).await?),
+                Some(record) => {
+                    let until = record.first_kept_until(life);
+                    Ok(self.records.put_pointer(record, until).await?)
+                }
                 None => Ok::<(), EngineError>(()),
             }
         };

@@ -49,6 +49,8 @@ impl ContextRemoval {
 struct ContextTasks {
     /// Whether one of them keeps the context alive if it has no thread.
     holds_thread: bool,
+    /// Whether one of them is open, and keeps the context alive if its thread has expired.
+    is_open: bool,
     /// Whether one of them is submitted or working.
     busy: bool,
     /// When the first of them was created.
@@ -99,11 +101,14 @@ impl Engine {
             let head = self.records.load_thread_head(owner, id).await?;
             match head {
                 Some(head) if head.is_cleared() => return Ok((head, false)),
-                Some(head) if !head.lives(now) => return Err(A2aError::ContextExpired.into()),
                 head => {
                     let tasks = self.seen_in(owner, id, now).await?;
                     // A context without a thread lives by its tasks.
-                    if head.is_none() && !tasks.holds_thread {
+                    let lives = match &head {
+                        Some(head) => head.lives(now) || tasks.is_open,
+                        None => tasks.holds_thread,
+                    };
+                    if !lives {
                         return Err(A2aError::ContextExpired.into());
                     }
                     if tasks.busy {
@@ -139,6 +144,7 @@ impl Engine {
             let (heads, next) = self.records.tasks_in(owner, id, after, READ).await?;
             for task in &heads {
                 tasks.holds_thread |= self.holds_thread(task, now);
+                tasks.is_open |= task.is_open(now);
                 tasks.busy |= !task.state().is_at_rest();
                 let began = tasks.began.unwrap_or(task.created_at());
                 tasks.began = Some(began.min(task.created_at()));
@@ -153,7 +159,7 @@ impl Engine {
     /// Whether this task keeps a context without a thread alive.
     fn holds_thread(&self, task: &TaskRecord, now: Timestamp) -> bool {
         let until = task.active_at().plus(self.reader.policy.thread_ttl);
-        !task.expired(now) && (!task.state().is_at_rest() || until > now)
+        task.is_open(now) || (!task.expired(now) && until > now)
     }
 
     /// Removes the tasks of a deleted context until the time is up. A further call

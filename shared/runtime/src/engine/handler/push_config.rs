@@ -107,7 +107,7 @@ impl Engine {
             self.room_for(&record, &listener, &command.offer).await?;
             if record.state().is_terminal() {
                 let push = self.push_record(&record, &listener, self.reader.clock.now());
-                self.records.put_push(&push).await?;
+                self.records.put_push(&push, record.kept_until()).await?;
                 return Ok(push.config());
             }
             let listen = vec![Change::RegisterPush(Box::new(listener.clone()))];
@@ -182,7 +182,6 @@ impl Engine {
             incarnation: base.incarnation().clone(),
             listener: listener.clone(),
             created_at: now,
-            clean_at: now.plus(self.reader.policy.task_ttl * 2),
             delivery: Delivery::after(base.last_seq()),
         }
     }

@@ -41,6 +41,9 @@ pub(in crate::engine) struct TurnThread<'e> {
     created_at: Timestamp,
     /// When the context began, if a message opened the turn in this invocation.
     began: Option<Timestamp>,
+    /// Whether the state of the thread had expired when that message arrived. Later on, and in
+    /// other invocations, the open task keeps it.
+    is_reset: bool,
     /// When the turn should stop its work.
     stop_at: Option<Timestamp>,
     /// When the turn last checked whether its thread needs a refresh.
@@ -71,6 +74,7 @@ impl<'e> TurnThread<'e> {
             turn: spec.facts.turn,
             created_at: record.created_at(),
             began: context_status.map(|context_status| context_status.began),
+            is_reset: context_status.is_some_and(|context_status| context_status.reset),
             stop_at: spec.budget.stop_at,
             checked_at: context_status.map_or(record.updated_at(), |_| engine.reader.clock.now()),
             messages,
@@ -114,10 +118,14 @@ impl<'e> TurnThread<'e> {
         !is_earlier && !thread.is_cleared()
     }
 
+    /// Whether the state of a thread has expired.
+    fn is_over(&self, thread: &ThreadRecord) -> bool {
+        self.is_reset && thread.state_expires_at <= self.engine.reader.clock.now()
+    }
+
     /// The state of a thread, unless it has expired.
     fn unexpired_state(&self, thread: Option<ThreadRecord>) -> Option<ThreadState> {
-        let now = self.engine.reader.clock.now();
-        let alive = thread.filter(|thread| thread.state_expires_at > now);
+        let alive = thread.filter(|thread| !self.is_over(thread));
         alive.map(|thread| thread.state)
     }
 
@@ -215,7 +223,7 @@ impl<'e> TurnThread<'e> {
                 ThreadRecord { version, ..record }
             }
         };
-        if record.state_expires_at <= now {
+        if self.is_over(&record) {
             record.state = ThreadState::default();
         }
         let result = lock(&self.operations).apply(&mut record.state, updates);
