@@ -135,8 +135,8 @@ mod tests {
         let mut values = Values::default();
         for _ in 0..2 {
             let mut thread: ThreadRecord = values.make();
-            let seconds: i64 = values.make();
-            thread.kept_until = Timestamp::from_millis(seconds * 1000);
+            let seconds: u32 = values.make();
+            thread.kept_until = Timestamp::from_millis(i64::from(seconds) * 1000);
             let write = ThreadWrite {
                 record: thread.clone(),
                 expect: 0,
