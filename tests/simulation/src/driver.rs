@@ -374,9 +374,10 @@ impl Driver {
 
     /// Checks that what lives has all its items.
     fn check_lost(&self) {
+        let has_keys = !self.site.store.keeps_keys_loose();
         let lost = {
             let world = self.hub.world();
-            self.site.store.lost(&world.oracle, world.now)
+            self.site.store.lost(&world.oracle, world.now, has_keys)
         };
         for text in lost {
             self.broken(text);

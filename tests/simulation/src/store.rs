@@ -447,7 +447,7 @@ impl SimStore {
         takes
     }
 
-    fn keeps_keys_loose(&self) -> bool {
+    pub(crate) fn keeps_keys_loose(&self) -> bool {
         let world = self.hub.world();
         world.is(Mutant::KeyAfterTask) || world.is(Mutant::KeyUnchecked)
     }
@@ -517,19 +517,24 @@ impl SimStore {
 
     /// The tasks that live but have lost an item beside them, or that their context does not
     /// know.
-    pub(crate) fn lost(&self, oracle: &Oracle, now: i64) -> Vec<String> {
+    pub(crate) fn lost(&self, oracle: &Oracle, now: i64, has_keys: bool) -> Vec<String> {
         let now = Timestamp::from_millis(now);
         let living = oracle.living().map(|(life, seen)| (life, &seen.record));
         let living = living.filter(|(_, record)| !record.expired(now));
         let lost = living.filter_map(|(life, record)| {
-            let why = self.lost_of(record, now).now_or_never()??;
+            let why = self.lost_of(record, now, has_keys).now_or_never()??;
             Some(format!("G20: task {life} lives and has lost its {why}"))
         });
         lost.collect()
     }
 
     /// What is missing beside a task.
-    async fn lost_of(&self, record: &TaskRecord, now: Timestamp) -> Option<&'static str> {
+    async fn lost_of(
+        &self,
+        record: &TaskRecord,
+        now: Timestamp,
+        has_keys: bool,
+    ) -> Option<&'static str> {
         let (owner, records) = (record.owner(), &self.memory.records);
         let Ok(Some(whole)) = self.whole(&record.key()).await else {
             return Some("children");
@@ -546,11 +551,7 @@ impl SimStore {
         if !context.is_ok_and(|(tasks, _)| tasks.iter().any(is_mine)) {
             return Some("pointer");
         }
-        for key in record
-            .held_keys()
-            .iter()
-            .filter(|_| !self.keeps_keys_loose())
-        {
+        for key in record.held_keys().iter().filter(|_| has_keys) {
             if !matches!(records.load_key(owner, key, now).await, Ok(Some(_))) {
                 return Some("idempotency key");
             }
