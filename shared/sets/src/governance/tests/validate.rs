@@ -309,27 +309,33 @@ fn a_context_above_a_limit_is_refused() {
     let code = |context: CheckContext| {
         CheckFacts::of(context)
             .err()
-            .map(|error| error.code().as_str())
+            .map(|error| error.code().to_string())
     };
     let content = |bytes: usize| CheckContext {
         content: Some("x".repeat(bytes)),
         ..CheckContext::default()
     };
     assert_eq!(code(content(CONTENT_MAX)), None);
-    assert_eq!(code(content(CONTENT_MAX + 1)), Some("CONTENT_TOO_LONG"));
+    assert_eq!(
+        code(content(CONTENT_MAX + 1)),
+        Some("CONTENT_TOO_LONG".to_owned())
+    );
     let path = |bytes: usize| CheckContext {
         path: Some("x".repeat(bytes)),
         ..CheckContext::default()
     };
     assert_eq!(code(path(1024)), None);
-    assert_eq!(code(path(1025)), Some("INVALID_INPUT"));
+    assert_eq!(code(path(1025)), Some("INVALID_INPUT".to_owned()));
     let list = |count: usize, bytes: usize| CheckContext {
         dependencies: Some(vec!["x".repeat(bytes); count]),
         ..CheckContext::default()
     };
     assert_eq!(code(list(ENTRIES_MAX, 1)), None);
-    assert_eq!(code(list(ENTRIES_MAX + 1, 0)), Some("INVALID_INPUT"));
-    assert_eq!(code(list(2, CONTENT_MAX)), Some("INVALID_INPUT"));
+    assert_eq!(
+        code(list(ENTRIES_MAX + 1, 0)),
+        Some("INVALID_INPUT".to_owned())
+    );
+    assert_eq!(code(list(2, CONTENT_MAX)), Some("INVALID_INPUT".to_owned()));
     let config = |value: Value| CheckContext {
         config: Some(serde_json::from_value(json!({ "a": value })).unwrap()),
         ..CheckContext::default()
@@ -337,15 +343,15 @@ fn a_context_above_a_limit_is_refused() {
     assert_eq!(code(config(json!(vec![0; ENTRIES_MAX - 1]))), None);
     assert_eq!(
         code(config(json!(vec![0; ENTRIES_MAX]))),
-        Some("INVALID_INPUT")
+        Some("INVALID_INPUT".to_owned())
     );
     assert_eq!(
         code(config(json!("x".repeat(CONTENT_MAX)))),
-        Some("INVALID_INPUT")
+        Some("INVALID_INPUT".to_owned())
     );
     assert_eq!(
         code(config(json!({ "x".repeat(1025): 0 }))),
-        Some("INVALID_INPUT")
+        Some("INVALID_INPUT".to_owned())
     );
 }
 
