@@ -32,6 +32,7 @@ pub(crate) const fn name(refusal: &A2aError) -> &'static str {
         R::IdempotencyKeyReused => "IdempotencyKeyReused",
         R::Unavailable { .. } => "Unavailable",
         R::Unfinished { .. } => "Unfinished",
+        R::UnknownStoredForm => "UnknownStoredForm",
     }
 }
 
@@ -82,5 +83,6 @@ pub(crate) fn all() -> Vec<A2aError> {
         R::IdempotencyKeyReused,
         R::Unavailable { retry_after: 7 },
         R::Unfinished { retry_after: 7 },
+        R::UnknownStoredForm,
     ]
 }

@@ -269,7 +269,7 @@ mod tests {
                 -32008 => name == "Forbidden",
                 -32009 => ["TaskBusy", "TaskFinished", "VersionNotSupported"].contains(&name),
                 -32010 => name == "RateLimited",
-                -32011 => ["Unavailable", "Unfinished"].contains(&name),
+                -32011 => ["Unavailable", "Unfinished", "UnknownStoredForm"].contains(&name),
                 code => code != -32006,
             };
             assert!(expected, "{name}");
@@ -304,7 +304,7 @@ mod tests {
 
     /// The rows that this agent cannot produce from a request. The table test above covers
     /// them.
-    const UNSEEN: [&str; 9] = [
+    const UNSEEN: [&str; 10] = [
         "ContentTypeNotSupported",
         "InvalidAgentResponse",
         "ExtendedCardNotConfigured",
@@ -314,6 +314,7 @@ mod tests {
         "Forbidden",
         "StateTooLarge",
         "Unfinished",
+        "UnknownStoredForm",
     ];
 
     #[test]

@@ -28,6 +28,8 @@ mod faults;
 #[cfg(test)]
 mod foreign_subjects;
 #[cfg(test)]
+mod forms;
+#[cfg(test)]
 mod full_tenant;
 #[cfg(test)]
 mod hostile;

@@ -462,7 +462,7 @@ async fn a_damaged_task_does_not_break_a_list() {
     let table = &desk.emulator.clients.dynamodb;
     let partition =
         |task: &TaskRecord| AttributeValue::S(format!("T#{}#K#{}", task.owner().tenant, task.id()));
-    // One task misses a child item, another has an item of an unknown format version.
+    // One task misses a child item, another has no epoch that can be read.
     let children = table.query().table_name(TABLE);
     let children = children
         .key_condition_expression("PK = :pk AND begins_with(SK, :part)")
@@ -477,9 +477,8 @@ async fn a_damaged_task_does_not_break_a_list() {
     let spoilt = spoilt.key("PK", partition(&tasks[1]));
     let spoilt = spoilt.key("SK", AttributeValue::S("META".to_owned()));
     let spoilt = spoilt
-        .update_expression("SET #schema = :later")
-        .expression_attribute_names("#schema", "schema")
-        .expression_attribute_values(":later", AttributeValue::N("99".to_owned()));
+        .update_expression("SET epoch = :damaged")
+        .expression_attribute_values(":damaged", AttributeValue::S("none".to_owned()));
     spoilt.send().await.unwrap();
 
     let (page, _, _) = desk.page(100, true).await;

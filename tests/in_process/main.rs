@@ -92,6 +92,8 @@ mod send;
 #[cfg(test)]
 mod spoofing;
 #[cfg(test)]
+mod stored_forms;
+#[cfg(test)]
 mod stream;
 #[cfg(test)]
 mod subscribe;

@@ -1,7 +1,13 @@
 //! What remains after a restart, and who can read it.
 
-use crate::agent::{Folder, Running};
+use crate::agent::{Folder, Running, refusal_in};
 use crate::calls::Call;
+use a2a_lambda::store::aws::AwsClients;
+use a2a_lambda::store::dynamodb::DynamoTable;
+use a2a_lambda::store::keys;
+use a2a_lambda::store::stored::SCHEMA;
+use a2a_lambda::store::table::{Item, Statement, Table as _};
+use a2a_local::embedded::{Embedded, TABLE};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
@@ -74,6 +80,27 @@ async fn a_waiting_task_takes_its_answer_after_a_kill() {
     let done = &answered["task"];
     assert_eq!(done["id"], task["id"]);
     assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[tokio::test]
+async fn a_folder_of_another_release_is_refused_with_what_to_do() {
+    for form in [SCHEMA - 1, SCHEMA + 1] {
+        let folder = Folder::new();
+        let first = agent(&folder).await;
+        first.interrupt().await;
+        let data = Embedded::start(Some(&folder.path().join(".a2a")))
+            .await
+            .unwrap();
+        let clients = AwsClients::connect(data.endpoints()).await;
+        let table = DynamoTable::new(clients.dynamodb, TABLE);
+        let item = Item::from([("schema".to_owned(), i64::from(form).into())]);
+        let note = Statement::put(keys::form(), item);
+        table.write(note.into()).await.unwrap();
+        data.stop().await;
+        let error = refusal_in(&folder, &["--port", "0"], &[]).await;
+        let what = format!("use a release that reads {form}, or choose another folder with --data");
+        assert!(error.contains(&what), "{error}");
+    }
 }
 
 #[tokio::test]

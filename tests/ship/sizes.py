@@ -1,5 +1,7 @@
 """Prints the size of the package of each function, and fails if one is larger than its limit.
 
+It fails too if two functions have the sources of different builds.
+
 usage: sizes.py FOLDER            of `sam build`; fails too if a program is not for arm64
        sizes.py FOLDER --here     of `cargo build --release`, for this machine
 
@@ -18,6 +20,9 @@ ARM64 = 183
 
 # What a C compiler makes of `__DATE__`.
 DATE = re.compile(rb"\0((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d{4})\0")
+
+# The sources of the skills in a program: their hashes are the identity of the build.
+SOURCES = re.compile(rb"a2a-lambda-sources:[0-9a-f]{16}")
 
 # The most bytes of a package, in MB. docs/performance.md says what is in them.
 LIMITS = {
@@ -63,7 +68,7 @@ def main(built, here):
         programs = sorted(it for it in (built / name for name in LIMITS) if it.is_file())
     else:
         programs = sorted(built.glob("*/bootstrap"))
-    faults = []
+    faults, builds = [], {}
     known = {function(it.name if here else it.parent.name): it for it in programs}
     for name in sorted(LIMITS.keys() - known.keys()):
         faults.append(f"{built} has no function {name}")
@@ -75,8 +80,15 @@ def main(built, here):
         # The C code of the allocator: `.cargo/config.toml` sets its date.
         if dates := set(DATE.findall(program.read_bytes())) - {b"Jan  1 1970"}:
             faults.append(f"{name} contains the date of its build: {dates}")
+        if sources := frozenset(SOURCES.findall(program.read_bytes())):
+            builds[name] = sources
         if not here and machine(program) != ARM64:
             faults.append(f"{name} is for another machine than arm64")
+    # Those that serve an agent have its skills.
+    if missing := LIMITS.keys() - builds.keys() - {"authorizer", "push", "relay"}:
+        faults.append(f"no identity of the build is in {sorted(missing)}")
+    if len(set(builds.values())) > 1:
+        faults.append(f"the functions are of different builds: {builds}")
     for fault in faults:
         print(f"FAILED: {fault}")
     return 1 if faults else 0

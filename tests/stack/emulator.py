@@ -142,8 +142,10 @@ def _record(iam, path):
         action = SINGLE.get(iam_action, iam_action)
         request = iam._signed_request.get()
         if service == "dynamodb" and request is not None and request.body:
-            keys = _leading_keys(json.loads(request.body))
-            service_context = (service_context or {}) | {"dynamodb:LeadingKeys": keys}
+            body = json.loads(request.body)
+            service_context = (service_context or {}) | {"dynamodb:LeadingKeys": _leading_keys(body)}
+            if "Select" in body:
+                service_context["dynamodb:Select"] = body["Select"]
         denied = inner(access_key_id, action, service, region, resource_arn, service_context)
         caller = iam.resolve_caller_identity(access_key_id) or {}
         _, found, session = caller.get("userArn", "").partition(":assumed-role/")

@@ -6,8 +6,10 @@ that has the mistake.
 
 import fnmatch
 import json
+import pathlib
 import re
 
+_STORED = pathlib.Path(__file__).resolve().parents[2] / "shared/model/src/stored/schema.rs"
 STREAMING = {"rpc", "tasks-get", "tasks-stream"}
 PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json", "/health"}
 
@@ -44,8 +46,8 @@ POLLING = {
     "sqs:ReceiveMessage",
 }
 
-# `erase-tenant` reads the whole table, with an operator's rights. No function may.
-OPERATOR = {"dynamodb:BatchWriteItem", "dynamodb:Scan"}
+# `erase-tenant` removes what it reads, with an operator's rights. No function may.
+OPERATOR = {"dynamodb:BatchWriteItem"}
 # The actions of each role, by resource. Nothing else may be granted.
 RIGHTS = {
     "agent-card": {},
@@ -100,9 +102,9 @@ RIGHTS = {
         "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
         "Bucket/up/*": {"s3:DeleteObject"},
     },
-    # Anybody can start it: it reads counters, and nothing of a tenant.
+    # Anybody can start it: it reads counters and the stored form, and nothing of a tenant.
     "ops": {
-        "Table": {"dynamodb:GetItem", "dynamodb:Query"},
+        "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"},
         "Bucket": _SEEN,
         "WorkQueue": {"sqs:GetQueueAttributes"},
         "PushQueue": {"sqs:GetQueueAttributes"},
@@ -110,12 +112,17 @@ RIGHTS = {
 }
 # Partitions of counters, which hold no content of a tenant.
 _COUNTERS = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*"]}}
+# key.rs names the partition of the stored form.
+_FORM = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["F#form"]}}
 # The conditions of rights; a list has one for each statement.
 CONDITIONS = {
     ("tasks-send", "s3:ListBucket"): {"StringLike": _TIDY},
     ("sweep", "s3:ListBucket"): {"StringLike": _TIDY},
     ("ops", "s3:ListBucket"): {"StringEquals": {"s3:prefix": "health/"}},
-    ("ops", "dynamodb:GetItem"): _COUNTERS,
+    ("ops", "dynamodb:GetItem"): [_COUNTERS, _FORM],
+    ("ops", "dynamodb:UpdateItem"): _FORM,
+    # It sees how many items there are, and none of them.
+    ("ops", "dynamodb:Scan"): {"StringEquals": {"dynamodb:Select": "COUNT"}},
     ("ops", "dynamodb:Query"): _COUNTERS,
     # `limits` and `pool` of key.rs make the keys of the first; a test there compares all keys with the pattern.
     ("tasks-get", "dynamodb:UpdateItem"): [
@@ -713,6 +720,7 @@ def updates(stack, release):
     expected = {
         "ServiceToken": {"Fn::GetAtt": ["OpsFunction", "Arn"]}, "ServiceTimeout": 60, "Settings": {"Ref": "Settings"},
         "CorsOrigin": {"Ref": "CorsOrigin"}, "Release": release,
+        "Form": re.search(r"SCHEMA: u32 = (\d+);", _STORED.read_text())[1],
     }
     if asked != expected:
         wrong.append(f"the settings are checked with {asked}")

@@ -348,6 +348,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.updates(self.broken(line, ""), RELEASE))
         self.assertTrue(checks.updates(self.broken("      Settings: !Ref Settings\n", ""), RELEASE))
         self.assertTrue(checks.updates(self.broken(f'      Release: "{RELEASE}"\n', ""), RELEASE))
+        self.assertTrue(checks.updates(self.broken('      Form: "', '      Form: "1'), RELEASE))
         self.assertTrue(checks.environment(self.broken("MaxLength: 2048", "MaxLength: 4000")))
 
     def test_functions_whose_callers_keep_a_version(self):
@@ -376,6 +377,8 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
               Condition: {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*"]}}
 """
         self.assertTrue(checks.rights(self.broken(condition, "              Resource: !GetAtt Table.Arn\n")))
+        count = '              Condition: {StringEquals: {"dynamodb:Select": COUNT}}\n'
+        self.assertTrue(checks.rights(self.broken(count, "")))
 
     def test_a_reader_that_could_write_tasks(self):
         condition = """                Condition: {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*"]}}\n"""

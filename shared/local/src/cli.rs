@@ -21,7 +21,7 @@ use a2a_lambda::runtime::{Runtime, served, stores};
 use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
-use a2a_lambda::store::dynamodb::create_table;
+use a2a_lambda::store::dynamodb::{DynamoTable, create_table};
 use a2a_lambda::store::s3::create_bucket;
 use a2a_lambda::task::SkillId;
 use a2a_lambda::telemetry::{self, LogFormat, Metrics};
@@ -226,7 +226,9 @@ async fn store(
     let clients = AwsClients::connect(&endpoints).await;
     let set_up = async {
         create_table(&clients.dynamodb, &settings.table).await?;
-        create_bucket(&clients.s3, &settings.bucket).await
+        create_bucket(&clients.s3, &settings.bucket).await?;
+        let table = DynamoTable::new(clients.dynamodb.clone(), &settings.table);
+        table.claim_form().await
     };
     set_up
         .await

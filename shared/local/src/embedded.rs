@@ -14,7 +14,7 @@ use crate::traces::FOLDER;
 use a2a_lambda::engine::{Ids as _, RandomIds};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, EmulatorKeys, Endpoints};
-use a2a_lambda::store::dynamodb::create_table;
+use a2a_lambda::store::dynamodb::{DynamoTable, create_table};
 use a2a_lambda_admin::{DataFolders, OpenFolder};
 use async_trait::async_trait;
 use dynoxide::storage::Storage;
@@ -241,6 +241,8 @@ impl Embedded {
         };
         let clients = AwsClients::connect(&embedded.endpoints).await;
         create_table(&clients.dynamodb, TABLE).await?;
+        let form = DynamoTable::new(clients.dynamodb, TABLE).claim_form().await;
+        form.map_err(|error| fault(FolderError::Form(error)))?;
         Ok(embedded)
     }
 

@@ -1,6 +1,7 @@
 //! Opens the data folder: only its owner can read it, and only one program at a time
 //! uses it.
 
+use a2a_lambda::store::dynamodb::FormError;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -27,6 +28,9 @@ pub enum FolderError {
     /// Another program uses it.
     #[error("in use by {0}; stop that first, or choose another folder with --data")]
     InUse(String),
+    /// Another release has stored what it has.
+    #[error("{0}, or choose another folder with --data")]
+    Form(FormError),
 }
 
 impl DataFolder {

@@ -38,8 +38,10 @@ fn of_struct(attributes: &Attributes, item: &ItemStruct) -> syn::Result<TokenStr
 
 /// The members of `impl Skill`.
 fn members(metadata: &TokenStream, states: &[impl ToTokens]) -> TokenStream {
+    let sources = crate::sources::of_this_crate();
     quote! {
         const METADATA: ::a2a_lambda::skill::SkillMetadata = #metadata;
+        const SOURCES: &'static str = #sources;
 
         fn states() -> ::std::vec::Vec<::a2a_lambda::skill::NeededState> {
             ::std::vec![#(::a2a_lambda::skill::State::<#states>::need()),*]

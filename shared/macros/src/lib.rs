@@ -3,6 +3,7 @@
 
 mod attributes;
 mod expand;
+mod sources;
 
 use proc_macro::TokenStream;
 

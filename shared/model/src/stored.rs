@@ -28,11 +28,11 @@ pub use self::encoded::Encoded;
 pub use self::join::{
     FoundChild, NeededChildren, events_of, has_older_children, join, names, needs,
 };
-pub use self::schema::{SCHEMA, known};
+pub use self::schema::{READS, SCHEMA, check_form};
 pub use self::task::TaskFacts;
 
 use self::encoded::{json, length};
-use self::schema::corrupt;
+use self::schema::{NamedForm, corrupt};
 use self::task::{TaskBody, WholeTask};
 use crate::store::{SizeError, StoreError, ThreadRecord, ThreadState};
 use crate::task::{Layout, Message, Metadata, PushRecord, Saved, TaskRecord, Timestamp};
@@ -69,8 +69,10 @@ pub fn encode(record: &TaskRecord) -> Value {
 /// The record of a stored form.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it is not a stored task of a known version.
+/// [`StoreError::Form`] for a form that this program does not read, and
+/// [`StoreError::Corrupt`] when it is not a stored task.
 pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
+    check_form(NamedForm::deserialize(&value).map_err(corrupt)?.schema)?;
     let task: WholeTask<'_> = serde_json::from_value(value).map_err(corrupt)?;
     task.body.into_record(task.facts)
 }
@@ -79,9 +81,8 @@ pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
 /// layout names children.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`], as [`decode`].
+/// [`StoreError::Corrupt`] when the body is damaged.
 pub fn head_of(body: &Encoded<'_>, facts: TaskFacts) -> Result<TaskRecord, StoreError> {
-    known(facts.schema)?;
     let mut record = body.read::<TaskBody<'_>>()?.into_record(facts)?;
     record.partial = !record.layout.is_empty();
     Ok(record)
@@ -183,10 +184,14 @@ pub fn push_identity(push: &PushRecord) -> Result<String, StoreError> {
 /// The push config of a stored text, with no delivery recorded.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when the text is not a push config.
+/// As [`decode`].
 pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
+    check_form(
+        serde_json::from_str::<NamedForm>(text)
+            .map_err(corrupt)?
+            .schema,
+    )?;
     let form: StoredPush<'_> = serde_json::from_str(text).map_err(corrupt)?;
-    known(form.schema)?;
     Ok(form.push.into_owned())
 }
 

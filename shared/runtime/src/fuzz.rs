@@ -294,8 +294,8 @@ fn same_place<P: PagePosition>(text: &str) -> Result<(), Broken> {
 /// Decodes a stored text of each kind: task, state, push config, thread.
 ///
 /// # Errors
-/// [`Broken`] if decoding fails with another error than [`StoreError::Corrupt`], or
-/// if a record changes when it is written and read again.
+/// [`Broken`] if decoding fails with another error than [`StoreError::Corrupt`] or
+/// [`StoreError::Form`], or if a record changes when it is written and read again.
 pub fn item_decode(bytes: &[u8]) -> Result<(), Broken> {
     let deflated = Encoded::Deflated(bytes.into());
     if let Some(state) = read_or_corrupt(stored::decode_state(&deflated))? {
@@ -334,7 +334,7 @@ fn state_again(state: &ThreadState) -> Result<(), Broken> {
 fn read_or_corrupt<T>(read: Result<T, StoreError>) -> Result<Option<T>, Broken> {
     match read {
         Ok(read) => Ok(Some(read)),
-        Err(StoreError::Corrupt(_)) => Ok(None),
+        Err(StoreError::Corrupt(_) | StoreError::Form(_)) => Ok(None),
         Err(other) => Err(Broken(format!(
             "decoding fails other than as corrupt: {other}"
         ))),

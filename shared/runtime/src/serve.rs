@@ -74,6 +74,8 @@ use crate::http::Function;
 #[cfg(feature = "aws")]
 use crate::runtime::Runtime;
 #[cfg(feature = "aws")]
+use crate::store::dynamodb::DynamoTable;
+#[cfg(feature = "aws")]
 use a2a_lambda_skill::check_turns;
 #[cfg(feature = "aws")]
 use services::{clients, counters, push_queue, queue};
@@ -148,15 +150,15 @@ pub async fn rpc(agent: impl BuildAgent) -> Result<(), ServeError> {
 }
 
 /// Serves health and metrics, for operators. `checks` are the dependencies of the skills. It also
-/// says to CloudFormation whether the program can use its settings.
+/// says to CloudFormation whether the program can use its settings and its table.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn ops(agent: impl BuildAgent, checks: Checks) -> Result<(), ServeError> {
     match Box::pin(ops_edge(agent, checks)).await {
-        Ok((edge, instance, unknown)) => {
-            let also = Some(check::check(&unknown));
+        Ok((edge, instance, (unknown, table))) => {
+            let also = Some(check::check(&unknown, table));
             serve(Integration::Buffered, edge, instance, also).await
         }
         Err(error @ (ServeError::Settings(_) | ServeError::Agent(_) | ServeError::Runtime(_))) => {
@@ -166,12 +168,12 @@ pub async fn ops(agent: impl BuildAgent, checks: Checks) -> Result<(), ServeErro
     }
 }
 
-/// The edge of `ops`, and the settings that it does not know.
+/// The edge of `ops`, the settings that it does not know, and the table.
 #[cfg(feature = "aws")]
 async fn ops_edge(
     agent: impl BuildAgent,
     own_checks: Checks,
-) -> Result<(HttpService, Started, Vec<String>), ServeError> {
+) -> Result<(HttpService, Started, (Vec<String>, DynamoTable)), ServeError> {
     let start = Start::begin("ops")?;
     let settings = start.public_settings()?;
     // The authorizer does not start without them.
@@ -185,10 +187,12 @@ async fn ops_edge(
         checks = checks.with("push-queue", Arc::new(queue));
     }
     let agent = agent.build().map_err(ServeError::Agent)?;
-    let runtime = Runtime::builder(agent, settings.clone()).aws(&clients().await);
+    let clients = clients().await;
+    let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
     let edge = runtime.checks(checks).build()?.edge(Function::Ops);
-    // It has no right to write, so it reports to CloudWatch alone.
-    Ok((edge, start.ready(None), unknown))
+    let table = DynamoTable::new(clients.dynamodb, &settings.table);
+    // It has no right to write counters, so it reports to CloudWatch alone.
+    Ok((edge, start.ready(None), (unknown, table)))
 }
 
 /// Serves a function with a store.

@@ -19,6 +19,8 @@ use super::turn::{Decoded, SkillOutcome, TurnStart};
 pub trait AnySkill: Send + Sync {
     /// The metadata, with name and modes filled in.
     fn metadata(&self) -> &SkillMetadata;
+    /// The hash of its sources; empty if unknown.
+    fn sources(&self) -> &'static str;
     /// The states that the skill needs.
     fn states(&self) -> Vec<NeededState>;
     /// Whether the skill can make a task. A skill that cannot only replies, so the engine
@@ -162,6 +164,10 @@ fn filled_in<S: SkillSlot, H: SkillHandler<S>>() -> SkillMetadata {
 }
 
 impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
+    fn sources(&self) -> &'static str {
+        H::SOURCES
+    }
+
     fn metadata(&self) -> &SkillMetadata {
         &self.metadata
     }

@@ -19,6 +19,10 @@ pub trait Skill {
     /// The metadata.
     const METADATA: SkillMetadata;
 
+    /// The hash of the sources of the skill, and of all that they depend on; empty if unknown.
+    #[doc(hidden)]
+    const SOURCES: &'static str = "";
+
     /// The states that the skill needs.
     #[doc(hidden)]
     fn states() -> Vec<NeededState> {

@@ -161,6 +161,7 @@ impl SkillSlot for Asked {}
 
 impl<M: Skill, F> Skill for HybridSkill<M, F> {
     const METADATA: SkillMetadata = M::METADATA;
+    const SOURCES: &'static str = M::SOURCES;
 
     fn states() -> Vec<super::state::NeededState> {
         M::states()

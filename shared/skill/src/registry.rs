@@ -18,7 +18,7 @@ use super::session::SessionAdapter;
 use super::state::{StateError, States};
 use super::tool::Tool;
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
-use a2a_lambda_model::task::{Part, SkillId};
+use a2a_lambda_model::task::{BuildId, Part, SkillId};
 use futures::future::BoxFuture;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -384,6 +384,8 @@ impl AgentBuilder {
         if texts.any(|text| text.trim().is_empty()) {
             return Err(BuildError::no_description(&self.id));
         }
+        let sources = self.skills.iter().map(|entry| entry.skill.sources());
+        let build_id = BuildId::of(&sources.filter(|it| !it.is_empty()).collect());
         let mut skills: Vec<SkillManifest> = Vec::new();
         for entry in self.skills {
             let id = checked(entry.skill.metadata())?;
@@ -422,6 +424,7 @@ impl AgentBuilder {
                 extended_description: self.extended_description,
                 skills,
             }),
+            build_id,
             states: self.states,
             kept_in_table: self.kept_in_table.into(),
             exports: self.exports.into(),
@@ -508,6 +511,7 @@ impl BuildError {
 #[derive(Clone)]
 pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
+    build_id: Option<BuildId>,
     states: States,
     kept_in_table: Arc<[String]>,
     exports: Arc<[(String, SetExport)]>,
@@ -518,6 +522,13 @@ impl AgentDefinition {
     #[must_use]
     pub fn manifest(&self) -> &AgentManifest {
         &self.manifest
+    }
+
+    /// The identity of this build; `None` if no skill is made with `#[skill]`. Then it counts as
+    /// the same as any other.
+    #[must_use]
+    pub const fn build_id(&self) -> Option<&BuildId> {
+        self.build_id.as_ref()
     }
 
     /// Makes the states of the skills, which otherwise are made when a skill first needs them.

@@ -6,7 +6,7 @@
 
 use crate::table::{Item, Value};
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::stored::Encoded;
+use a2a_lambda_model::stored::{Encoded, check_form};
 use a2a_lambda_model::task::{Subject, Timestamp};
 use std::borrow::Cow;
 
@@ -20,8 +20,8 @@ pub const TTL: &str = "ttl";
 pub(crate) const WRITE: &str = "w0";
 /// The subject of the owner, for the relay and the sweep, which have an item and no caller.
 pub const OWNER_SUBJECT: &str = "owner_subject";
-/// The version of the stored form.
-pub(crate) const SCHEMA: &str = "schema";
+/// The stored form.
+pub const SCHEMA: &str = "schema";
 /// The version of a task or a thread.
 pub(crate) const VERSION: &str = "version";
 /// The id of the write that created the task.
@@ -105,7 +105,10 @@ pub(crate) fn optional_number(item: &Item, name: &str) -> Result<Option<i64>, St
 }
 
 /// A number attribute of this type.
-pub(crate) fn number<N: TryFrom<i64>>(item: &Item, name: &str) -> Result<N, StoreError> {
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn number<N: TryFrom<i64>>(item: &Item, name: &str) -> Result<N, StoreError> {
     let number = optional_number(item, name)?.and_then(|number| N::try_from(number).ok());
     number.ok_or_else(|| expected("a number", name))
 }
@@ -118,6 +121,15 @@ pub(crate) fn optional_time(item: &Item, name: &str) -> Result<Option<Timestamp>
 /// A time in milliseconds.
 pub(crate) fn time(item: &Item, name: &str) -> Result<Timestamp, StoreError> {
     number(item, name).map(Timestamp::from_millis)
+}
+
+/// The stored form of an item, which this program reads.
+///
+/// # Errors
+/// [`StoreError::Form`] for another form.
+pub(crate) fn form(item: &Item) -> Result<u32, StoreError> {
+    let form = number(item, SCHEMA)?;
+    check_form(form).map(|()| form)
 }
 
 /// The subject of the owner.
@@ -139,15 +151,22 @@ pub(crate) fn corrupt(why: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(why.to_string())
 }
 
-/// Decodes `items` with `read`. An item that cannot be decoded is logged and left out, so
-/// that it does not hide the others.
+/// Decodes `items` with `read`. A damaged item is logged and left out, so that it does not hide
+/// the others.
+///
+/// # Errors
+/// [`StoreError::Form`]: a list without the items of another release would look complete.
 pub(crate) fn readable<T>(
     items: &[Item],
     read: fn(&Item) -> Result<T, StoreError>,
-) -> impl Iterator<Item = T> {
-    items.iter().filter_map(move |item| {
-        read(item)
-            .inspect_err(|error| tracing::error!("failed to read an item of a list: {error}"))
-            .ok()
-    })
+) -> Result<Vec<T>, StoreError> {
+    let mut values = Vec::new();
+    for item in items {
+        match read(item) {
+            Ok(value) => values.push(value),
+            Err(error @ StoreError::Form(_)) => return Err(error),
+            Err(error) => tracing::error!("failed to read an item of a list: {error}"),
+        }
+    }
+    Ok(values)
 }

@@ -183,6 +183,12 @@ pub fn counters(shard: u32) -> Partition {
     Partition::new(QuerySource::Table, format!("M#{shard}"))
 }
 
+/// The stored form of the table. The role of the function `ops` writes this item, and no other.
+#[must_use]
+pub fn form() -> Key {
+    Key::new("F#form", "FORM")
+}
+
 /// A key among the counters under which there is never an item.
 #[must_use]
 pub fn absent() -> Key {

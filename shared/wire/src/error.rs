@@ -131,6 +131,7 @@ const fn row(error: &A2aError) -> ErrorRow {
         R::ContextExpired => (-32602, 400, FAILED, "CONTEXT_EXPIRED", OURS),
         R::StateTooLarge { .. } => (-32602, 413, FAILED, "STATE_TOO_LARGE", OURS),
         R::IdempotencyKeyReused => (-32602, 409, "ABORTED", "IDEMPOTENCY_KEY_REUSED", OURS),
+        R::UnknownStoredForm => (-32032, 503, "UNAVAILABLE", "UNKNOWN_STORED_FORM", OURS),
         R::Unavailable { .. } | R::Unfinished { .. } => {
             (-32603, 503, "UNAVAILABLE", "UNAVAILABLE", OURS)
         }
@@ -155,7 +156,7 @@ const fn code_in_v01(error: &A2aError, code: i32) -> i32 {
         R::Unauthenticated => -32007,
         R::Forbidden => -32008,
         R::RateLimited { .. } => -32010,
-        R::Unavailable { .. } | R::Unfinished { .. } => -32011,
+        R::Unavailable { .. } | R::Unfinished { .. } | R::UnknownStoredForm => -32011,
         R::TaskNotFound
         | R::ForeignTenant
         | R::TaskNotCancelable { .. }

@@ -80,7 +80,7 @@ fn damaged(item: &Value, name: &str, damage: &Damage) -> Value {
 fn fits<T>(read: Result<T, StoreError>, what: &str) -> bool {
     match read {
         Ok(_) => false,
-        Err(StoreError::Corrupt(_)) => true,
+        Err(StoreError::Corrupt(_) | StoreError::Form(_)) => true,
         Err(other) => panic!("{what}: {other}"),
     }
 }

@@ -1,8 +1,11 @@
 """What an operator sees, and the functions that no call reaches."""
 
+import contextlib
+import http.server
 import json
 import os
 import re
+import threading
 
 from world import check, message, state
 
@@ -168,3 +171,60 @@ def case_dead_letters_and_failures_are_empty(world):
             QueueUrl=world.deployment.physical[name], AttributeNames=["ApproximateNumberOfMessages"]
         )
         check(found["Attributes"]["ApproximateNumberOfMessages"] == "0", name, found["Attributes"])
+
+
+def _asked(world, kind):
+    """What `ops` answers CloudFormation, which asks it directly here."""
+    answers = []
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self):
+            answers.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        world.invoke("ops", {"RequestType": kind, "ResponseURL": f"http://127.0.0.1:{server.server_port}/", "StackId": "s",
+                             "RequestId": "r", "ResourceType": "Custom::Settings", "LogicalResourceId": "l"})
+        server.shutdown()
+    [answer] = answers
+    return answer["Status"], answer["Reason"]
+
+
+@contextlib.contextmanager
+def _noted(world, form):
+    """The table notes another form, or none."""
+    key = {"PK": {"S": "F#form"}, "SK": {"S": "FORM"}}
+    before = world.dynamodb.get_item(TableName=world.table, Key=key)["Item"]
+    if form is None:
+        world.dynamodb.delete_item(TableName=world.table, Key=key)
+    else:
+        world.dynamodb.put_item(TableName=world.table, Item=before | {"schema": {"N": str(form)}})
+    try:
+        yield lambda: world.dynamodb.get_item(TableName=world.table, Key=key).get("Item", {}).get("schema")
+    finally:
+        world.dynamodb.put_item(TableName=world.table, Item=before)
+
+
+def case_ops_refuses_a_table_of_another_stored_form_whatever_the_request(world):
+    world.caller().send("echo stored")
+    with _noted(world, 1) as noted:
+        for kind in ("Create", "Update"):
+            status, why = _asked(world, kind)
+            check(status == "FAILED" and "use a release that reads 1" in why, "an older form", kind, why)
+        check(_asked(world, "Delete") == ("SUCCESS", ""), "a deletion needs no form")
+        check(noted() == {"N": "1"}, "and leaves it", noted())
+    with _noted(world, 99) as noted:
+        status, why = _asked(world, "Update")
+        check(status == "FAILED" and "use a release that reads 99" in why, "a newer form", why)
+        check(noted() == {"N": "99"}, "it stays", noted())
+    with _noted(world, None) as noted:
+        for kind in ("Create", "Update"):
+            status, why = _asked(world, kind)
+            check(status == "FAILED" and "items of a build before" in why, "items without a form", kind, why)
+        check(noted() is None, "nothing is noted", noted())
+    check(_asked(world, "Update") == ("SUCCESS", ""), "its own form")

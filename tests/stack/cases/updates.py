@@ -103,6 +103,17 @@ def case_an_upgrade_that_refuses_the_settings_fails_its_deployment(world):
     check(world.owner().send("echo hello")["id"], "the agent answers")
 
 
+def case_a_table_of_another_stored_form_fails_its_deployment(world):
+    key = {"PK": {"S": "F#form"}, "SK": {"S": "FORM"}}
+    item = world.dynamodb.get_item(TableName=world.table, Key=key)["Item"]
+    world.dynamodb.put_item(TableName=world.table, Item=item | {"schema": {"N": "1"}})
+    try:
+        why = _refused(world, '{"A2A_LEASE": "7s"}')
+    finally:
+        world.dynamodb.put_item(TableName=world.table, Item=item)
+    check("use a release that reads 1" in why, "the reason says what to do", why)
+
+
 @contextlib.contextmanager
 def _reader(world, variables):
     """The log of `tasks-get`, which has these variables."""

@@ -7,6 +7,7 @@
 //! - `capacity`: gives the capacity of each request to a meter
 //! - `erase_tenant`: removes all data of a tenant; `erase_subject`: all data of one of its
 //!   subjects
+//! - `form`: notes the stored form of the table
 //! - `stream_record`: reads the records of the table's stream that Lambda delivers
 //! - `table`: creates the table for emulators
 //!
@@ -18,6 +19,7 @@ mod conditional_write;
 mod erase_subject;
 mod erase_tenant;
 mod expression;
+mod form;
 mod outcome;
 mod store;
 #[cfg(feature = "lambda")]
@@ -27,6 +29,7 @@ mod user_agent;
 
 pub use a2a_lambda_store::records::task_image;
 pub use erase_tenant::{EraseError, Erasure};
+pub use form::FormError;
 pub use store::{DynamoTable, records};
 #[cfg(feature = "lambda")]
 pub use stream_record::task_image_of_event;

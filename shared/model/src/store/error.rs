@@ -50,6 +50,10 @@ pub enum StoreError {
     /// The item exceeds a size limit; a repeat cannot succeed.
     #[error("item too large: {0}")]
     TooLarge(SizeError),
+    /// The stored item has a form that this program does not read. The release that wrote it
+    /// does.
+    #[error("the stored form is {0}, which this program does not read")]
+    Form(u32),
     /// The stored item cannot be decoded.
     #[error("stored item is corrupt: {0}")]
     Corrupt(String),
@@ -68,7 +72,7 @@ impl StoreError {
     pub const fn is_outage(&self) -> bool {
         matches!(
             self,
-            Self::Unavailable(_) | Self::Denied(_) | Self::Contended(_)
+            Self::Unavailable(_) | Self::Denied(_) | Self::Contended(_) | Self::Form(_)
         )
     }
 }

@@ -4,7 +4,7 @@
 //! The body is the rest. It says no fact again, and leaves defaults out.
 
 use super::place::{self, OwnIds, owned};
-use super::schema::{SCHEMA, corrupt, known};
+use super::schema::{SCHEMA, corrupt};
 use crate::store::StoreError;
 use crate::task::{
     Artifact, Base, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent, Message,
@@ -241,7 +241,6 @@ impl<'a> TaskBody<'a> {
 
     /// The record of these facts and this body.
     pub(super) fn into_record(self, facts: TaskFacts) -> Result<TaskRecord, StoreError> {
-        known(facts.schema)?;
         let incarnation = facts.incarnation;
         let mut record = TaskRecord::create(NewTask {
             id: facts.id,

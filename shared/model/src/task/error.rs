@@ -152,6 +152,9 @@ pub enum A2aError {
         /// Whole seconds after which to try again.
         retry_after: u64,
     },
+    /// What the request needs was stored by a release whose form this program does not read.
+    #[error("what is stored for this request is of another release of the agent")]
+    UnknownStoredForm,
     /// A context is deleted, but the time of the call ended before everything stored
     /// for it was removed.
     #[error("the conversation is deleted; call again to remove the rest of what is stored of it")]

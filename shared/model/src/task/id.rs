@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A name that does not have the form of its kind.
@@ -84,6 +85,12 @@ name! {
     WriteId
 }
 
+name! {
+    /// The identity of a build: 16 hexadecimal digits. All functions of a deployment have the
+    /// same, and each change of the sources of the agent or of the library gives another.
+    BuildId
+}
+
 macro_rules! parsed {
     ($($name:ident: $kind:literal must be $rule:literal, as $fits:expr;)*) => {
         $(impl $name {
@@ -118,6 +125,8 @@ parsed! {
     TaskId: "task id" must be "1-128 of `A-Za-z0-9._:-`", as is_on_the_wire;
     ContextId: "context id" must be "1-128 of `A-Za-z0-9._:-`", as is_on_the_wire;
     PushId: "push configuration id" must be "1-128 of `A-Za-z0-9._:-`", as is_on_the_wire;
+    BuildId: "build id" must be "16 hexadecimal digits",
+        as |text| text.len() == 16 && text.bytes().all(|it| it.is_ascii_hexdigit());
     SkillId: "skill id" must be "`[a-z0-9][a-z0-9._-]{0,63}`", as is_skill_id;
 }
 
@@ -249,6 +258,18 @@ impl PushId {
     #[must_use]
     pub fn only() -> Self {
         Self("default".to_owned())
+    }
+}
+
+impl BuildId {
+    /// The identity of the sources with these hashes; `None` if there is none.
+    #[must_use]
+    pub fn of(sources: &BTreeSet<&str>) -> Option<Self> {
+        let mut hash = Sha256::new();
+        sources.iter().for_each(|it| hash.update(format!("{it}\n")));
+        let text = hex::encode(hash.finalize());
+        let id = text.get(..16).filter(|_| !sources.is_empty())?;
+        Some(Self(id.to_owned()))
     }
 }
 

@@ -58,7 +58,8 @@ pub use event::{
     ArtifactUpdate, Event, EventId, EventIdError, EventMark, LoggedEvent, Status, StatusUpdate,
 };
 pub use id::{
-    ContextId, IdError, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,
+    BuildId, ContextId, IdError, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId,
+    WriteId,
 };
 pub use idempotency::{IdempotencyKey, KeyHash};
 pub use media::media_types_meet;

@@ -126,6 +126,7 @@ impl From<StoreError> for EngineError {
                     retry_after: RETRY_AFTER,
                 }
             }
+            StoreError::Form(_) => A2aError::UnknownStoredForm,
             StoreError::TooLarge(SizeError::Other(_))
             | StoreError::Corrupt(_)
             | StoreError::Refused(_)

@@ -1,10 +1,11 @@
 //! Answers CloudFormation, which asks `ops` in each deployment whether the program can use the
-//! settings, before it changes another function (AWS CloudFormation, "Custom resource request
-//! types").
+//! settings and the table, before it changes another function (AWS CloudFormation, "Custom
+//! resource request types").
 
 use super::error::ServeError;
 use super::invocation::Also;
 use crate::outbound::{Fetcher, OutboundUrl, Reach};
+use crate::store::dynamodb::DynamoTable;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use http::{HeaderMap, Method};
@@ -32,9 +33,14 @@ struct CheckRequest {
 }
 
 impl CheckRequest {
-    /// The response. A deletion of the stack needs no usable settings.
+    /// A deletion of the stack needs no usable settings, and leaves the table as it is.
+    fn is_deletion(&self) -> bool {
+        self.request_type == "Delete"
+    }
+
+    /// The response.
     fn response(&self, fault: Option<&str>) -> Value {
-        let fault = fault.filter(|_| self.request_type != "Delete");
+        let fault = fault.filter(|_| !self.is_deletion());
         let reason: String = fault.unwrap_or_default().chars().take(REASON_MAX).collect();
         json!({
             "Status": if fault.is_some() { "FAILED" } else { "SUCCESS" },
@@ -63,13 +69,22 @@ impl CheckRequest {
 }
 
 /// What answers the events of a custom resource: the settings can be used, unless some are
-/// `unknown`.
-pub(super) fn check(unknown: &[String]) -> Also {
+/// `unknown`, and the table, which then notes the form of this program.
+pub(super) fn check(unknown: &[String], table: DynamoTable) -> Also {
     let fault = (!unknown.is_empty()).then(|| format!("not settings: {}", unknown.join(", ")));
     Arc::new(move |event| {
         let request: CheckRequest = serde_json::from_slice(event).ok()?;
-        let fault = fault.clone();
-        Some(async move { request.answer(fault.as_deref()).await }.boxed())
+        let (mut fault, table) = (fault.clone(), table.clone());
+        let answer = async move {
+            if fault.is_none() && !request.is_deletion() {
+                let form = table.claim_form().await;
+                fault = form
+                    .err()
+                    .map(|why| format!("the table cannot be used: {why}"));
+            }
+            request.answer(fault.as_deref()).await;
+        };
+        Some(answer.boxed())
     })
 }
 

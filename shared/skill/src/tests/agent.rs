@@ -1,6 +1,7 @@
 //! Tests what an agent publishes, and which agents cannot be built.
 
 use crate::prelude::*;
+use crate::registry::AgentBuilder;
 use a2a_lambda_model::task::SkillId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,6 +132,39 @@ fn skills_are_found_by_id_and_listed_as_they_were_added() {
     assert_eq!(agent.set_of(&id), Some("bookings"));
     assert_eq!(agent.set_of(&SkillId::parse("echo").unwrap()), None);
     assert!(agent.skill(&SkillId::parse("other").unwrap()).is_none());
+}
+
+/// A skill whose sources have the hash `N`; 0 is unknown.
+struct Hashed<const N: usize>;
+
+impl<const N: usize> Skill for Hashed<N> {
+    const METADATA: SkillMetadata = SkillMetadata::new(["a", "b", "c"][N], "Works.", &["t"]);
+    const SOURCES: &'static str = ["", "one", "two"][N];
+}
+
+impl<const N: usize> SkillHandler for Hashed<N> {
+    type Input = String;
+    type Output = ();
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: String,
+    ) -> AgentResult<OnRequestResult<()>> {
+        OnRequestResult::done(())
+    }
+}
+
+#[test]
+fn an_agent_has_the_identity_of_the_sources_of_its_skills() {
+    let id = |agent: AgentBuilder| agent.build().unwrap().build_id().cloned();
+    let agent = || Agent::builder("agent");
+    let one = id(agent().skill(Hashed::<1>));
+    assert_eq!(one.as_ref().map(|it| it.as_str().len()), Some(16));
+    assert_eq!(one, id(agent().skill(Hashed::<1>).skill(Hashed::<0>)));
+    let both = id(agent().skill(Hashed::<1>).skill(Hashed::<2>));
+    assert_ne!(one, both);
+    assert_eq!(both, id(agent().skill(Hashed::<2>).fallback(Hashed::<1>)));
+    assert_eq!(id(agent().skill(Hashed::<0>)), None);
 }
 
 /// A skill with metadata written by hand.

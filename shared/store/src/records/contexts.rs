@@ -127,7 +127,7 @@ impl RecordReader {
             .collect();
         let contexts = contexts.into_iter().map(|id| ThreadKey::new(owner, id));
         let keys: Vec<Key> = contexts.map(|thread| keys::thread(&thread)).collect();
-        for thread in item::readable(&self.table.get(&keys).await?, thread_item::head) {
+        for thread in item::readable(&self.table.get(&keys).await?, thread_item::head)? {
             threads.insert(thread.context_id.clone(), thread);
         }
         // A context with a live thread is listed by the position of the thread, not of a task.

@@ -101,6 +101,7 @@ impl RecordReader {
         item: &Item,
         now: Timestamp,
     ) -> Result<Option<Keyed>, StoreError> {
+        item::form(item)?;
         let id = TaskId::parse(item::text(item, TASK)?).map_err(corrupt)?;
         let incarnation = item::text(item, INCARNATION)?;
         let content = item::text(item, CONTENT)?.to_owned();

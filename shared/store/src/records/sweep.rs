@@ -43,7 +43,7 @@ impl Sweep {
         };
         let page = self.0.table.query(&query).await?;
         let next = page.next.as_ref().map(keys::sweep_text).transpose()?;
-        Ok((item::readable(&page.items, read).collect(), next))
+        Ok((item::readable(&page.items, read)?, next))
     }
 }
 

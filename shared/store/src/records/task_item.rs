@@ -93,9 +93,11 @@ pub(super) fn found_child(mut item: Item) -> Result<FoundChild, StoreError> {
 /// a heartbeat does not write the body.
 ///
 /// # Errors
+/// [`StoreError::Form`] for a form that this program does not read, else
 /// [`StoreError::Corrupt`].
 pub fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
-    stored::head_of(&item::body(item)?, facts(item)?)
+    let facts = facts(item)?;
+    stored::head_of(&item::body(item)?, facts)
 }
 
 /// Whether the item of a task in `owner`'s tenant can belong to `owner`: it names no other
@@ -106,11 +108,12 @@ pub(super) fn may_belong_to(item: &Item, owner: &Owner) -> bool {
 
 /// The facts of a task, from the key and the attributes of its item.
 fn facts(item: &Item) -> Result<TaskFacts, StoreError> {
+    let schema = item::form(item)?;
     let task = keys::task_of(item::text(item, PK)?);
     let (tenant, id) = task.ok_or_else(|| corrupt("the partition is not one of a task"))?;
     let state = TaskState::parse(item::text(item, STATE)?);
     Ok(TaskFacts {
-        schema: item::number(item, SCHEMA)?,
+        schema,
         id,
         tenant,
         subject: item::subject(item)?,

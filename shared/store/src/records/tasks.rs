@@ -73,7 +73,7 @@ impl RecordReader {
         let keys: BTreeSet<Key> = tasks.map(|task| keys::task(&task)).collect();
         let keys: Vec<Key> = keys.into_iter().collect();
         let metas = self.table.get(&keys).await?;
-        Ok(item::readable(&metas, to_task).collect())
+        item::readable(&metas, to_task)
     }
 }
 
