@@ -5,6 +5,7 @@ use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::counters::{Counter, Counters};
 use a2a_lambda::store::dynamodb::DynamoTable;
+use a2a_lambda::store::limits::{Limits, Total};
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{Blobs as _, Committed, StoreError, TaskWrite};
@@ -685,4 +686,23 @@ async fn a_counter_with_a_lost_reply_is_not_sent_again() {
             .map(|it| it.amounts["n"]);
         assert_eq!(found.sum::<u64>(), sum, "{fault:?}");
     }
+}
+
+#[tokio::test]
+async fn a_total_is_sent_again_only_if_nothing_was_decided() {
+    let fault_test = FaultTest::new("totals").await;
+    let limits = Limits::new(fault_test.far.table());
+    let total = Total::UploadBytes(fault_test.sample.owner.tenant.clone(), 1);
+    let add = || limits.add(&total, 10, 30, fault_test.sample.expiry());
+    // Stored and without a reply: 10, and the client hears of it.
+    fault_test.line.spoil(&[Fault::DropReply]);
+    assert!(matches!(add().await, Err(StoreError::Unavailable(_))));
+    assert_eq!(fault_test.line.seen(), 1);
+    // Throttled, so not stored: sent again, 20.
+    fault_test.line.spoil(&[THROTTLED]);
+    assert!(add().await.unwrap());
+    assert_eq!(fault_test.line.seen(), 2);
+    fault_test.line.spoil(&[]);
+    // There is room for 10 more, and for no more.
+    assert_eq!([add().await.unwrap(), add().await.unwrap()], [true, false]);
 }

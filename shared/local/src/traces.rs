@@ -38,13 +38,16 @@ const QUEUE: usize = 256;
 /// How long a reader waits for the rows before it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Whose trace it is: the task and its incarnation.
+type TraceKey = (TaskKey, WriteId);
+
 /// What the thread does.
 #[derive(Debug)]
 enum Entry {
-    Add(TaskKey, WriteId, TraceRow),
-    Forget(TaskKey, WriteId),
+    Add(TraceKey, TraceRow),
+    Forget(TraceKey),
     /// Reads the rows so far.
-    Read(TaskKey, WriteId, oneshot::Sender<Vec<Map<String, Value>>>),
+    Read(TraceKey, oneshot::Sender<Vec<Map<String, Value>>>),
 }
 
 /// The traces of this program and those before it.
@@ -96,14 +99,9 @@ impl Traces {
 
     /// The rows of a task, in the order in which they began. A row of an earlier program that
     /// has not ended is `lost`.
-    pub(crate) async fn of(
-        &self,
-        task: &TaskKey,
-        incarnation: &WriteId,
-    ) -> Vec<Map<String, Value>> {
+    pub(crate) async fn of(&self, key: TraceKey) -> Vec<Map<String, Value>> {
         let (sender, receiver) = oneshot::channel();
-        let entry = Entry::Read(task.clone(), incarnation.clone(), sender);
-        let _ended = self.queue.send(entry);
+        let _ended = self.queue.send(Entry::Read(key, sender));
         match timeout(PATIENCE, receiver).await {
             Ok(Ok(rows)) => rows,
             _ => Vec::new(),
@@ -146,8 +144,8 @@ impl RecordTrace for Traces {
         self.count.fetch_add(1, Ordering::Relaxed);
         // A full queue drops the row: the turn does not wait.
         if self.waiting.fetch_add(1, Ordering::Relaxed) < QUEUE {
-            let entry = Entry::Add(task.clone(), incarnation.clone(), row);
-            let _ended = self.queue.send(entry);
+            let key = (task.clone(), incarnation.clone());
+            let _ended = self.queue.send(Entry::Add(key, row));
         } else {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
@@ -155,8 +153,8 @@ impl RecordTrace for Traces {
 
     fn forget(&self, task: &TaskKey, incarnation: &WriteId) {
         // This must not be dropped.
-        let entry = Entry::Forget(task.clone(), incarnation.clone());
-        let _ended = self.queue.send(entry);
+        let key = (task.clone(), incarnation.clone());
+        let _ended = self.queue.send(Entry::Forget(key));
     }
 }
 
@@ -169,26 +167,26 @@ fn write(
 ) {
     let mut errors = BTreeMap::new();
     for entry in entries {
-        let (task, incarnation, row) = match entry {
-            Entry::Add(task, incarnation, row) => {
+        let (key, row) = match entry {
+            Entry::Add(key, row) => {
                 waiting.fetch_sub(1, Ordering::Relaxed);
-                (task, incarnation, row)
+                (key, row)
             }
-            Entry::Forget(task, incarnation) => {
-                files.remove(&files.path_of(&task, &incarnation));
+            Entry::Forget(key) => {
+                files.remove(&files.path_of(&key));
                 continue;
             }
-            Entry::Read(task, incarnation, sender) => {
-                let text = fs::read(files.path_of(&task, &incarnation)).unwrap_or_default();
+            Entry::Read(key, sender) => {
+                let text = fs::read(files.path_of(&key)).unwrap_or_default();
                 let _gone = sender.send(rows(&text, began));
                 continue;
             }
         };
         if is_printing && is_printed(&row, &mut errors) {
             // A closed standard output is no reason to stop.
-            let _closed = io::stdout().write_all(line_of(&task, &row).as_bytes());
+            let _closed = io::stdout().write_all(line_of(&key.0, &row).as_bytes());
         }
-        if let Err(error) = files.add(&task, &incarnation, row) {
+        if let Err(error) = files.add(&key, row) {
             tracing::debug!("failed to write a trace: {error}");
         }
     }
@@ -260,15 +258,15 @@ impl TraceFiles {
     }
 
     /// The file of a task. A client may have made its id.
-    fn path_of(&self, task: &TaskKey, incarnation: &WriteId) -> PathBuf {
+    fn path_of(&self, (task, incarnation): &TraceKey) -> PathBuf {
         let name = format!("{}/{incarnation}", task.folder());
         let mut name = hex::encode(Sha256::digest(name));
         name.truncate(32);
         self.folder.join(name + ".jsonl")
     }
 
-    fn add(&mut self, task: &TaskKey, incarnation: &WriteId, mut row: TraceRow) -> io::Result<()> {
-        let path = self.path_of(task, incarnation);
+    fn add(&mut self, key: &TraceKey, mut row: TraceRow) -> io::Result<()> {
+        let path = self.path_of(key);
         // A turn of a deleted task may still run.
         if !path.exists() && !row.begins_trace() {
             return Ok(());
@@ -377,13 +375,13 @@ mod tests {
     fn a_full_trace_keeps_its_rows_without_content_and_then_nothing() {
         let folder = folder("full");
         let mut files = TraceFiles::open(folder.clone(), Timestamp::default()).unwrap();
-        let one = task("one");
-        files.add(&one, &first(), turn()).unwrap();
+        let one = (task("one"), first());
+        files.add(&one, turn()).unwrap();
         for id in 0..2_000 {
-            files.add(&one, &first(), row(id, 100_000)).unwrap();
+            files.add(&one, row(id, 100_000)).unwrap();
         }
         assert!(files.bytes <= TASK_MAX, "{}", files.bytes);
-        let text = fs::read_to_string(files.path_of(&one, &first())).unwrap();
+        let text = fs::read_to_string(files.path_of(&one)).unwrap();
         assert!(text.lines().count() > 500, "{}", text.lines().count());
         assert!(text.lines().last().unwrap().contains(r#""cut":"task""#));
         fs::remove_dir_all(folder).unwrap();
@@ -393,14 +391,14 @@ mod tests {
     fn the_oldest_tasks_go_first_when_all_traces_are_too_long() {
         let folder = folder("all");
         let mut files = TraceFiles::open(folder.clone(), Timestamp::default()).unwrap();
-        let name = |number: u64| task(&format!("task-{number}"));
+        let name = |number: u64| (task(&format!("task-{number}")), first());
         for number in 0..85 {
-            files.add(&name(number), &first(), turn()).unwrap();
+            files.add(&name(number), turn()).unwrap();
             for id in 0..10 {
-                files.add(&name(number), &first(), row(id, 95_000)).unwrap();
+                files.add(&name(number), row(id, 95_000)).unwrap();
             }
             // The clock of a file system may stand still.
-            let path = files.path_of(&name(number), &first());
+            let path = files.path_of(&name(number));
             let file = fs::File::options().write(true).open(path).unwrap();
             let time = std::time::UNIX_EPOCH + Duration::from_secs(number);
             file.set_modified(time).unwrap();
@@ -410,10 +408,7 @@ mod tests {
         let paths = files.by_age().unwrap();
         let sum: usize = paths.iter().map(|(_, path)| size_of(path)).sum();
         assert_eq!(sum, files.bytes);
-        assert!(
-            !files.path_of(&name(0), &first()).exists()
-                && files.path_of(&name(84), &first()).exists()
-        );
+        assert!(!files.path_of(&name(0)).exists() && files.path_of(&name(84)).exists());
         fs::remove_dir_all(folder).unwrap();
     }
 
@@ -432,18 +427,18 @@ mod tests {
         let traces = open();
         traces.record(&one, &first(), turn());
         traces.record(&one, &first(), row(1, 1));
-        assert_eq!(traces.of(&one, &first()).await.len(), 2);
+        assert_eq!(traces.of((one.clone(), first())).await.len(), 2);
         traces.forget(&one, &first());
         // The turn of the deleted task has not noticed it, and neither has a webhook.
         traces.record(&one, &first(), row(2, 1));
-        assert!(traces.of(&one, &first()).await.is_empty());
+        assert!(traces.of((one.clone(), first())).await.is_empty());
         let traces = open();
         traces.record(&one, &first(), row(2, 1));
-        assert!(traces.of(&one, &first()).await.is_empty());
+        assert!(traces.of((one.clone(), first())).await.is_empty());
         // A client may give the id to a new task.
         traces.record(&one, &first(), turn());
         traces.record(&one, &first(), row(4, 1));
-        assert_eq!(traces.of(&one, &first()).await.len(), 2);
+        assert_eq!(traces.of((one.clone(), first())).await.len(), 2);
         assert_eq!(fs::read_dir(folder.join(FOLDER)).unwrap().count(), 1);
         fs::remove_dir_all(folder).unwrap();
     }
@@ -455,10 +450,15 @@ mod tests {
         let (mine, other) = (task("my-task-1"), task_of("evil", "my-task-1"));
         traces.record(&mine, &first(), turn());
         for (task, incarnation) in [(&other, first()), (&mine, WriteId::made_of(2))] {
-            assert!(traces.of(task, &incarnation).await.is_empty());
+            assert!(
+                traces
+                    .of((task.clone(), incarnation.clone()))
+                    .await
+                    .is_empty()
+            );
             traces.forget(task, &incarnation);
         }
-        assert_eq!(traces.of(&mine, &first()).await.len(), 1);
+        assert_eq!(traces.of((mine, first())).await.len(), 1);
         fs::remove_dir_all(folder).unwrap();
     }
 

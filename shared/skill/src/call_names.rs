@@ -41,7 +41,7 @@ impl CallNames {
 
     /// The trace of the running call; `None` if nobody records one.
     #[must_use]
-    pub fn current_trace() -> Option<Arc<RunTrace>> {
+    pub(crate) fn current_trace() -> Option<Arc<RunTrace>> {
         Self::current().trace.get().cloned()
     }
 

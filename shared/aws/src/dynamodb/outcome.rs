@@ -21,6 +21,7 @@ use aws_sdk_dynamodb::types::{
     CancellationReason, ReturnValue, ReturnValuesOnConditionCheckFailure,
 };
 use aws_smithy_runtime_api::client::interceptors::context::{self, InterceptorContext};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryAction};
 use std::error::Error;
 
@@ -55,12 +56,8 @@ struct NeverTwice;
 
 impl ClassifyRetry for NeverTwice {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
-        let Some(Err(error)) = context.output_or_error() else {
-            return RetryAction::NoActionIndicated;
-        };
-        let status = context.response().map(|reply| reply.status().as_u16());
-        let is_refused = status.is_some_and(|status| status < 500) && !broke_off(context);
-        match is_refused && error.as_operation_error().is_some() {
+        let is_refusal = |reply: &HttpResponse| (400..500).contains(&reply.status().as_u16());
+        match context.response().is_some_and(is_refusal) {
             true => RetryAction::NoActionIndicated,
             false => RetryAction::RetryForbidden,
         }
@@ -136,15 +133,10 @@ fn classify(code: Option<&str>, message: &str) -> ErrorClass {
             | "ProvisionedThroughputExceeded"
             | "ProvisionedThroughputExceededException"
             | "RequestLimitExceeded"
-            | "AccessDenied"
             | "AccessDeniedException"
             | "ExpiredTokenException"
-            | "IncompleteSignatureException"
-            | "InvalidClientTokenId"
             | "InvalidSignatureException"
             | "MissingAuthenticationTokenException"
-            | "NotAuthorized"
-            | "OptInRequired"
             | "UnrecognizedClientException",
         ) => ErrorClass::Undecided,
         Some("ItemCollectionSizeLimitExceeded" | "ItemCollectionSizeLimitExceededException") => {
@@ -368,13 +360,14 @@ fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{ConditionCheck, ErrorClass, WriteOutcome, canceled, classify, outcome};
+    use super::{
+        ConditionCheck, ErrorClass, HttpResponse, WriteOutcome, canceled, classify, outcome,
+    };
     use a2a_lambda_model::store::StoreError;
     use a2a_lambda_rows::each_row;
     use aws_sdk_dynamodb::error::{ErrorMetadata, SdkError};
     use aws_sdk_dynamodb::operation::put_item::PutItemError;
     use aws_sdk_dynamodb::types::CancellationReason;
-    use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
     use aws_smithy_types::body::SdkBody;
 
     fn reasons(codes: &[&str]) -> Vec<CancellationReason> {

@@ -36,34 +36,24 @@ impl<E: Display> From<E> for Fault {
 }
 
 /// The scheme, host and port of a URL.
-#[derive(PartialEq)]
-struct Origin {
-    scheme: String,
-    host: String,
-    port: u16,
-}
+type Origin = (String, String, u16);
 
-impl Origin {
-    fn of(url: &str) -> Option<Self> {
-        let url: Uri = url.parse().ok()?;
-        let scheme = url.scheme_str()?.to_ascii_lowercase();
-        let default = if scheme == "https" { 443 } else { 80 };
-        Some(Self {
-            host: url.host()?.to_ascii_lowercase(),
-            port: url.port_u16().unwrap_or(default),
-            scheme,
-        })
-    }
+fn origin(url: &str) -> Option<Origin> {
+    let url: Uri = url.parse().ok()?;
+    let scheme = url.scheme_str()?.to_ascii_lowercase();
+    let port = if scheme == "https" { 443 } else { 80 };
+    let port = url.port_u16().unwrap_or(port);
+    Some((scheme, url.host()?.to_ascii_lowercase(), port))
 }
 
 /// A request to the server on the command line, or for a file. Only [`CheckClient`] makes one:
 /// what a stranger's card or task says never decides where other requests go.
-pub(super) struct CheckRequest<'a> {
+pub(super) struct WalkRequest<'a> {
     builder: request::Builder,
     fetcher: &'a Fetcher,
 }
 
-impl CheckRequest<'_> {
+impl WalkRequest<'_> {
     pub(super) fn header(mut self, name: &str, value: &str) -> Self {
         self.builder = self.builder.header(name, value);
         self
@@ -96,7 +86,7 @@ impl CheckClient {
             fetcher: Fetcher::new(reach, TIMEOUT),
             elsewhere: Fetcher::new(Reach::Public, TIMEOUT),
             base: base.trim_end_matches('/').to_owned(),
-            origin: Origin::of(base)?,
+            origin: origin(base)?,
             key,
             entries: RefCell::default(),
         })
@@ -108,7 +98,7 @@ impl CheckClient {
 
     /// Whether `url` is of the server.
     pub(super) fn is_own(&self, url: &str) -> bool {
-        Origin::of(url).as_ref() == Some(&self.origin)
+        origin(url).as_ref() == Some(&self.origin)
     }
 
     /// A request to the server without the key.
@@ -116,18 +106,18 @@ impl CheckClient {
         &self,
         method: Method,
         url: &str,
-    ) -> Result<CheckRequest<'_>, Fault> {
+    ) -> Result<WalkRequest<'_>, Fault> {
         if !self.is_own(url) {
             return Err(format!("`{url}` is another server: check that address").into());
         }
-        Ok(CheckRequest {
+        Ok(WalkRequest {
             builder: Request::builder().method(method).uri(url),
             fetcher: &self.fetcher,
         })
     }
 
     /// A request to the server.
-    pub(super) fn request(&self, method: Method, url: &str) -> Result<CheckRequest<'_>, Fault> {
+    pub(super) fn request(&self, method: Method, url: &str) -> Result<WalkRequest<'_>, Fault> {
         let request = self.keyless_request(method, url)?;
         Ok(match &self.key {
             Some(key) => request.header(AUTHORIZATION.as_str(), &format!("Bearer {key}")),
@@ -136,13 +126,13 @@ impl CheckClient {
     }
 
     /// A request for a file: of the server, of another port of its host, or of a public address.
-    pub(super) fn file_request(&self, url: &str) -> Result<CheckRequest<'_>, Fault> {
+    pub(super) fn file_request(&self, url: &str) -> Result<WalkRequest<'_>, Fault> {
         if self.is_own(url) {
             return self.request(Method::GET, url);
         }
-        let is_beside = Origin::of(url)
-            .is_some_and(|it| (&it.scheme, &it.host) == (&self.origin.scheme, &self.origin.host));
-        Ok(CheckRequest {
+        let (scheme, host, _) = &self.origin;
+        let is_beside = origin(url).is_some_and(|it| (&it.0, &it.1) == (scheme, host));
+        Ok(WalkRequest {
             builder: Request::builder().uri(url),
             fetcher: if is_beside {
                 &self.fetcher
@@ -155,12 +145,12 @@ impl CheckClient {
     /// Sends a request; the reply is there when its head is.
     pub(super) async fn open(
         &self,
-        request: CheckRequest<'_>,
+        request: WalkRequest<'_>,
         body: &Value,
     ) -> Result<ServerReply<'_>, Fault> {
         let bytes = body.is_null().then(String::new);
         let bytes = Bytes::from(bytes.unwrap_or_else(|| body.to_string()));
-        let CheckRequest { builder, fetcher } = request;
+        let WalkRequest { builder, fetcher } = request;
         let request = builder.header(ACCEPT, "application/json, text/event-stream");
         let request = request.header(CONTENT_TYPE, "application/json");
         let request = request.body(bytes)?;

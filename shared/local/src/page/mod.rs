@@ -275,11 +275,8 @@ impl AgentPage {
         let id = TaskId::parse(id).map_err(|_| PageError::Absent)?;
         let task = inside::task(&self.tasks, owner, &id).await?;
         let (mut task, incarnation) = task.ok_or(PageError::Absent)?;
-        let rows = self
-            .traces
-            .of(&TaskKey::new(owner, &id), &incarnation)
-            .await;
-        let mut rows = rows.into_iter();
+        let key = (TaskKey::new(owner, &id), incarnation);
+        let mut rows = self.traces.of(key).await.into_iter();
         let is = |it: &Map<String, Value>, name: &str, text: &str| {
             it.get(name).and_then(Value::as_str) == Some(text)
         };
