@@ -129,14 +129,15 @@ pub(super) fn was_written_by(meta: &Item, write: &WriteId) -> bool {
 mod tests {
     use super::*;
     use a2a_lambda_model::task::distinct::Values;
+    use std::time::Duration;
 
     #[test]
     fn a_thread_reads_back_from_its_items_unchanged() {
         let mut values = Values::default();
         for _ in 0..2 {
             let mut thread: ThreadRecord = values.make();
-            let seconds: i64 = values.make();
-            thread.kept_until = Timestamp::from_millis(seconds * 1000);
+            let seconds = Duration::from_secs(values.make());
+            thread.kept_until = Timestamp::default().plus(seconds);
             let write = ThreadWrite {
                 record: thread.clone(),
                 expect: 0,
