@@ -90,10 +90,9 @@ pub(super) fn state(record: &ThreadRecord) -> Result<Option<Item>, StoreError> {
 /// The thread from its `META` item, without its state.
 ///
 /// # Errors
-/// [`StoreError::Form`] for a form that this program does not read, else
 /// [`StoreError::Corrupt`].
 pub(super) fn head(meta: &Item) -> Result<ThreadRecord, StoreError> {
-    item::form(meta)?;
+    stored::known(item::number(meta, SCHEMA)?)?;
     let thread = keys::thread_of(item::text(meta, PK)?);
     let (tenant, context_id) = thread.ok_or_else(|| corrupt("the partition is not a thread's"))?;
     let statuses = [ThreadStatus::Active, ThreadStatus::Cleared];
@@ -130,14 +129,15 @@ pub(super) fn was_written_by(meta: &Item, write: &WriteId) -> bool {
 mod tests {
     use super::*;
     use a2a_lambda_model::task::distinct::Values;
+    use std::time::Duration;
 
     #[test]
     fn a_thread_reads_back_from_its_items_unchanged() {
         let mut values = Values::default();
         for _ in 0..2 {
             let mut thread: ThreadRecord = values.make();
-            let seconds: u32 = values.make();
-            thread.kept_until = Timestamp::from_millis(i64::from(seconds) * 1000);
+            let seconds = Duration::from_secs(values.make());
+            thread.kept_until = Timestamp::default().plus(seconds);
             let write = ThreadWrite {
                 record: thread.clone(),
                 expect: 0,

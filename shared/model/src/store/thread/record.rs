@@ -119,7 +119,7 @@ impl ThreadRecord {
             updated_at: now,
             expires_at: now,
             state_expires_at: now,
-            kept_until: now.plus(DELETION_LIFE),
+            kept_until: whole_seconds(now.plus(DELETION_LIFE)),
             state_version: 0,
             state: ThreadState::default(),
             ..self
@@ -213,7 +213,7 @@ impl ThreadRecord {
     /// - a deletion, which has no open task: when a sweep has removed it, at most a week later
     pub fn keep(&mut self, tombstone: Duration, open_until: Timestamp) {
         if self.is_cleared() {
-            self.kept_until = self.expires_at.plus(DELETION_LIFE);
+            self.kept_until = whole_seconds(self.expires_at.plus(DELETION_LIFE));
             return;
         }
         let life = self.expires_at.since(self.updated_at);
@@ -223,7 +223,7 @@ impl ThreadRecord {
             tombstone
         };
         let own_end = self.expires_at.plus(rest);
-        self.kept_until = self.kept_until.max(own_end).max(open_until);
+        self.kept_until = self.kept_until.max(whole_seconds(own_end.max(open_until)));
     }
 
     /// When the store may remove the state if no sweep does: with the thread, and at the
@@ -241,6 +241,11 @@ impl ThreadRecord {
     pub const fn replaces_state(&self) -> bool {
         self.state_version == self.version
     }
+}
+
+/// The first whole second from `at` on: the TTL of a table counts seconds.
+const fn whole_seconds(at: Timestamp) -> Timestamp {
+    Timestamp::from_millis(at.ttl_seconds().saturating_mul(1000))
 }
 
 /// Which part of a thread is due for a sweep.
