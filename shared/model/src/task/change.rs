@@ -10,8 +10,9 @@ mod apply;
 mod checkpoint;
 
 use super::{
-    ArtifactUpdate, Message, Metadata, OutputCounts, PushRegistration, SavePlace, SavedSlot,
-    SealedAnswer, SessionRead, SkillId, SkillRoute, StepResult, StepTries, Timestamp, TurnRequest,
+    ArtifactUpdate, BuildId, Message, Metadata, OutputCounts, PushRegistration, SavePlace,
+    SavedSlot, SealedAnswer, SessionRead, SkillId, SkillRoute, StepResult, StepTries, Timestamp,
+    TurnRequest,
 };
 use serde_json::Value;
 
@@ -109,6 +110,8 @@ pub enum Change {
         /// What the turn has loaded since the last change that kept it.
         reads: Vec<SessionRead>,
     },
+    /// This build stores the results of the turn from now on.
+    Build(Option<BuildId>),
     /// A step is open and has been tried.
     Tries(String, StepTries),
     /// The agent asks the client.

@@ -158,8 +158,8 @@ members! {
     Transition { state, at }
     SavedSlot { version, value }
     Saved { slot, data, steps, unknown }
-    Base { artifacts, history, turn_start, outputs, saves, reads, tries, began_at }
-    SavePlace { scope, counts, steps, outputs, reads, at }
+    Base { artifacts, history, turn_start, outputs, saves, reads, tries, build, began_at }
+    SavePlace { scope, counts, steps, outputs, events, operations, reads, at }
     StepTries { count, due }
     StepError { code, text, details }
     StepResult { outcome, ordinal, number, ended_at, input_hash, circumstances_hash, operations }

@@ -13,9 +13,9 @@ mod read;
 pub use fixture::RecordFields;
 
 use super::{
-    Artifact, Change, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent, Message,
-    Metadata, OutputCounts, Owner, Part, PushId, SavePlace, Sealed, SessionRead, SessionReads,
-    SkillId, SkillRoute, Status, StepResult, StepTries, TaskId, TaskState, Timestamp,
+    Artifact, BuildId, Change, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent,
+    Message, Metadata, OutputCounts, Owner, Part, PushId, SavePlace, Sealed, SessionRead,
+    SessionReads, SkillId, SkillRoute, Status, StepResult, StepTries, TaskId, TaskState, Timestamp,
     TransitionError, Used, WriteId, is_below, media_types_meet,
 };
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,10 @@ pub struct Base {
     /// The tries of the steps that a release or a hand-over interrupted, by path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tries: BTreeMap<String, StepTries>,
+    /// The build that stored the last result of the turn; `None` if it has none, or the build has
+    /// no identity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build: Option<BuildId>,
     /// When the turn began; `None` for the first one, which began with its task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub began_at: Option<Timestamp>,

@@ -117,6 +117,10 @@ pub struct SavePlace {
     pub steps: u32,
     /// How many outputs it had said.
     pub outputs: u32,
+    /// How many events it had added to the thread.
+    pub events: u32,
+    /// How many operations of the thread it had made.
+    pub operations: u32,
     /// How often it had loaded each session value.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reads: BTreeMap<String, u32>,

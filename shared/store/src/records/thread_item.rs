@@ -90,9 +90,10 @@ pub(super) fn state(record: &ThreadRecord) -> Result<Option<Item>, StoreError> {
 /// The thread from its `META` item, without its state.
 ///
 /// # Errors
+/// [`StoreError::Form`] for a form that this program does not read, else
 /// [`StoreError::Corrupt`].
 pub(super) fn head(meta: &Item) -> Result<ThreadRecord, StoreError> {
-    stored::known(item::number(meta, SCHEMA)?)?;
+    item::form(meta)?;
     let thread = keys::thread_of(item::text(meta, PK)?);
     let (tenant, context_id) = thread.ok_or_else(|| corrupt("the partition is not a thread's"))?;
     let statuses = [ThreadStatus::Active, ThreadStatus::Cleared];

@@ -59,6 +59,10 @@ impl TaskFields {
                 self.saved.complete_step(key, *result);
                 return Ok(None);
             }
+            Change::Build(build) => {
+                self.base.build = build;
+                return Ok(None);
+            }
             Change::Tries(key, tries) => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.base.tries.insert(key, tries);

@@ -239,6 +239,7 @@ macro_rules! parts_of {
             | Change::Claim { .. }
             | Change::HandOver { .. }
             | Change::Release { .. }
+            | Change::Build(_)
             | Change::Tries(..)
             | Change::Start { .. }
             | Change::Update { message: None, .. }

@@ -102,7 +102,7 @@ impl Engine {
         let outcome = match ended_by {
             Ok(LoopEnd::Returned(outcome)) => match turn.checked(outcome) {
                 Ok(outcome) => outcome,
-                Err(changed) => self.changed(&buffer.record, &changed),
+                Err(changed) => return self.end_changed(turn, buffer, &changed).await,
             },
             Ok(LoopEnd::Lost) => return Ok(TurnEnd::Superseded(buffer.winner)),
             Ok(LoopEnd::TimeUp) if !buffer.can_go_on() => SkillOutcome::Failed {
@@ -116,7 +116,7 @@ impl Engine {
                 return buffer.give_turn(turn, Change::Release { not_before }).await;
             }
             Ok(LoopEnd::Broken(TurnBreak::Changed(changed))) => {
-                self.changed(&buffer.record, &changed)
+                return self.end_changed(turn, buffer, &changed).await;
             }
             Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => SkillOutcome::Failed { error },
             Ok(LoopEnd::Broken(TurnBreak::Outage(error))) => return Err(error.into()),
@@ -128,12 +128,33 @@ impl Engine {
         buffer.finish_turn(outcome, turn.turn_thread()).await
     }
 
-    /// The outcome of a turn that did not ask for what is stored.
-    fn changed(&self, record: &TaskRecord, changed: &StepChangedError) -> SkillOutcome {
-        let id = record.id();
+    /// Ends a run that did not ask for what is stored. The task fails if the build that stored it
+    /// runs here: the skill is not the same function each time. Another build gives the turn
+    /// back, since a deployment may put the step back, until the turn has waited too long.
+    async fn end_changed(
+        &self,
+        turn: &TurnHandle<'_>,
+        buffer: WriteBuffer<'_>,
+        changed: &StepChangedError,
+    ) -> Result<TurnEnd, EngineError> {
+        let record = &buffer.record;
+        let (id, before) = (record.id(), record.base().build.as_ref());
+        let is_other_build = before.is_some() && before != self.agent.build_id();
+        if is_other_build && buffer.can_go_on() && self.run_limit(record).is_none() {
+            tracing::error!(task.id = %id, turn.changed = true, "a turn of task `{id}` waits for the build that stored its steps: {changed}");
+            if let Some(trace) = self.trace() {
+                let now = self.reader.clock.now();
+                trace.event(record, ("failure", "STEP_CHANGED"), now, |row| {
+                    let cause = format!("waits for the build that stored its steps: {changed}");
+                    row.add("cause", &cause);
+                });
+            }
+            return self.give_back(buffer.record).await;
+        }
         tracing::error!(task.id = %id, "a turn of task `{id}` did not ask for the same steps when it ran again: {changed}");
         let error = AgentError::step_changed("").with_cause(changed);
-        SkillOutcome::Failed { error }
+        let outcome = SkillOutcome::Failed { error };
+        buffer.finish_turn(outcome, turn.turn_thread()).await
     }
 
     /// Stores a turn for a worker and returns its task. If the message was accepted

@@ -470,6 +470,8 @@ impl Scopes {
             counts: scope.counts.clone(),
             steps: scope.steps,
             outputs: scope.said,
+            events: scope.events,
+            operations: 0,
             reads: scope.reads.clone(),
             at,
         }
@@ -491,18 +493,22 @@ impl Scopes {
     }
 
     /// The skill has loaded a value that an earlier run of the turn saved at `place`. If it is in
-    /// that scope it continues behind that place.
-    pub(in crate::engine) fn continue_behind(&self, place: &SavePlace) {
+    /// that scope it continues behind that place: returns whether a path is of what it passes.
+    pub(in crate::engine) fn continue_behind(
+        &self,
+        place: &SavePlace,
+    ) -> Option<impl Fn(&str) -> bool + use<>> {
         let mut state = lock(&self.state);
         state.order.pass(place.at);
         let scope = state.current_mut();
         if *scope.path != *place.scope {
-            return;
+            return None;
         }
         let said = place.outputs.saturating_sub(scope.said);
         scope.outputs_left = scope.outputs_left.saturating_sub(said);
         scope.said = scope.said.max(place.outputs);
         scope.steps = scope.steps.max(place.steps);
+        scope.events = scope.events.max(place.events);
         for (key, count) in &place.reads {
             let reads = scope.reads.entry(key.clone()).or_default();
             *reads = (*reads).max(*count);
@@ -513,8 +519,9 @@ impl Scopes {
             passed.insert(name.clone(), *begun..*count);
             *begun = (*begun).max(*count);
         }
-        let is_passed = |path: &str| {
-            let inner = match &*place.scope {
+        let outer = place.scope.clone();
+        let is_passed = move |path: &str| {
+            let inner = match &*outer {
                 "" => Some(path),
                 outer => path
                     .strip_prefix(outer)
@@ -529,7 +536,8 @@ impl Scopes {
             number.is_some_and(|number| range.is_some_and(|range| range.contains(&number)))
         };
         state.leftovers.retain(|path| !is_passed(path));
-        state.order.remove(is_passed);
+        state.order.remove(&is_passed);
+        Some(is_passed)
     }
 }
 

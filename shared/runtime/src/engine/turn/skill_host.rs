@@ -300,8 +300,20 @@ impl TurnHost for TurnHandle<'_> {
         let mut saves = lock(&self.saves);
         if let Some(place) = saves.get_mut(key) {
             self.scopes.check_alone(key)?;
-            if let Some(place) = place.take() {
-                self.scopes.continue_behind(&place);
+            if let Some(place) = place.take()
+                && let Some(is_passed) = self.scopes.continue_behind(&place)
+            {
+                // What the passed steps did to the thread stays.
+                let saved_turn = lock(&self.saved_turn);
+                let mut passed: Vec<_> = saved_turn.steps.iter().collect();
+                passed.retain(|(path, _)| is_passed(path));
+                passed.sort_unstable_by_key(|(_, result)| result.number);
+                let mut operations = self.turn_thread.operations();
+                let scope = place.scope.into();
+                for (_, result) in passed {
+                    operations.replay(&scope, result);
+                }
+                operations.pass(scope, place.operations);
             }
         }
         Ok(lock(&self.saved_turn).data.get(key).cloned())

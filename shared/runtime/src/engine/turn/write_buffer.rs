@@ -24,8 +24,8 @@ use crate::engine::commit::{Commit, CommitOutcome, OnConflict, SendKey, register
 use crate::engine::{Engine, EngineError};
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    A2aError, Change, OutputCounts, PartContent, SkillId, StepOutcome, TaskRecord, Timestamp,
-    WriteId,
+    A2aError, BuildId, Change, OutputCounts, PartContent, SkillId, StepOutcome, TaskRecord,
+    Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use a2a_lambda_skill::AgentError;
@@ -77,6 +77,8 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     artifact_names: BTreeSet<String>,
     /// How many outputs the turn has said, by scope.
     outputs: OutputCounts,
+    /// The build that has stored the last result.
+    build: Option<BuildId>,
     /// The updates of session values that the next commit applies.
     updates: Vec<StepUpdates>,
     /// When the last write began.
@@ -117,6 +119,7 @@ impl<'e> WriteBuffer<'e> {
             has_pointer: false,
             print: spec.print,
             outputs: base.outputs,
+            build: base.build,
             updates: Vec::new(),
             last_group: None,
             last_write: None,

@@ -317,7 +317,8 @@ impl TurnHandle<'_> {
             let number = self.scopes.number_save(&path, at);
             order = Some((path, number));
         }
-        let place = Box::new(self.scopes.place(at));
+        let mut place = Box::new(self.scopes.place(at));
+        place.operations = self.turn_thread.operations().count(&place.scope);
         let mut open = order.as_ref().map(|(path, _)| OpenSave(self, path, false));
         self.keep(|saved_turn| {
             saved_turn.data.insert(key.clone(), value.clone());

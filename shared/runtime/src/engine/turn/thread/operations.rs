@@ -176,6 +176,17 @@ impl Operations {
         Ok(view)
     }
 
+    /// How many operations a scope has made.
+    pub(in crate::engine) fn count(&self, scope: &str) -> u32 {
+        self.counts.get(scope).copied().unwrap_or(0)
+    }
+
+    /// A scope continues behind so many operations: their ids are taken.
+    pub(in crate::engine) fn pass(&mut self, scope: Arc<str>, count: u32) {
+        let made = self.counts.entry(scope).or_default();
+        *made = (*made).max(count);
+    }
+
     /// Drops what a try of a step did that failed: the next one begins as a run does.
     pub(in crate::engine) fn take_back(&mut self, step: &str) {
         self.entries.retain(|entry| !is_within(&entry.scope, step));

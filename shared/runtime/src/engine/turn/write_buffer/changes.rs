@@ -32,6 +32,7 @@ impl WriteBuffer<'_> {
                 ack,
             } => {
                 self.waiters.push(ack);
+                self.note_build();
                 self.push(Change::Save {
                     key,
                     value,
@@ -53,6 +54,7 @@ impl WriteBuffer<'_> {
             } => {
                 self.waiters.extend(ack);
                 self.updates.extend(updates.into_some());
+                self.note_build();
                 // No run of the turn says again what a completed step has said.
                 self.outputs
                     .retain(|scope, _| *scope != key && !is_below(scope, &key));
@@ -63,6 +65,15 @@ impl WriteBuffer<'_> {
                     reads,
                 });
             }
+        }
+    }
+
+    /// Notes that this build stores a result of the turn.
+    fn note_build(&mut self) {
+        let build = self.engine.agent.build_id();
+        if self.build.as_ref() != build {
+            self.build = build.cloned();
+            self.push(Change::Build(build.cloned()));
         }
     }
 
