@@ -17,25 +17,20 @@ use std::sync::OnceLock;
 const MARK: &str = "a2a-lambda-sources:";
 
 /// The hash of the crate that is compiled; empty if its files cannot be read.
-pub(crate) fn of_this_crate() -> String {
-    // An attribute is expanded for each skill of the crate, and the files are the same.
-    static SOURCES: OnceLock<String> = OnceLock::new();
-    let make = || {
-        let hash = hash(
-            Path::new(&variable("CARGO_MANIFEST_DIR")?),
-            &variable("CARGO_PKG_NAME")?,
-        );
-        Some(format!("{MARK}{:016x}", hash.ok()?))
-    };
-    SOURCES.get_or_init(|| make().unwrap_or_default()).clone()
-}
-
 #[expect(
     clippy::disallowed_methods,
-    reason = "cargo describes the crate there; it is no setting of an agent"
+    reason = "cargo describes the crate in the environment; it is no setting of an agent"
 )]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+pub(crate) fn of_this_crate() -> &'static str {
+    // An attribute is expanded for each skill of the crate, and the files are the same.
+    static SOURCES: OnceLock<Option<String>> = OnceLock::new();
+    let make = || {
+        let folder = std::env::var("CARGO_MANIFEST_DIR").ok()?;
+        let name = std::env::var("CARGO_PKG_NAME").ok()?;
+        let hash = hash(Path::new(&folder), &name).ok()?;
+        Some(format!("{MARK}{hash:016x}"))
+    };
+    SOURCES.get_or_init(make).as_deref().unwrap_or_default()
 }
 
 /// The hash of the package `name` in `folder`.
