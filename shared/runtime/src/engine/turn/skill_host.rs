@@ -42,7 +42,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
@@ -64,8 +64,10 @@ pub(in crate::engine) struct TurnHandle<'e> {
     tries: Mutex<BTreeMap<String, StepTries>>,
     /// Whether the skill is dropped by the engine, and not by itself.
     is_closed: AtomicBool,
-    /// Whether a result was kept without waiting until it is stored.
-    is_behind: AtomicBool,
+    /// How many results were kept without waiting until they are stored.
+    unawaited: AtomicU64,
+    /// How many of them are stored at least.
+    stored_unawaited: AtomicU64,
     makes_task: bool,
     replay: ReplayedOutput,
     output_rules: OutputRules<'e>,
@@ -102,7 +104,8 @@ impl<'e> TurnHandle<'e> {
             reads: ReadLog::new(base.reads, engine.reader.policy.state_max_bytes),
             tries: Mutex::new(base.tries),
             is_closed: AtomicBool::new(false),
-            is_behind: AtomicBool::new(false),
+            unawaited: AtomicU64::new(0),
+            stored_unawaited: AtomicU64::new(0),
             makes_task: spec.input.makes_task(),
             replay: ReplayedOutput::new(&spec.record),
             output_rules: OutputRules::new(engine, spec.record.id().clone(), skill),

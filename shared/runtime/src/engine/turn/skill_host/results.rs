@@ -101,14 +101,17 @@ impl TurnHandle<'_> {
         self.scopes.wait_for_turn(path, has_inner).await;
     }
 
-    /// Waits until all results of this run are stored.
+    /// Waits until all results of this run are stored. Several branches may wait at a time.
     async fn flush(&self) {
-        if self.is_behind.swap(false, Ordering::Relaxed) {
-            let (ack, stored) = oneshot::channel();
-            if self.ask(SkillCommand::Flush(ack)).is_ok() {
-                let _call = self.scopes.call();
-                let _ended = stored.await;
-            }
+        let sent = self.unawaited.load(Ordering::Relaxed);
+        if self.stored_unawaited.load(Ordering::Relaxed) == sent {
+            return;
+        }
+        let (ack, stored) = oneshot::channel();
+        if self.ask(SkillCommand::Flush(ack)).is_ok() {
+            let _call = self.scopes.call();
+            let _ended = stored.await;
+            self.stored_unawaited.fetch_max(sent, Ordering::Relaxed);
         }
     }
 
@@ -229,7 +232,7 @@ impl TurnHandle<'_> {
         if is_awaited {
             return receiver.await.map_err(|_| AgentError::canceled());
         }
-        self.is_behind.store(true, Ordering::Relaxed);
+        self.unawaited.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -262,7 +265,7 @@ impl TurnHandle<'_> {
             reads: self.reads.take(),
             ack: None,
         });
-        self.is_behind.store(true, Ordering::Relaxed);
+        self.unawaited.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Waits as long as the skill asks, unless the wait is over in an earlier run.
