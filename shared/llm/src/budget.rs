@@ -40,8 +40,8 @@ impl LlmBudget {
         }
     }
 
-    /// The most time since the worker began, with that of its tools. The time until a user
-    /// confirms a tool counts too.
+    /// The most time since the worker began, with that of its tools. Only the time in
+    /// which a turn runs counts: not that between two runs, nor until a user confirms a tool.
     #[must_use]
     pub const fn time(self, time: Duration) -> Self {
         Self {

@@ -20,7 +20,13 @@ where
         .and_then(ProvideErrorMetadata::code);
     let response = error.raw_response();
     let status = response.map(|response| response.status().as_u16());
-    failed(error, code, status)
+    let mut failure = failed(error, code, status);
+    if let (SdkError::DispatchFailure(_), ModelCallError::Service { error, .. }) =
+        (error, &mut failure)
+    {
+        *error = out_of_order;
+    }
+    failure
 }
 
 /// The error of a stream. The SDK gives its exceptions a type and no name.

@@ -132,7 +132,10 @@ pub(super) fn reported(value: &Value) -> ModelCallError {
 
 /// The error of a service that cannot be reached, or whose connection broke.
 pub(super) fn no_answer(cause: &str) -> ModelCallError {
-    provider_failed(format!("no answer: {cause}"))
+    ModelCallError::Service {
+        error: out_of_order,
+        text: format!("no answer: {cause}"),
+    }
 }
 
 /// Wraps an error of the JSON parser, without the content that its text may quote.
