@@ -26,6 +26,8 @@ pub(super) enum Interruption {
     CancelAfter(u64),
     /// Its process dies after the skill has stored so many things.
     CrashAfter(u64),
+    /// Its process dies before the skill has stored so many things.
+    CrashBefore(u64),
 }
 
 /// How an invocation ended.
@@ -65,7 +67,9 @@ impl SkillTest {
                 Some(id)
             }
         };
-        if let Some((Interruption::CrashAfter(things), _)) = hold {
+        if let Some((Interruption::CrashAfter(things) | Interruption::CrashBefore(things), _)) =
+            hold
+        {
             return Err(SkillTestError::NoCrash { things });
         }
         let mut frames = Vec::new();
@@ -111,7 +115,7 @@ impl SkillTest {
                     let _gone = hold.go_on.send(());
                 }
                 // The future of the turn is dropped, as a process that dies drops it.
-                Some((Interruption::CrashAfter(_), _)) | None => {
+                Some(_) | None => {
                     return Ok(InvocationEnd::Left(id));
                 }
             }

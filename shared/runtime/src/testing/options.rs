@@ -153,6 +153,13 @@ impl SkillTest {
         self
     }
 
+    /// As [`SkillTest::crash_after`], and kills the process when the skill is about to store its
+    /// thing with the number `things`, from 1: what it did since the one before is lost.
+    pub const fn crash_before(&mut self, things: u64) -> &mut Self {
+        self.next.interruption = Some(Interruption::CrashBefore(things));
+        self
+    }
+
     /// Sends the next messages to another skill of the agent. The conversation stays: the
     /// skills share what they save for it.
     pub fn skill(&mut self, id: impl Into<String>) -> &mut Self {

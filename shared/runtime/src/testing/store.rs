@@ -89,9 +89,11 @@ impl TestStore {
 }
 
 impl Brakes {
-    async fn brake(&self, record: &TaskRecord) {
+    /// Holds a turn that stores `record`, or is about to: `is_before`.
+    async fn brake(&self, record: &TaskRecord, is_before: bool) {
         if record.dispatch().is_some() {
-            if !record.state().is_at_rest()
+            if !is_before
+                && !record.state().is_at_rest()
                 && let Some(sender) = lock(&self.queue_sender).take()
             {
                 // It fails when the bench waits no more.
@@ -102,12 +104,18 @@ impl Brakes {
         let Some(mut brake) = lock(&self.brake).take() else {
             return;
         };
-        brake.commits += 1;
+        brake.commits += u64::from(!is_before);
         let (events, commits) = (record.last_seq(), brake.commits);
-        let (first, before) = *brake.base.get_or_insert((events, commits));
+        if !is_before {
+            brake.base.get_or_insert((events, commits));
+        }
+        let (first, before) = brake.base.unwrap_or((u64::MAX, u64::MAX));
         let is_reached = match brake.after {
-            Interruption::CancelAfter(many) => events >= first + many,
-            Interruption::CrashAfter(many) => commits >= before + many,
+            Interruption::CancelAfter(many) => !is_before && events >= first.saturating_add(many),
+            Interruption::CrashAfter(many) => !is_before && commits >= before.saturating_add(many),
+            Interruption::CrashBefore(many) => {
+                is_before && commits + 1 >= before.saturating_add(many)
+            }
         };
         if !is_reached {
             *lock(&self.brake) = Some(brake);
@@ -123,9 +131,12 @@ impl Brakes {
 impl TableHooks for Brakes {
     async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
         let task = committed_task(&write);
+        if let Some(task) = &task {
+            self.brake(task, true).await;
+        }
         let outcome = table.write(write).await?;
         if let Some(task) = task {
-            self.brake(&task).await;
+            self.brake(&task, false).await;
         }
         Ok(outcome)
     }
