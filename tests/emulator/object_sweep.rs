@@ -57,7 +57,7 @@ fn growing(sample: &SampleData) -> [TaskRecord; 3] {
         value: noise(1, size).into(),
         outputs: OutputCounts::new(),
         reads: Vec::new(),
-        place: Box::default(),
+        save_place: Box::default(),
         order: None,
     };
     let task = sample.task().unwrap();

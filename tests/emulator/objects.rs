@@ -244,7 +244,7 @@ fn keeps(size: usize) -> Change {
         value: noise(1, size).into(),
         outputs: OutputCounts::new(),
         reads: Vec::new(),
-        place: Box::default(),
+        save_place: Box::default(),
         order: None,
     }
 }

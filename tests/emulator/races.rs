@@ -177,7 +177,7 @@ async fn a_value_replaced_during_its_look_up_counts_as_named() {
         value: noise(1, size).into(),
         outputs: OutputCounts::new(),
         reads: Vec::new(),
-        place: Box::default(),
+        save_place: Box::default(),
         order: None,
     };
     let task = sample.task().unwrap();

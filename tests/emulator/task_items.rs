@@ -83,7 +83,7 @@ fn keeps(length: usize) -> Change {
         value: noise(1, length).into(),
         outputs: OutputCounts::new(),
         reads: Vec::new(),
-        place: Box::default(),
+        save_place: Box::default(),
         order: None,
     }
 }

@@ -267,7 +267,7 @@ impl<'a> Talk<'a> {
         since: Instant,
     ) -> AgentResult<TimedReply> {
         let own_model = self.setup.model.as_deref();
-        let spent = || Duration::from_millis(spent_ms).saturating_add(since.elapsed());
+        let elapsed = || Duration::from_millis(spent_ms).saturating_add(since.elapsed());
         let converse = async |model: &dyn Model, chunks| {
             // A future is moved with room for all that it awaits.
             let answer = Box::pin(converse(model, request.clone(), chunks));
@@ -275,10 +275,10 @@ impl<'a> Talk<'a> {
                 let reply = answer.await?;
                 return Ok(TimedReply { reply, spent_ms: 0 });
             };
-            let remaining = time.saturating_sub(spent());
+            let remaining = time.saturating_sub(elapsed());
             let reply = tokio::time::timeout(remaining, answer).await;
             let reply = reply.map_err(|_| AgentError::deadline())??;
-            let spent_ms = u64::try_from(spent().as_millis()).unwrap_or(u64::MAX);
+            let spent_ms = u64::try_from(elapsed().as_millis()).unwrap_or(u64::MAX);
             Ok(TimedReply { reply, spent_ms })
         };
         match self.host {

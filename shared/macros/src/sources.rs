@@ -76,8 +76,8 @@ fn packages(lock: &str, name: &str) -> BTreeMap<String, String> {
         let is_of = |entry: &&str| entry.lines().any(|it| it == line);
         let entry: String = lock.split("[[package]]").filter(is_of).collect();
         // A dependency is ` "name",` or, of two versions, ` "name 1.0.0",`.
-        let quoted = entry.lines().filter_map(|it| it.strip_prefix(" \""));
-        let all = quoted.filter_map(|it| it.split([' ', '"']).next());
+        let quotes = entry.lines().filter_map(|it| it.strip_prefix(" \""));
+        let all = quotes.filter_map(|it| it.split([' ', '"']).next());
         names.extend(
             all.filter(|it| !packages.contains_key(*it))
                 .map(str::to_owned),

@@ -265,12 +265,12 @@ impl AgentError {
     }
 
     /// The error of a step that another run of the turn has stored.
-    pub fn of_step(error: StepError) -> Self {
-        let code = serde_json::from_value(Value::String(error.code));
+    pub fn of_step(step_error: StepError) -> Self {
+        let code = serde_json::from_value(Value::String(step_error.code));
         let code = code.unwrap_or(ErrorCode::InternalError);
-        let mut restored = Self::new(code, error.text).settled();
-        restored.0.details = error.details;
-        restored
+        let mut error = Self::new(code, step_error.text).settled();
+        error.0.details = step_error.details;
+        error
     }
 
     /// What another run of the turn needs to get this error of a step.

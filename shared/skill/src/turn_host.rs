@@ -117,9 +117,9 @@ impl TryPolicy {
         }
         let factor = 2_u32.saturating_pow(tries.saturating_sub(1));
         let wait = Duration::from_millis(500).saturating_mul(factor);
-        let asked = error.details().get("retryAfter").and_then(Value::as_u64);
-        let asked = Duration::from_secs(asked.unwrap_or(0));
-        Some(wait.max(asked).min(self.longest_wait))
+        let retry_after = error.details().get("retryAfter").and_then(Value::as_u64);
+        let retry_after = Duration::from_secs(retry_after.unwrap_or(0));
+        Some(wait.max(retry_after).min(self.longest_wait))
     }
 }
 

@@ -66,7 +66,7 @@ fn keeps(key: &str, value: Value) -> Change {
         value,
         outputs: OutputCounts::new(),
         reads: Vec::new(),
-        place: Box::default(),
+        save_place: Box::default(),
         order: None,
     }
 }

@@ -142,7 +142,7 @@ fn every_change(at: Timestamp) -> Vec<Change> {
             value: Value::Null,
             outputs: OutputCounts::new(),
             reads: Vec::new(),
-            place: Box::default(),
+            save_place: Box::default(),
             order: None,
         },
         Change::Step {

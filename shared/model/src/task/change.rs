@@ -91,7 +91,7 @@ pub enum Change {
         /// The value.
         value: Value,
         /// Where the skill is then.
-        place: Box<SavePlace>,
+        save_place: Box<SavePlace>,
         /// Outside of steps: the path of this save, and its place in the order of results.
         order: Option<(String, u64)>,
         /// How many outputs the turn had said before.

@@ -125,9 +125,13 @@ parsed! {
     TaskId: "task id" must be "1-128 of `A-Za-z0-9._:-`", as is_on_the_wire;
     ContextId: "context id" must be "1-128 of `A-Za-z0-9._:-`", as is_on_the_wire;
     PushId: "push configuration id" must be "1-128 of `A-Za-z0-9._:-`", as is_on_the_wire;
-    BuildId: "build id" must be "16 hexadecimal digits",
-        as |text| text.len() == 16 && text.bytes().all(|it| it.is_ascii_hexdigit());
     SkillId: "skill id" must be "`[a-z0-9][a-z0-9._-]{0,63}`", as is_skill_id;
+}
+
+impl From<String> for BuildId {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
 }
 
 impl From<String> for WriteId {

@@ -95,7 +95,7 @@ mod tests {
             value: 1.into(),
             outputs: OutputCounts::new(),
             reads: Vec::new(),
-            place: Box::default(),
+            save_place: Box::default(),
             order: None,
         };
         let (message, secret) = (Message::from_user("m-2", Vec::new()), None);

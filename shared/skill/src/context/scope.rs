@@ -104,11 +104,11 @@ impl TaskContext<'_> {
                 _ => break,
             }
         }
-        let stored = match &result {
+        let step_result = match &result {
             Ok(value) => to_value(value),
             Err(error) => Err(error.clone()),
         };
-        let end = self.host.end_step(&step, stored).await;
+        let end = self.host.end_step(&step, step_result).await;
         open.end = ScopeEnd::Finished;
         end?;
         result

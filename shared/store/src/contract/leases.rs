@@ -127,7 +127,7 @@ pub async fn a_heartbeat_does_not_make_a_commit_lose(
         value: serde_json::json!(1),
         outputs: OutputCounts::new(),
         reads: Vec::new(),
-        place: Box::default(),
+        save_place: Box::default(),
         order: None,
     };
     let saved = commit(stores, sample, &task, save).await?;

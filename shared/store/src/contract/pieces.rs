@@ -46,7 +46,7 @@ fn checkpoint() -> Change {
         value: 1.into(),
         outputs: OutputCounts::new(),
         reads: Vec::new(),
-        place: Box::default(),
+        save_place: Box::default(),
         order: None,
     }
 }

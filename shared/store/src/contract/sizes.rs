@@ -119,7 +119,7 @@ fn keeping(sample: &SampleData, task: &TaskRecord, size: usize) -> Result<TaskRe
         value: noise(3, length).into(),
         outputs: OutputCounts::new(),
         reads: Vec::new(),
-        place: Box::default(),
+        save_place: Box::default(),
         order: None,
     };
     let besides = stored::saved_size(sample.next(task, [save(0)])?.saved());

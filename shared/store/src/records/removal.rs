@@ -35,13 +35,13 @@ fn as_seen(item: &Item) -> Result<Statement, StoreError> {
 /// it can be removed. A task that a client begins under the same id meanwhile stays.
 #[must_use]
 pub fn end_of_life(task: &TaskKey) -> [Statement; 2] {
-    let ended = Condition::is(EXPIRES_AT, Comparison::Equal, 0);
+    let is_ended = Condition::is(EXPIRES_AT, Comparison::Equal, 0);
     let end = [
         ItemChange::set(STATE, TaskState::Canceled.as_str()),
         ItemChange::set(EXPIRES_AT, 0),
     ];
     let end = Statement::update(keys::task(task), end).when(Condition::exists(PK));
-    [end, Statement::delete(keys::task(task)).when(ended)]
+    [end, Statement::delete(keys::task(task)).when(is_ended)]
 }
 
 impl Records {

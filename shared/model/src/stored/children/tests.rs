@@ -62,7 +62,7 @@ fn change(op: &Op) -> Change {
             value: noise(3, *length).into(),
             outputs: OutputCounts::new(),
             reads: Vec::new(),
-            place: Box::default(),
+            save_place: Box::default(),
             order: None,
         },
         Op::Restart => Change::Claim {

@@ -149,7 +149,7 @@ fn a_child_shows_no_more_messages_than_belong_to_the_task() {
         value: json!(1),
         outputs: [].into(),
         reads: Vec::new(),
-        place: Box::default(),
+        save_place: Box::default(),
         order: None,
     }]);
     let mut task = task.says(&["b", "c"]);

@@ -27,47 +27,10 @@ impl TaskFields {
             Change::Dispatch => return Ok(self.dispatch_again(at)),
             Change::Release { not_before } => return self.release(not_before, at),
             Change::HandOver { progress } => return self.hand_over(progress, at),
-            Change::Save {
-                key,
-                value,
-                place,
-                order,
-                outputs,
-                reads,
-            } => {
-                self.checkpoint(outputs, reads)?;
-                self.make_progress(at);
-                if let Some((path, number)) = order {
-                    let result = StepResult::saved(number, place.at);
-                    self.saved.steps.insert(path, result);
-                }
-                self.base.saves.insert(key.clone(), *place);
-                self.saved.data.insert(key, value);
-                return Ok(None);
-            }
-            Change::Step {
-                key,
-                result,
-                outputs,
-                reads,
-            } => {
-                self.checkpoint(outputs, reads)?;
-                if result.outcome.is_progress() {
-                    self.make_progress(at);
-                }
-                self.base.tries.remove(&key);
-                self.saved.complete_step(key, *result);
-                return Ok(None);
-            }
-            Change::Build(build) => {
-                self.base.build = build;
-                return Ok(None);
-            }
-            Change::Tries(key, tries) => {
-                self.status.state.apply(TaskEvent::Progress)?;
-                self.base.tries.insert(key, tries);
-                return Ok(None);
-            }
+            change @ (Change::Save { .. }
+            | Change::Step { .. }
+            | Change::Build(_)
+            | Change::Tries(..)) => return self.keep_result(change, at),
             Change::RegisterPush(listener) => return Ok(self.listen(&listener.id)),
             Change::Artifact(update) => {
                 self.status.state.apply(TaskEvent::Progress)?;
@@ -104,6 +67,55 @@ impl TaskFields {
             }
         };
         Ok(Some(Event::Status(status)))
+    }
+
+    /// Keeps what the turn has met, for its next run.
+    fn keep_result(
+        &mut self,
+        change: Change,
+        at: Timestamp,
+    ) -> Result<Option<Event>, TransitionError> {
+        match change {
+            Change::Save {
+                key,
+                value,
+                save_place,
+                order,
+                outputs,
+                reads,
+            } => {
+                self.checkpoint(outputs, reads)?;
+                self.make_progress(at);
+                if let Some((path, number)) = order {
+                    let result = StepResult::saved(number, save_place.at);
+                    self.saved.steps.insert(path, result);
+                }
+                self.base.saves.insert(key.clone(), *save_place);
+                self.saved.data.insert(key, value);
+            }
+            Change::Step {
+                key,
+                result,
+                outputs,
+                reads,
+            } => {
+                self.checkpoint(outputs, reads)?;
+                if result.outcome.is_progress() {
+                    self.make_progress(at);
+                }
+                self.base.tries.remove(&key);
+                self.saved.complete_step(key, *result);
+            }
+            Change::Build(build) => {
+                self.base.build = build;
+            }
+            Change::Tries(key, tries) => {
+                self.status.state.apply(TaskEvent::Progress)?;
+                self.base.tries.insert(key, tries);
+            }
+            _ => {}
+        }
+        Ok(None)
     }
 
     fn keep_request(&mut self, request: TurnRequest) -> Option<Event> {

@@ -48,16 +48,16 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> usize 
         return 0;
     }
     let is_sent = accepted(queue.ring(&items, Duration::ZERO).await);
-    let sent = is_sent.into_iter().filter(|is_sent| *is_sent).count();
-    let left = items.len().saturating_sub(sent);
-    if left > 0 {
+    let count = is_sent.into_iter().filter(|is_sent| *is_sent).count();
+    let remaining = items.len().saturating_sub(count);
+    if remaining > 0 {
         tracing::warn!(
             target: "a2a_lambda::relay",
-            { relay.pushes_left = left },
-            "left {left} push deliveries to the sweep"
+            { relay.pushes_left = remaining },
+            "left {remaining} push deliveries to the sweep"
         );
     }
-    left
+    remaining
 }
 
 /// Whether the queue accepted each message; none if it did not answer.

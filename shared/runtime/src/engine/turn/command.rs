@@ -19,7 +19,7 @@ pub(in crate::engine) enum SkillCommand {
     Save {
         key: String,
         value: Value,
-        place: Box<SavePlace>,
+        save_place: Box<SavePlace>,
         /// Outside of steps: the path of the save, and its number.
         order: Option<(String, u64)>,
         reads: Vec<SessionRead>,

@@ -102,7 +102,7 @@ impl Engine {
         let outcome = match ended_by {
             Ok(LoopEnd::Returned(outcome)) => match turn.checked(outcome) {
                 Ok(outcome) => outcome,
-                Err(changed) => return self.end_changed(turn, buffer, &changed).await,
+                Err(error) => return self.end_changed(turn, buffer, &error).await,
             },
             Ok(LoopEnd::Lost) => return Ok(TurnEnd::Superseded(buffer.winner)),
             Ok(LoopEnd::TimeUp) if !buffer.can_go_on() => SkillOutcome::Failed {
@@ -115,8 +115,8 @@ impl Engine {
             Ok(LoopEnd::Broken(TurnBreak::Waits(not_before))) => {
                 return buffer.give_turn(turn, Change::Release { not_before }).await;
             }
-            Ok(LoopEnd::Broken(TurnBreak::Changed(changed))) => {
-                return self.end_changed(turn, buffer, &changed).await;
+            Ok(LoopEnd::Broken(TurnBreak::Changed(error))) => {
+                return self.end_changed(turn, buffer, &error).await;
             }
             Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => SkillOutcome::Failed { error },
             Ok(LoopEnd::Broken(TurnBreak::Outage(error))) => return Err(error.into()),
@@ -135,25 +135,26 @@ impl Engine {
         &self,
         turn: &TurnHandle<'_>,
         buffer: WriteBuffer<'_>,
-        changed: &StepChangedError,
+        error: &StepChangedError,
     ) -> Result<TurnEnd, EngineError> {
         let record = &buffer.record;
         let (id, before) = (record.id(), record.base().build.as_ref());
         let is_other_build = before.is_some() && before != self.agent.build_id();
         if is_other_build && buffer.can_go_on() && self.run_limit(record).is_none() {
-            tracing::error!(task.id = %id, turn.changed = true, "a turn of task `{id}` waits for the build that stored its steps: {changed}");
+            tracing::error!(task.id = %id, turn.changed = true, "a turn of task `{id}` waits for the build that stored its steps: {error}");
             if let Some(trace) = self.trace() {
                 let now = self.reader.clock.now();
                 trace.event(record, ("failure", "STEP_CHANGED"), now, |row| {
-                    let cause = format!("waits for the build that stored its steps: {changed}");
+                    let cause = format!("waits for the build that stored its steps: {error}");
                     row.add("cause", &cause);
                 });
             }
             return self.give_back(buffer.record).await;
         }
-        tracing::error!(task.id = %id, "a turn of task `{id}` did not ask for the same steps when it ran again: {changed}");
-        let error = AgentError::step_changed("").with_cause(changed);
-        let outcome = SkillOutcome::Failed { error };
+        tracing::error!(task.id = %id, "a turn of task `{id}` did not ask for the same steps when it ran again: {error}");
+        let outcome = SkillOutcome::Failed {
+            error: AgentError::step_changed("").with_cause(error),
+        };
         buffer.finish_turn(outcome, turn.turn_thread()).await
     }
 

@@ -45,14 +45,14 @@ struct ScopeTable {
     outputs: OutputCounts,
     order: ResultOrder,
     /// The steps, waits and saves that are open, by path.
-    open: BTreeMap<String, Progress>,
+    open: BTreeMap<String, StepProgress>,
     /// Calls of the skill that wait for the engine. Meanwhile no result is given.
     calls: usize,
 }
 
 /// How far a step, a wait or a save is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Progress {
+pub(in crate::engine) enum StepProgress {
     /// It waits until all stored results were given.
     Held,
     /// An earlier run has stored its result.
@@ -80,7 +80,7 @@ struct OpenScope {
     /// The names of the scopes that are open in it.
     open_scopes: BTreeMap<ScopeId, String>,
     /// How many outputs it has said.
-    said: u32,
+    output_count: u32,
     /// How many of its next outputs an earlier run has said.
     outputs_left: u32,
     /// How many events it has added to the thread.
@@ -101,26 +101,26 @@ pub(in crate::engine) struct StepChangedError {
 
 impl Scopes {
     /// The scopes of a turn that began at `began_at` and begins now with these stored values.
-    pub(in crate::engine) fn new(stored: &Saved, base: &Base, began_at: Timestamp) -> Self {
+    pub(in crate::engine) fn new(values: &Saved, base: &Base, began_at: Timestamp) -> Self {
         let entry = |(path, result): (&String, &StepResult)| {
             ((outer_path(path).to_owned(), result.ordinal), path.clone())
         };
-        let order = stored.steps.iter().filter_map(|(path, result)| {
+        let order = values.steps.iter().filter_map(|(path, result)| {
             let number = result.number?;
             Some((number, path.clone(), result.ended_at))
         });
-        let is_expected = |result: &StepResult| {
+        let is_due = |result: &StepResult| {
             let outcome = &result.outcome;
             outcome.is_progress() || *outcome == StepOutcome::Waited
         };
-        let expected = stored.steps.iter().filter(|(_, it)| is_expected(it));
-        let steps = stored.steps.iter().filter(|(_, it)| it.ordinal > 0);
+        let due = values.steps.iter().filter(|(_, it)| is_due(it));
+        let steps = values.steps.iter().filter(|(_, it)| it.ordinal > 0);
         Self {
             state: Mutex::new(ScopeTable {
                 turn: OpenScope::new("".into(), TURN, TURN, &base.outputs),
                 scopes: Vec::new(),
                 current: TURN,
-                leftovers: expected.map(|(path, _)| path.clone()).collect(),
+                leftovers: due.map(|(path, _)| path.clone()).collect(),
                 outputs: base.outputs.clone(),
                 order: ResultOrder::new(order, began_at),
                 open: BTreeMap::new(),
@@ -203,10 +203,10 @@ impl Scopes {
     /// [`StepChangedError`].
     pub(in crate::engine) fn check_end(&self, path: &str) -> Result<(), StepChangedError> {
         let state = lock(&self.state);
-        let mut unasked = state.leftovers.iter().filter(|left| is_below(left, path));
-        match unasked.next() {
-            Some(left) => Err(StepChangedError {
-                before: format!("`{left}`"),
+        let mut leftovers = state.leftovers.iter().filter(|it| is_below(it, path));
+        match leftovers.next() {
+            Some(path) => Err(StepChangedError {
+                before: format!("`{path}`"),
                 now: format!("the end of `{path}`"),
             }),
             None => Ok(()),
@@ -246,13 +246,13 @@ impl Scopes {
     }
 
     /// Sets how far a step, a wait or a save is.
-    pub(in crate::engine) fn set_progress(&self, path: &str, progress: Progress) {
+    pub(in crate::engine) fn set_progress(&self, path: &str, progress: StepProgress) {
         lock(&self.state).open.insert(path.to_owned(), progress);
     }
 
     /// Waits until the stored result with this number is given. It is then over.
     pub(in crate::engine) async fn wait_for_stored(&self, path: &str, number: u64) {
-        self.set_progress(path, Progress::Asked);
+        self.set_progress(path, StepProgress::Asked);
         lock(&self.state).order.make_ready(number);
         self.wait_until_given(path, number).await;
     }
@@ -269,10 +269,10 @@ impl Scopes {
     /// has stored a result below this path, so it began before.
     pub(in crate::engine) async fn wait_for_turn(&self, path: &str, has_inner: bool) {
         if !has_inner {
-            self.set_progress(path, Progress::Held);
+            self.set_progress(path, StepProgress::Held);
             poll_fn(|task| lock(&self.state).order.poll_stored(task)).await;
         }
-        self.set_progress(path, Progress::Runs);
+        self.set_progress(path, StepProgress::Runs);
     }
 
     /// Whether all stored results were given.
@@ -285,7 +285,7 @@ impl Scopes {
     pub(in crate::engine) fn number(&self, path: &str, at: Timestamp) -> u64 {
         let mut state = lock(&self.state);
         state.forget_below(path);
-        state.open.insert(path.to_owned(), Progress::Sent);
+        state.open.insert(path.to_owned(), StepProgress::Sent);
         state.order.number(path, at)
     }
 
@@ -323,16 +323,16 @@ impl Scopes {
             let mut others = state.open.keys();
             !others.any(|other| is_below(other, path))
         });
-        !state.open.is_empty() && innermost.all(|(_, progress)| *progress != Progress::Runs)
+        !state.open.is_empty() && innermost.all(|(_, progress)| *progress != StepProgress::Runs)
     }
 
     /// The error of a turn that is stuck.
     pub(in crate::engine) fn stuck(&self) -> StepChangedError {
         let state = lock(&self.state);
         let open: Vec<_> = state.open.keys().map(String::as_str).collect();
-        let left: Vec<_> = state.leftovers.iter().map(String::as_str).collect();
+        let leftovers: Vec<_> = state.leftovers.iter().map(String::as_str).collect();
         StepChangedError {
-            before: format!("`{}`", left.join("`, `")),
+            before: format!("`{}`", leftovers.join("`, `")),
             now: format!("`{}` and goes on no more", open.join("`, `")),
         }
     }
@@ -341,7 +341,7 @@ impl Scopes {
     pub(in crate::engine) fn is_only_step(&self, path: &str) -> bool {
         let state = lock(&self.state);
         let mut others = state.open.iter().filter(|(other, _)| *other != path);
-        !others.any(|(other, progress)| *progress == Progress::Runs || is_below(path, other))
+        !others.any(|(other, progress)| *progress == StepProgress::Runs || is_below(path, other))
     }
 
     /// Whether a step in this one has ended.
@@ -356,8 +356,8 @@ impl Scopes {
         let mut outputs = std::mem::take(&mut state.outputs);
         for inner in state.all_mut() {
             if is_within(&inner.path, &path) {
-                let said = outputs.entry(inner.path.to_string()).or_default();
-                *said = (*said).max(std::mem::take(&mut inner.said));
+                let output_count = outputs.entry(inner.path.to_string()).or_default();
+                *output_count = (*output_count).max(std::mem::take(&mut inner.output_count));
             }
         }
         let before = state.scope_mut(scope);
@@ -386,7 +386,7 @@ impl Scopes {
 
     /// The skill drops what is at this path: nothing in it is given any more. Returns how far it
     /// was, if it was a step, a wait or a save.
-    pub(in crate::engine) fn drop_path(&self, path: &str) -> Option<Progress> {
+    pub(in crate::engine) fn drop_path(&self, path: &str) -> Option<StepProgress> {
         let mut state = lock(&self.state);
         let progress = state.open.remove(path);
         state.forget_below(path);
@@ -424,7 +424,7 @@ impl Scopes {
     pub(in crate::engine) fn next_output(&self) -> Option<Arc<str>> {
         let mut state = lock(&self.state);
         let scope = state.current_mut();
-        scope.said += 1;
+        scope.output_count += 1;
         match scope.outputs_left.checked_sub(1) {
             Some(remaining) => {
                 scope.outputs_left = remaining;
@@ -469,7 +469,7 @@ impl Scopes {
             scope: scope.path.to_string(),
             counts: scope.counts.clone(),
             steps: scope.steps,
-            outputs: scope.said,
+            outputs: scope.output_count,
             events: scope.events,
             operations: 0,
             reads: scope.reads.clone(),
@@ -496,30 +496,30 @@ impl Scopes {
     /// that scope it continues behind that place: returns whether a path is of what it passes.
     pub(in crate::engine) fn continue_behind(
         &self,
-        place: &SavePlace,
+        save_place: &SavePlace,
     ) -> Option<impl Fn(&str) -> bool + use<>> {
         let mut state = lock(&self.state);
-        state.order.pass(place.at);
+        state.order.pass(save_place.at);
         let scope = state.current_mut();
-        if *scope.path != *place.scope {
+        if *scope.path != *save_place.scope {
             return None;
         }
-        let said = place.outputs.saturating_sub(scope.said);
-        scope.outputs_left = scope.outputs_left.saturating_sub(said);
-        scope.said = scope.said.max(place.outputs);
-        scope.steps = scope.steps.max(place.steps);
-        scope.events = scope.events.max(place.events);
-        for (key, count) in &place.reads {
+        let output_count = save_place.outputs.saturating_sub(scope.output_count);
+        scope.outputs_left = scope.outputs_left.saturating_sub(output_count);
+        scope.output_count = scope.output_count.max(save_place.outputs);
+        scope.steps = scope.steps.max(save_place.steps);
+        scope.events = scope.events.max(save_place.events);
+        for (key, count) in &save_place.reads {
             let reads = scope.reads.entry(key.clone()).or_default();
             *reads = (*reads).max(*count);
         }
-        let mut passed = BTreeMap::new();
-        for (name, count) in &place.counts {
-            let begun = scope.counts.entry(name.clone()).or_default();
-            passed.insert(name.clone(), *begun..*count);
-            *begun = (*begun).max(*count);
+        let mut ranges = BTreeMap::new();
+        for (name, count) in &save_place.counts {
+            let total = scope.counts.entry(name.clone()).or_default();
+            ranges.insert(name.clone(), *total..*count);
+            *total = (*total).max(*count);
         }
-        let outer = place.scope.clone();
+        let outer = save_place.scope.clone();
         let is_passed = move |path: &str| {
             let inner = match &*outer {
                 "" => Some(path),
@@ -531,7 +531,7 @@ impl Scopes {
             let Some((name, number)) = element.and_then(|element| element.rsplit_once('#')) else {
                 return false;
             };
-            let range = passed.get(name);
+            let range = ranges.get(name);
             let number = number.parse::<u32>().ok().and_then(|it| it.checked_sub(1));
             number.is_some_and(|number| range.is_some_and(|range| range.contains(&number)))
         };
@@ -619,7 +619,7 @@ impl OpenScope {
             step,
             open_step: None,
             open_scopes: BTreeMap::new(),
-            said: 0,
+            output_count: 0,
             events: 0,
             reads: BTreeMap::new(),
             has_ended_step: false,

@@ -65,9 +65,9 @@ pub(in crate::engine) struct TurnHandle<'e> {
     /// Whether the skill is dropped by the engine, and not by itself.
     is_closed: AtomicBool,
     /// How many results were kept without waiting until they are stored.
-    unawaited: AtomicU64,
+    backlog: AtomicU64,
     /// How many of them are stored at least.
-    stored_unawaited: AtomicU64,
+    stored_backlog: AtomicU64,
     makes_task: bool,
     replay: ReplayedOutput,
     output_rules: OutputRules<'e>,
@@ -99,13 +99,17 @@ impl<'e> TurnHandle<'e> {
             engine,
             commands,
             output: Arc::new(Semaphore::new(1)),
-            saves: Mutex::new(saves.map(|(key, place)| (key, Some(place))).collect()),
+            saves: Mutex::new(
+                saves
+                    .map(|(key, save_place)| (key, Some(save_place)))
+                    .collect(),
+            ),
             scopes: Scopes::new(&saved_turn, &base, spec.began_at()),
             reads: ReadLog::new(base.reads, engine.reader.policy.state_max_bytes),
             tries: Mutex::new(base.tries),
             is_closed: AtomicBool::new(false),
-            unawaited: AtomicU64::new(0),
-            stored_unawaited: AtomicU64::new(0),
+            backlog: AtomicU64::new(0),
+            stored_backlog: AtomicU64::new(0),
             makes_task: spec.input.makes_task(),
             replay: ReplayedOutput::new(&spec.record),
             output_rules: OutputRules::new(engine, spec.record.id().clone(), skill),
@@ -210,8 +214,8 @@ impl<'e> TurnHandle<'e> {
     }
 
     fn ask(&self, command: SkillCommand) -> AgentResult<()> {
-        let sent = self.commands.send(command);
-        sent.map_err(|_| AgentError::canceled())
+        let result = self.commands.send(command);
+        result.map_err(|_| AgentError::canceled())
     }
 }
 
@@ -301,22 +305,22 @@ impl TurnHost for TurnHandle<'_> {
 
     fn load(&self, key: &str) -> AgentResult<Option<Value>> {
         let mut saves = lock(&self.saves);
-        if let Some(place) = saves.get_mut(key) {
+        if let Some(save_place) = saves.get_mut(key) {
             self.scopes.check_alone(key)?;
-            if let Some(place) = place.take()
-                && let Some(is_passed) = self.scopes.continue_behind(&place)
+            if let Some(save_place) = save_place.take()
+                && let Some(is_passed) = self.scopes.continue_behind(&save_place)
             {
                 // What the passed steps did to the thread stays.
                 let saved_turn = lock(&self.saved_turn);
-                let mut passed: Vec<_> = saved_turn.steps.iter().collect();
-                passed.retain(|(path, _)| is_passed(path));
-                passed.sort_unstable_by_key(|(_, result)| result.number);
+                let mut results: Vec<_> = saved_turn.steps.iter().collect();
+                results.retain(|(path, _)| is_passed(path));
+                results.sort_unstable_by_key(|(_, result)| result.number);
                 let mut operations = self.turn_thread.operations();
-                let scope = place.scope.into();
-                for (_, result) in passed {
+                let scope = save_place.scope.into();
+                for (_, result) in results {
                     operations.replay(&scope, result);
                 }
-                operations.pass(scope, place.operations);
+                operations.pass(scope, save_place.operations);
             }
         }
         Ok(lock(&self.saved_turn).data.get(key).cloned())

@@ -354,7 +354,7 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
             value: 2.into(),
             outputs: OutputCounts::new(),
             reads: Vec::new(),
-            place: Box::default(),
+            save_place: Box::default(),
             order: None,
         },
         Change::AskInput {

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug)]
 pub(super) struct ResultOrder {
     /// Those that earlier runs have stored, by number.
-    stored: BTreeMap<u64, OrderedResult>,
+    earlier: BTreeMap<u64, OrderedResult>,
     /// Those of this run, by number.
     fresh: BTreeMap<u64, OrderedResult>,
     /// Those that may be given: the skill asks for them, or they are stored.
@@ -35,14 +35,14 @@ impl ResultOrder {
     /// The order of a turn that began at `began_at`, with the results of earlier runs: their
     /// numbers, paths and times.
     pub(super) fn new(
-        stored: impl Iterator<Item = (u64, String, Timestamp)>,
+        results: impl Iterator<Item = (u64, String, Timestamp)>,
         began_at: Timestamp,
     ) -> Self {
-        let stored = stored.map(|(number, path, at)| (number, OrderedResult { path, at }));
-        let stored: BTreeMap<_, _> = stored.collect();
+        let earlier = results.map(|(number, path, at)| (number, OrderedResult { path, at }));
+        let earlier: BTreeMap<_, _> = earlier.collect();
         Self {
-            last_number: stored.keys().next_back().copied().unwrap_or(0),
-            stored,
+            last_number: earlier.keys().next_back().copied().unwrap_or(0),
+            earlier,
             fresh: BTreeMap::new(),
             ready: BTreeSet::new(),
             given_at: began_at,
@@ -72,7 +72,7 @@ impl ResultOrder {
 
     /// Gives the next result; `false` if none may be given now.
     pub(super) fn give(&mut self) -> bool {
-        let next = self.stored.first_entry();
+        let next = self.earlier.first_entry();
         let Some(next) = next.or_else(|| self.fresh.first_entry()) else {
             return false;
         };
@@ -97,14 +97,14 @@ impl ResultOrder {
 
     /// Removes the results of these paths: they hold nothing back any more.
     pub(super) fn remove(&mut self, is_removed: impl Fn(&str) -> bool) {
-        self.stored.retain(|_, result| !is_removed(&result.path));
+        self.earlier.retain(|_, result| !is_removed(&result.path));
         self.fresh.retain(|_, result| !is_removed(&result.path));
         self.wake();
     }
 
     /// Waits until the result was given, or removed.
     pub(super) fn poll_given(&mut self, number: u64, task: &Context<'_>) -> Poll<()> {
-        let is_there = self.stored.contains_key(&number) || self.fresh.contains_key(&number);
+        let is_there = self.earlier.contains_key(&number) || self.fresh.contains_key(&number);
         self.poll_unless(is_there, task)
     }
 
@@ -115,7 +115,7 @@ impl ResultOrder {
 
     /// Whether a result of an earlier run was not given.
     pub(super) fn has_stored(&self) -> bool {
-        !self.stored.is_empty()
+        !self.earlier.is_empty()
     }
 
     fn poll_unless(&mut self, waits: bool, task: &Context<'_>) -> Poll<()> {

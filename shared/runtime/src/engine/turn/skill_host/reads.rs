@@ -11,7 +11,7 @@ use std::sync::Mutex;
 #[derive(Debug)]
 pub(super) struct ReadLog {
     /// What the earlier runs of the turn have loaded.
-    stored: SessionReads,
+    earlier_reads: SessionReads,
     /// How many bytes may be kept.
     limit: usize,
     state: Mutex<ReadState>,
@@ -25,15 +25,17 @@ struct ReadState {
 }
 
 impl ReadLog {
-    pub(super) fn new(stored: SessionReads, limit: usize) -> Self {
-        let values = stored.values().flat_map(|keys| keys.values().flatten());
+    pub(super) fn new(earlier_reads: SessionReads, limit: usize) -> Self {
+        let values = earlier_reads
+            .values()
+            .flat_map(|keys| keys.values().flatten());
         let size = values.map(|(_, value)| size_of_value(value.as_ref())).sum();
         let state = Mutex::new(ReadState {
             unsent: Vec::new(),
             size,
         });
         Self {
-            stored,
+            earlier_reads,
             limit,
             state,
         }
@@ -41,11 +43,11 @@ impl ReadLog {
 
     /// What the load `number` of a key gave in an earlier run.
     fn earlier(&self, scope: &str, key: &str, number: u32) -> Option<Option<Value>> {
-        let mut left = number;
-        let loads = self.stored.get(scope)?.get(key)?;
+        let mut remaining = number;
+        let loads = self.earlier_reads.get(scope)?.get(key)?;
         let load = loads.iter().find(|(count, _)| {
-            let is_here = left <= *count;
-            left = left.saturating_sub(*count);
+            let is_here = remaining <= *count;
+            remaining = remaining.saturating_sub(*count);
             is_here
         });
         load.map(|(_, value)| value.clone())

@@ -3,7 +3,7 @@
 use super::TurnHandle;
 use crate::engine::clock::lock;
 use crate::engine::turn::command::SkillCommand;
-use crate::engine::turn::scopes::Progress;
+use crate::engine::turn::scopes::StepProgress;
 use crate::engine::turn::turn_break::TurnBreak;
 use crate::store::stored;
 use crate::task::{Saved, StepOutcome, StepResult, StepTries, is_below};
@@ -32,8 +32,8 @@ impl TurnHandle<'_> {
         let size = stored::saved_size(&next).saturating_sub(errors);
         self.engine.check_state_size(size)?;
         if errors > ERRORS_MAX {
-            let (current, allowed) = (errors as u64, ERRORS_MAX as u64);
-            return Err(AgentError::state_too_large(current, allowed));
+            let (current, limit) = (errors as u64, ERRORS_MAX as u64);
+            return Err(AgentError::state_too_large(current, limit));
         }
         *saved_turn = next;
         Ok(())
@@ -42,8 +42,8 @@ impl TurnHandle<'_> {
     /// The result of a step that an earlier run has stored, when the skill gets it.
     pub(super) async fn find_result(&self, step: &Step) -> Option<AgentResult<Value>> {
         let result = lock(&self.saved_turn).steps.get(&step.key).cloned();
-        if let Err(changed) = self.scopes.check(step, result.as_ref()) {
-            self.signal.end(TurnBreak::Changed(changed)).await;
+        if let Err(error) = self.scopes.check(step, result.as_ref()) {
+            self.signal.end(TurnBreak::Changed(error)).await;
         }
         let outcome = result.as_ref().and_then(|result| match &result.outcome {
             StepOutcome::Value(value) => Some(Ok(value.clone())),
@@ -55,7 +55,7 @@ impl TurnHandle<'_> {
         }
         let result = result?;
         let Some(number) = result.number else {
-            self.scopes.set_progress(&step.key, Progress::Abandoned);
+            self.scopes.set_progress(&step.key, StepProgress::Abandoned);
             return std::future::pending().await;
         };
         self.note_circumstances(&step.key, result.circumstances_hash.as_ref(), &step.input);
@@ -103,15 +103,15 @@ impl TurnHandle<'_> {
 
     /// Waits until all results of this run are stored. Several branches may wait at a time.
     async fn flush(&self) {
-        let sent = self.unawaited.load(Ordering::Relaxed);
-        if self.stored_unawaited.load(Ordering::Relaxed) == sent {
+        let count = self.backlog.load(Ordering::Relaxed);
+        if self.stored_backlog.load(Ordering::Relaxed) == count {
             return;
         }
-        let (ack, stored) = oneshot::channel();
+        let (ack, receiver) = oneshot::channel();
         if self.ask(SkillCommand::Flush(ack)).is_ok() {
             let _call = self.scopes.call();
-            let _ended = stored.await;
-            self.stored_unawaited.fetch_max(sent, Ordering::Relaxed);
+            let _ended = receiver.await;
+            self.stored_backlog.fetch_max(count, Ordering::Relaxed);
         }
     }
 
@@ -155,8 +155,8 @@ impl TurnHandle<'_> {
         step: &Step,
         result: AgentResult<Value>,
     ) -> AgentResult<()> {
-        if let Err(changed) = self.scopes.check_end(&step.key) {
-            self.signal.end(TurnBreak::Changed(changed)).await;
+        if let Err(error) = self.scopes.check_end(&step.key) {
+            self.signal.end(TurnBreak::Changed(error)).await;
         }
         lock(&self.tries).remove(&step.key);
         let at = self.engine.reader.clock.now();
@@ -172,7 +172,7 @@ impl TurnHandle<'_> {
             let (key, step_result) = (step.key.clone(), make(StepOutcome::Value(value.clone())));
             let step_result = self.with_operations(&key, step_result);
             // A result that cannot be kept is an error.
-            match self.keep(|saved| saved.complete_step(key, step_result.clone())) {
+            match self.keep(|values| values.complete_step(key, step_result.clone())) {
                 Ok(()) => {
                     if let Some(trace) = &self.trace {
                         trace.output(step.scope, value);
@@ -193,8 +193,8 @@ impl TurnHandle<'_> {
             let step_result = make(StepOutcome::Error(step_error));
             let step_result = self.with_operations(&step.key, step_result);
             let key = step.key.clone();
-            let kept = self.keep(|saved| saved.complete_step(key, step_result.clone()));
-            if let Err(error) = kept {
+            let result_of_keep = self.keep(|values| values.complete_step(key, step_result.clone()));
+            if let Err(error) = result_of_keep {
                 self.signal.end(TurnBreak::Failed(error)).await;
             }
             self.send_result(&step.key, step_result, false).await?;
@@ -232,7 +232,7 @@ impl TurnHandle<'_> {
         if is_awaited {
             return receiver.await.map_err(|_| AgentError::canceled());
         }
-        self.unawaited.fetch_add(1, Ordering::Relaxed);
+        self.backlog.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -244,11 +244,12 @@ impl TurnHandle<'_> {
             return;
         };
         lock(&self.tries).remove(path);
-        if let (Some(earlier), Progress::Asked | Progress::Abandoned) = (&earlier, progress) {
+        if let (Some(earlier), StepProgress::Asked | StepProgress::Abandoned) = (&earlier, progress)
+        {
             let mut operations = self.turn_thread.operations();
             operations.replay(&path.into(), earlier);
         }
-        if progress == Progress::Abandoned {
+        if progress == StepProgress::Abandoned {
             return;
         }
         let at = self.engine.reader.clock.now();
@@ -265,7 +266,7 @@ impl TurnHandle<'_> {
             reads: self.reads.take(),
             ack: None,
         });
-        self.unawaited.fetch_add(1, Ordering::Relaxed);
+        self.backlog.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Waits as long as the skill asks, unless the wait is over in an earlier run.
@@ -283,7 +284,7 @@ impl TurnHandle<'_> {
                 ..
             }) => self.scopes.wait_for_stored(&path, number).await,
             Some(_) => {
-                self.scopes.set_progress(&path, Progress::Abandoned);
+                self.scopes.set_progress(&path, StepProgress::Abandoned);
                 std::future::pending::<()>().await;
             }
             None => {
@@ -293,7 +294,7 @@ impl TurnHandle<'_> {
                 let at = clock.now();
                 let number = self.scopes.number(&path, at);
                 let result = StepResult::at_place(StepOutcome::Waited, Some(number), at);
-                self.keep(|saved| saved.complete_step(path.clone(), result.clone()))?;
+                self.keep(|values| values.complete_step(path.clone(), result.clone()))?;
                 self.send_result(&path, result, false).await?;
                 self.scopes.make_ready(number);
                 self.scopes.wait_until_given(&path, number).await;
@@ -320,8 +321,8 @@ impl TurnHandle<'_> {
             let number = self.scopes.number_save(&path, at);
             order = Some((path, number));
         }
-        let mut place = Box::new(self.scopes.place(at));
-        place.operations = self.turn_thread.operations().count(&place.scope);
+        let mut save_place = Box::new(self.scopes.place(at));
+        save_place.operations = self.turn_thread.operations().count(&save_place.scope);
         let mut open = order.as_ref().map(|(path, _)| OpenSave(self, path, false));
         self.keep(|saved_turn| {
             saved_turn.data.insert(key.clone(), value.clone());
@@ -335,7 +336,7 @@ impl TurnHandle<'_> {
         self.ask(SkillCommand::Save {
             key,
             value,
-            place,
+            save_place,
             order: order.clone(),
             reads: self.reads.take(),
             ack,
@@ -379,8 +380,8 @@ impl Drop for OpenSave<'_> {
 }
 
 /// The bytes of the stored errors.
-fn size_of_errors(saved: &Saved) -> usize {
-    let errors = saved
+fn size_of_errors(values: &Saved) -> usize {
+    let errors = values
         .steps
         .iter()
         .filter_map(|(path, result)| match &result.outcome {

@@ -183,8 +183,8 @@ impl Operations {
 
     /// A scope continues behind so many operations: their ids are taken.
     pub(in crate::engine) fn pass(&mut self, scope: Arc<str>, count: u32) {
-        let made = self.counts.entry(scope).or_default();
-        *made = (*made).max(count);
+        let total = self.counts.entry(scope).or_default();
+        *total = (*total).max(count);
     }
 
     /// Drops what a try of a step did that failed: the next one begins as a run does.

@@ -26,7 +26,7 @@ impl WriteBuffer<'_> {
             SkillCommand::Save {
                 key,
                 value,
-                place,
+                save_place,
                 order,
                 reads,
                 ack,
@@ -36,7 +36,7 @@ impl WriteBuffer<'_> {
                 self.push(Change::Save {
                     key,
                     value,
-                    place,
+                    save_place,
                     order,
                     outputs: self.outputs.clone(),
                     reads,
