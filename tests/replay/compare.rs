@@ -1,6 +1,6 @@
 //! Compares an interrupted run with the undisturbed one.
 
-use super::log::Effects;
+use super::log::{Effects, is_within};
 use super::run::{Item, Observed, TurnView};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +10,10 @@ type ByBranch<T> = BTreeMap<String, Vec<T>>;
 /// What is different, in words. `branches` tells whether order counts within branches alone.
 pub(super) fn differences(expected: &Observed, observed: &Observed, branches: bool) -> Vec<String> {
     let mut found = observed.violations.clone();
+    let mut kept = (expected.clone(), observed.clone());
+    kept.0.forget(&observed.dropped);
+    kept.1.forget(&observed.dropped);
+    let (expected, observed) = (&kept.0, &kept.1);
     if expected.turns.len() != observed.turns.len() {
         let (expected, observed) = (expected.turns.len(), observed.turns.len());
         found.push(format!("expected {expected} turns, got {observed}"));
@@ -131,6 +135,22 @@ fn turn_differences(
     found
 }
 
+impl Observed {
+    /// Forgets what these branches did.
+    fn forget(&mut self, dropped: &BTreeSet<String>) {
+        let is_kept = |branch: &str| !dropped.iter().any(|it| is_within(branch, it));
+        for turn in &mut self.turns {
+            turn.events.retain(|item| is_kept(&item.branch()));
+            turn.history.retain(|text| is_kept(&branch_of(text)));
+            turn.artifacts.retain(|(name, _)| is_kept(&owner_of(name)));
+        }
+        self.thread.retain(|text| is_kept(&branch_of(text)));
+        self.session.retain(|key, _| is_kept(&owner_of(key)));
+        self.effects.by_key.retain(|key, _| is_kept(key));
+        self.effects.order.retain(|branch, _| is_kept(branch));
+    }
+}
+
 /// The branch in the name of an artifact: `branch:name`.
 fn owner_of(name: &str) -> String {
     let owner = name.rsplit_once(':').map(|(branch, _)| branch);
@@ -224,7 +244,7 @@ fn effect_differences(
     for key in keys {
         match (expected.by_key.get(key), got.by_key.get(key)) {
             (Some(one), Some(other)) => {
-                let most = one.runs * (1 + interruptions);
+                let most = one.runs.max(other.tries) * (1 + interruptions);
                 if other.runs < one.runs || other.runs > most || one.values != other.values {
                     found.push(format!(
                         "the effect `{key}`: expected {one:?}, got {other:?}"

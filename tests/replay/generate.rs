@@ -1,6 +1,6 @@
 //! Generates programs from seeds.
 
-use super::program::{Body, Call, Key, Op, Program};
+use super::program::{Body, Call, Fails, Op, Program};
 
 /// A seeded xorshift generator: the only source of randomness.
 #[derive(Debug)]
@@ -54,12 +54,16 @@ enum Kind {
     StepOfSteps,
     Scope,
     Join,
+    Race,
+    Timeout,
+    Sleep,
+    Now,
     Worker,
 }
 
 /// Kinds that belong together. A program has few of them beside its steps, and therefore often
 /// several operations of each.
-const THEMES: [&[Kind]; 8] = [
+const THEMES: [&[Kind]; 10] = [
     &[Kind::Say, Kind::Artifact, Kind::Chunks],
     &[Kind::SaveSession, Kind::UpdateSession, Kind::LoadSession],
     &[Kind::CountSession, Kind::LoadCount],
@@ -67,6 +71,8 @@ const THEMES: [&[Kind]; 8] = [
     &[Kind::SaveData, Kind::LoadData],
     &[Kind::Say, Kind::Resume],
     &[Kind::Scope, Kind::Join],
+    &[Kind::Scope, Kind::Join, Kind::Race],
+    &[Kind::Timeout, Kind::Sleep, Kind::Now],
     &[Kind::Worker],
 ];
 
@@ -80,8 +86,14 @@ struct Limits {
     names: u8,
     operations: u64,
     depth: u64,
-    /// How many branches are around.
-    branches: u64,
+    /// Whether a branch around it may be dropped.
+    races: bool,
+    /// Whether it is in a branch that is no scope of its own.
+    is_bare: bool,
+    /// Whether it is in a repetition.
+    is_repeated: bool,
+    /// The last value that is saved, and whether it is loaded.
+    saved: (u8, bool),
 }
 
 /// The program of a seed.
@@ -93,7 +105,7 @@ pub(super) fn program(seed: u64) -> Program {
     let turns = 1 + random.below(5) / 4;
     let mut kinds = vec![Kind::Step, Kind::StepOfSteps];
     for _ in 0..1 + random.below(3) {
-        kinds.extend(THEMES[usize::try_from(random.below(8)).unwrap()]);
+        kinds.extend(THEMES[usize::try_from(random.below(10)).unwrap()]);
     }
     let mut limits = Limits {
         kinds,
@@ -103,7 +115,10 @@ pub(super) fn program(seed: u64) -> Program {
             _ => 3 + random.below(5),
         },
         depth: 0,
-        branches: 0,
+        races: false,
+        is_bare: false,
+        is_repeated: false,
+        saved: (0, false),
     };
     let turns = (0..turns).map(|_| body(&mut random, &mut limits, 6));
     Program {
@@ -132,32 +147,74 @@ fn op(random: &mut Random, limits: &mut Limits) -> Op {
     let kind = limits.kinds[usize::try_from(random.below(kinds)).unwrap()];
     let name = random.small(limits.names);
     match kind {
+        // A run that continues behind a saved value does not know the operations before it.
+        Kind::SaveSession | Kind::UpdateSession | Kind::CountSession | Kind::AddEvent
+            if limits.is_repeated =>
+        {
+            step(random, name, Body::new())
+        }
         Kind::Say => Op::Say,
         Kind::Artifact => Op::Artifact(name),
-        Kind::SaveSession => Op::SaveSession(key(random, name)),
+        Kind::SaveSession => Op::SaveSession(name),
         Kind::UpdateSession => Op::UpdateSession(name),
-        Kind::CountSession => Op::CountSession,
-        // Branches change it at the same time.
-        Kind::LoadCount if limits.branches == 0 => Op::LoadCount,
-        Kind::LoadSession => Op::LoadSession(key(random, name)),
+        // What a branch did that is dropped is not compared.
+        Kind::CountSession if !limits.races => Op::CountSession,
+        Kind::LoadCount => Op::LoadCount,
+        Kind::LoadSession => Op::LoadSession(name),
         Kind::AddEvent => Op::AddEvent,
         Kind::CountEvents => Op::CountEvents,
-        Kind::SaveData => Op::SaveData(name),
-        Kind::LoadData => Op::LoadData(name),
-        Kind::Resume => Op::Resume(1 + name),
+        Kind::SaveData => {
+            if limits.saved.1 || random.one_in(2) {
+                limits.saved = (limits.saved.0 + 1, false);
+            }
+            Op::SaveData(limits.saved.0)
+        }
+        // A value is loaded only while nothing is open beside the load.
+        Kind::LoadData if !limits.is_bare => {
+            limits.saved.1 = true;
+            Op::LoadData(limits.saved.0.saturating_sub(name))
+        }
+        Kind::Resume if !limits.is_bare && limits.depth < DEPTH => {
+            let is_repeated = std::mem::replace(&mut limits.is_repeated, true);
+            let body = match random.one_in(3) {
+                true => Body::new(),
+                false => body(random, limits, 3),
+            };
+            limits.is_repeated = is_repeated;
+            Op::Resume(1 + random.small(3), body)
+        }
         Kind::StepOfSteps if limits.depth < DEPTH => {
-            let body = body(random, limits, 4);
+            let body = inner(random, limits, 4);
             step(random, name, body)
         }
-        Kind::Scope if limits.depth < DEPTH => Op::Scope(body(random, limits, 3)),
+        Kind::Scope if limits.depth < DEPTH => Op::Scope(inner(random, limits, 3)),
         Kind::Join if limits.depth < DEPTH => join(random, limits),
-        Kind::Chunks if limits.depth < DEPTH => chunks(random, limits, name),
+        Kind::Race if limits.depth < DEPTH => race(random, limits),
+        Kind::Timeout if limits.depth < DEPTH => {
+            let races = std::mem::replace(&mut limits.races, true);
+            let body = inner(random, limits, 3);
+            limits.races = races;
+            Op::Timeout(random.small(6), body)
+        }
+        Kind::Sleep => Op::Sleep(random.small(6)),
+        Kind::Now => Op::Now,
+        // Who drops a writer leaves its artifact unfinished.
+        Kind::Chunks if !limits.races && limits.depth < DEPTH => chunks(random, limits, name),
         Kind::Worker if limits.depth < DEPTH => Op::Worker {
             streams: random.one_in(3),
+            busy: random.one_in(3),
             answers: answers(random, limits),
         },
         _ => step(random, name, Body::new()),
     }
+}
+
+/// What is in a scope of its own.
+fn inner(random: &mut Random, limits: &mut Limits, most: u64) -> Body {
+    let is_bare = std::mem::replace(&mut limits.is_bare, false);
+    let body = body(random, limits, most);
+    limits.is_bare = is_bare;
+    body
 }
 
 fn chunks(random: &mut Random, limits: &mut Limits, name: u8) -> Op {
@@ -171,18 +228,20 @@ fn chunks(random: &mut Random, limits: &mut Limits, name: u8) -> Op {
     }
 }
 
-fn key(random: &mut Random, name: u8) -> Key {
-    match random.one_in(3) {
-        true => Key::Saved(name),
-        false => Key::Updated(name),
-    }
-}
-
 fn step(random: &mut Random, name: u8, body: Body) -> Op {
     Op::Step {
         name,
         asked: random.one_in(2),
-        fails: random.one_in(6),
+        time: random.small(4),
+        fails: match random.below(12) {
+            0 => Fails::Always,
+            1 => Fails::Once,
+            2 => Fails::Busy {
+                times: 1 + random.small(3),
+                tries: 2 + random.small(2),
+            },
+            _ => Fails::Never,
+        },
         body,
     }
 }
@@ -192,14 +251,36 @@ fn join(random: &mut Random, limits: &mut Limits) -> Op {
         0 => 20,
         number => 2 + number % 3,
     };
-    limits.branches += 1;
-    let branches = (0..many).map(|_| match limits.operations {
+    branches(random, limits, many)
+}
+
+fn race(random: &mut Random, limits: &mut Limits) -> Op {
+    let before = std::mem::replace(&mut limits.races, true);
+    let mut race = branches(random, limits, 2);
+    limits.races = before;
+    if let Op::Join { races, .. } = &mut race {
+        *races = true;
+    }
+    race
+}
+
+fn branches(random: &mut Random, limits: &mut Limits, many: u64) -> Op {
+    let bare = random.one_in(3);
+    let branches = (0..many).map(|number| match limits.operations {
         0 => vec![step(random, 0, Body::new())],
-        _ => body(random, limits, 3),
+        _ if bare && number == 0 => {
+            let is_bare = std::mem::replace(&mut limits.is_bare, true);
+            let body = body(random, limits, 3);
+            limits.is_bare = is_bare;
+            body
+        }
+        _ => inner(random, limits, 3),
     });
-    let branches = branches.collect();
-    limits.branches -= 1;
-    Op::Join(branches)
+    Op::Join {
+        races: false,
+        branches: branches.collect(),
+        bare,
+    }
 }
 
 /// The answers of a model that call tools.
@@ -210,7 +291,7 @@ fn answers(random: &mut Random, limits: &mut Limits) -> Vec<Vec<Call>> {
         let mut calls: Vec<Call> = Vec::new();
         for _ in 0..=random.below(3) {
             match calls.last() {
-                Some(last) if random.one_in(4) => calls.push(last.clone()),
+                Some(last @ Call::Function { .. }) if random.one_in(2) => calls.push(last.clone()),
                 _ => calls.push(call(random, limits, number)),
             }
             number += 1;
@@ -226,7 +307,7 @@ fn call(random: &mut Random, limits: &mut Limits, number: u8) -> Call {
         false => Call::Skill {
             number,
             fails: random.one_in(6),
-            body: body(random, limits, 3),
+            body: inner(random, limits, 3),
         },
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 pub(super) struct Effect {
     /// How many times it occurred.
     pub(super) runs: u64,
-    /// How many times its step confirmed to the skill that it is stored.
-    pub(super) stored: u64,
+    /// The most times in one run.
+    pub(super) tries: u64,
     /// The values it occurred with.
     pub(super) values: BTreeSet<String>,
 }
@@ -39,8 +39,19 @@ pub(super) enum Wait {
 pub(super) struct Log {
     notes: Mutex<Notes>,
     wait: Wait,
-    /// The effects of the undisturbed run.
-    expected: Option<Arc<Effects>>,
+    /// What this run has to meet; else it meets what comes.
+    chosen: Option<Arc<Facts>>,
+}
+
+/// What a skill met: how its steps ended, what it loaded, which branch was first. By place.
+pub(super) type Facts = BTreeMap<String, String>;
+
+/// How much a run had done.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Mark {
+    said: usize,
+    met: usize,
+    ended: usize,
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +62,21 @@ pub(super) struct Notes {
     pub(super) sealed: BTreeMap<String, usize>,
     said: Vec<String>,
     times: BTreeMap<String, usize>,
+    /// What the skill met last at each place.
+    pub(super) facts: Facts,
+    /// The branches that were dropped at each place.
+    pub(super) dropped: BTreeMap<String, Vec<String>>,
+    met: Vec<(String, String)>,
+    /// What it met before something was stored: each later run meets the same.
+    stored_facts: Facts,
+    /// What has ended without waiting until that is stored.
+    ended: Vec<String>,
+    /// What is stored before the next effect.
+    unstored: Option<Mark>,
+    /// How often this run has had each effect.
+    in_run: BTreeMap<String, u64>,
+    /// What is stored: no effect of it or below it occurs again.
+    closed: BTreeSet<String>,
     pub(super) session_keys: BTreeSet<String>,
     /// What the next message of the context sees: session values, and the thread.
     pub(super) session: BTreeMap<String, String>,
@@ -66,65 +92,91 @@ pub(super) struct Notes {
 }
 
 impl Log {
-    pub(super) fn new(wait: Wait, expected: Option<Arc<Effects>>) -> Self {
+    pub(super) fn new(wait: Wait, chosen: Option<Arc<Facts>>) -> Self {
         Self {
             notes: Mutex::default(),
             wait,
-            expected,
+            chosen,
         }
+    }
+
+    /// What this run has to meet at a place.
+    pub(super) fn chosen(&self, place: &str) -> Option<&str> {
+        self.chosen.as_ref()?.get(place).map(String::as_str)
     }
 
     pub(super) fn notes(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap()
     }
 
-    /// Notes an effect. A run after the last stored one of the undisturbed run is one too many.
-    pub(super) fn effect(&self, branch: &str, key: &str, value: &str) {
-        let mut notes = self.notes();
-        let expected = self.expected.as_ref();
-        let most = expected.and_then(|expected| expected.by_key.get(key));
+    /// Notes an effect; returns how often it has occurred. All that ended before is stored.
+    pub(super) fn effect(&self, branch: &str, key: &str, value: &str) -> u64 {
+        let notes = &mut *self.notes();
+        if let Some(mark) = notes.unstored.take() {
+            notes.seal(mark);
+        }
         let effect = notes.effects.by_key.entry(key.to_owned()).or_default();
         effect.runs += 1;
         effect.values.insert(value.to_owned());
-        let (first, stored) = (effect.runs == 1, effect.stored);
-        if most.is_some_and(|most| stored >= most.runs) {
-            let text = format!("the effect `{key}` occurs again after it was stored");
+        let runs = effect.runs;
+        let in_run = notes.in_run.entry(key.to_owned()).or_default();
+        *in_run += 1;
+        effect.tries = effect.tries.max(*in_run);
+        if let Some(closed) = notes.closed.iter().find(|closed| is_within(key, closed)) {
+            let text = format!("the effect `{key}` occurs again: `{closed}` is stored");
             notes.violations.push(text);
         }
-        if first {
+        if runs == 1 {
             let order = notes.effects.order.entry(branch.to_owned()).or_default();
             order.push(key.to_owned());
         }
+        runs
     }
 
-    /// Notes that a step is stored.
-    pub(super) fn stored(&self, key: &str) {
-        let mut notes = self.notes();
-        if let Some(effect) = notes.effects.by_key.get_mut(key) {
-            effect.stored += 1;
-        }
-    }
-
-    /// Notes that an effect is stored for the time `times`.
-    pub(super) fn stored_times(&self, key: &str, times: u64) {
-        let mut notes = self.notes();
-        if let Some(effect) = notes.effects.by_key.get_mut(key) {
-            effect.stored = effect.stored.max(times);
-        }
-    }
-
-    /// How many texts this run has said.
-    pub(super) fn mark(&self) -> usize {
-        self.notes().said.len()
-    }
-
-    /// Notes that what was said before the mark is stored.
-    pub(super) fn seal(&self, mark: usize) {
+    /// Notes that a result is stored, with all that was done before the mark.
+    pub(super) fn stored(&self, key: &str, mark: Mark) {
         let notes = &mut *self.notes();
-        for text in notes.said.iter().take(mark) {
-            let times = notes.times.get(text).copied().unwrap_or_default();
-            notes.sealed.entry(text.clone()).or_insert(times);
+        notes.closed.insert(key.to_owned());
+        notes.seal(mark);
+    }
+
+    /// Notes that something ended which is stored before the next effect.
+    pub(super) fn ended(&self, key: &str) {
+        let notes = &mut *self.notes();
+        notes.ended.push(key.to_owned());
+        notes.unstored = Some(notes.mark());
+    }
+
+    /// Notes what the skill met at a place; returns it, or what it has to meet.
+    pub(super) fn met(&self, place: &str, value: String) -> String {
+        let notes = &mut *self.notes();
+        let value = self.chosen(place).map_or(value, str::to_owned);
+        notes.meet(place, value.clone());
+        notes.facts.insert(place.to_owned(), value.clone());
+        value
+    }
+
+    /// As [`Log::met`], for what is different in an undisturbed run.
+    pub(super) fn met_now(&self, place: &str, value: String) {
+        self.notes().meet(place, value);
+    }
+
+    /// Notes which branches of a place are dropped.
+    pub(super) fn dropped(&self, place: &str, branches: Vec<String>) {
+        for branch in &branches {
+            self.ended(branch);
         }
+        self.notes().dropped.insert(place.to_owned(), branches);
+    }
+
+    /// How much this run has done.
+    pub(super) fn mark(&self) -> Mark {
+        self.notes().mark()
+    }
+
+    /// Notes that what was done before the mark is stored.
+    pub(super) fn seal(&self, mark: Mark) {
+        self.notes().seal(mark);
     }
 
     /// Notes that a text is about to be said.
@@ -176,7 +228,45 @@ impl Notes {
     pub(super) fn begin(&mut self) {
         self.begun += 1;
         self.said.clear();
+        self.met.clear();
+        self.ended.clear();
+        self.unstored = None;
+        self.in_run.clear();
     }
+
+    fn meet(&mut self, place: &str, value: String) {
+        let before = self.stored_facts.get(place);
+        if let Some(before) = before.filter(|before| **before != value) {
+            let text = format!("`{place}` met {before}, which is stored, and then {value}");
+            self.violations.push(text);
+        }
+        self.met.push((place.to_owned(), value));
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            said: self.said.len(),
+            met: self.met.len(),
+            ended: self.ended.len(),
+        }
+    }
+
+    fn seal(&mut self, mark: Mark) {
+        for text in self.said.iter().take(mark.said) {
+            let times = self.times.get(text).copied().unwrap_or_default();
+            self.sealed.entry(text.clone()).or_insert(times);
+        }
+        let met = self.met.iter().take(mark.met).cloned();
+        self.stored_facts.extend(met);
+        self.closed
+            .extend(self.ended.iter().take(mark.ended).cloned());
+    }
+}
+
+/// Whether a place is another one, or in it.
+pub(super) fn is_within(place: &str, outer: &str) -> bool {
+    let rest = place.strip_prefix(outer);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The text of a message: its first text part.

@@ -3,7 +3,9 @@
 //! sees, and the events of a stream.
 //!
 //! A step that was open at an interruption may repeat its effect. Order is compared within a
-//! branch of the program.
+//! branch of the program. What a program meets may depend on the interruption: then it is
+//! compared with an undisturbed run that meets the same. What it met before something was stored
+//! each later run meets again. What a branch did that was dropped is not compared.
 //!
 //! - `program`, `generate`, `shrink`: programs as data
 //! - `skills`, `model`, `log`: run a program and note what it does
@@ -24,7 +26,6 @@ mod shrink;
 mod skills;
 
 use compare::differences;
-use log::Effects;
 use program::Program;
 use run::{Observed, Point, observe};
 use std::sync::Arc;
@@ -41,7 +42,6 @@ type Difference = (usize, Point, Vec<String>);
 struct Case {
     program: Arc<Program>,
     undisturbed: Observed,
-    effects: Arc<Effects>,
 }
 
 #[expect(
@@ -62,8 +62,10 @@ impl Case {
     async fn new(program: Arc<Program>) -> Self {
         let undisturbed = observe(&program, 0, Point::Undisturbed, None).await;
         let undisturbed = undisturbed.unwrap().unwrap();
+        let states = undisturbed.turns.iter().map(|turn| &*turn.status);
+        let own = |status: &str| !status.contains("error");
+        assert!(states.clone().all(own), "{program:?}: {undisturbed:?}");
         Self {
-            effects: Arc::new(undisturbed.effects.clone()),
             program,
             undisturbed,
         }
@@ -71,26 +73,34 @@ impl Case {
 
     /// Runs the program; returns what is different. `None` if there is no such point.
     async fn judge(&self, turn: usize, point: Point) -> Option<Vec<String>> {
-        let effects = Arc::clone(&self.effects);
-        match observe(&self.program, turn, point, Some(effects)).await {
-            Ok(observed) => {
-                let branches = self.program.has_branches();
-                Some(differences(&self.undisturbed, &observed?, branches))
-            }
-            Err(error) => Some(vec![format!("no reply: {error}")]),
+        let observed = match observe(&self.program, turn, point, None).await {
+            Ok(observed) => observed?,
+            Err(error) => return Some(vec![format!("no reply: {error}")]),
+        };
+        let branches = self.program.has_branches();
+        if !self.program.is_free() || observed.facts == self.undisturbed.facts {
+            return Some(differences(&self.undisturbed, &observed, branches));
+        }
+        let chosen = Some(Arc::new(observed.facts.clone()));
+        match observe(&self.program, turn, Point::Undisturbed, chosen).await {
+            Ok(expected) => Some(differences(&expected?, &observed, branches)),
+            Err(error) => Some(vec![format!("no reply with what it met: {error}")]),
         }
     }
 
     /// Interrupts a turn everywhere; adds the number of points. Returns the first difference.
     async fn interrupt(&self, turn: usize, seed: u64, points: &mut u64) -> Option<Difference> {
         let mut crashes = 0;
-        while let Some(found) = self.judge(turn, Point::Crash(crashes)).await {
-            if !found.is_empty() {
-                return Some((turn, Point::Crash(crashes), found));
+        'crashes: loop {
+            for point in [Point::Crash(crashes), Point::CrashBefore(crashes + 1)] {
+                match self.judge(turn, point).await {
+                    None => break 'crashes,
+                    Some(found) if !found.is_empty() => return Some((turn, point, found)),
+                    Some(_) => *points += 1,
+                }
             }
             crashes += 1;
         }
-        *points += crashes;
         let (places, mut random) = (self.undisturbed.places, generate::Random::new(seed));
         let steps = &self.undisturbed.before_steps;
         let mut others = vec![Point::HandOvers];

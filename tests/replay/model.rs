@@ -1,12 +1,12 @@
 //! A model whose answers depend on the request alone: its prompt has the script.
 
-use super::log::Log;
+use super::log::{Log, Mark};
 use super::program::Call;
 use super::skills::{SubInput, mix};
-use a2a_lambda::skill::AgentResult;
 use a2a_lambda::skill::model::{
     Delta, Model, ModelContent, ModelMessage, ModelReply, ModelRequest, StopReason, Usage,
 };
+use a2a_lambda::skill::{AgentError, AgentResult};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ pub(super) struct Prompt {
     /// The calls of each answer.
     pub(super) answers: Value,
     pub(super) sum: u32,
+    /// Whether each answer is refused once.
+    pub(super) busy: bool,
 }
 
 /// The model of a run.
@@ -28,7 +30,7 @@ pub(super) struct Prompt {
 pub(super) struct PromptedModel(pub(super) Arc<Log>);
 
 impl PromptedModel {
-    fn reply(&self, request: &ModelRequest) -> ModelReply {
+    fn reply(&self, request: &ModelRequest) -> AgentResult<ModelReply> {
         let Some(ModelMessage::User(prompt)) = request.messages.first() else {
             panic!("a request without a prompt");
         };
@@ -40,7 +42,10 @@ impl PromptedModel {
         self.note_stored(path, &answers, number);
         let key = format!("{path}/model{number}");
         let asked = format!("{} {}", number, mix(0, messages));
-        self.0.effect(&prompt.branch, &key, &asked);
+        let runs = self.0.effect(&prompt.branch, &key, &asked);
+        if prompt.busy && runs == 1 {
+            return Err(AgentError::domain("BUSY", "the model is busy").transient());
+        }
         let content = match answers.get(number) {
             Some(calls) => calls
                 .iter()
@@ -64,7 +69,7 @@ impl PromptedModel {
         if reply.calls_tools() {
             reply.stop = StopReason::ToolUse;
         }
-        reply
+        Ok(reply)
     }
 
     /// The last answer and the results of its calls are stored when the model is asked again.
@@ -72,15 +77,14 @@ impl PromptedModel {
         let Some(before) = number.checked_sub(1) else {
             return;
         };
-        self.0.stored_times(&format!("{path}/model{before}"), 1);
-        let calls = answers.iter().take(number).flatten();
+        let mark = Mark::default();
+        self.0.stored(&format!("{path}/model{before}"), mark);
+        // A later answer may make the same call again.
+        let later: Vec<_> = answers.iter().skip(number).flatten().collect();
         for call in answers.iter().take(number).flatten() {
-            let same = calls
-                .clone()
-                .filter(|other| other.number() == call.number());
-            let times = u64::try_from(same.count()).unwrap();
-            self.0
-                .stored_times(&format!("{path}/{}", call.number()), times);
+            if !later.iter().any(|other| other.number() == call.number()) {
+                self.0.stored(&format!("{path}/{}", call.number()), mark);
+            }
         }
     }
 }
@@ -111,7 +115,7 @@ impl Model for PromptedModel {
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
         Box::pin(async move {
             self.0.place(false).await;
-            Ok(self.reply(&request))
+            self.reply(&request)
         })
     }
 
@@ -121,7 +125,7 @@ impl Model for PromptedModel {
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         Box::pin(async move {
             self.0.place(false).await;
-            let deltas = deltas(self.reply(&request));
+            let deltas = deltas(self.reply(&request)?);
             Ok(stream::iter(deltas).map(Ok).boxed())
         })
     }

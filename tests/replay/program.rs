@@ -1,7 +1,7 @@
 //! Generated programs: what a turn does, as data.
 //!
-//! A program is a function of its input, of what it loads, and of the results of its steps.
-//! What a later operation of the turn can change is therefore loaded in a step.
+//! A program is a function of its input and of what it meets: the results of its steps, what it
+//! loads, the order in which its branches end.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,17 +19,30 @@ pub(super) type Body = Vec<Op>;
 /// One operation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Op {
-    /// A step with an effect. `asked` gives it an input. One that fails is caught.
+    /// A step with an effect, which takes this many tenths of a second. `asked` gives it an
+    /// input. One that fails is caught.
     Step {
         name: u8,
         asked: bool,
-        fails: bool,
+        time: u8,
+        fails: Fails,
         body: Body,
     },
     /// A scope alone.
     Scope(Body),
-    /// Scopes that run at the same time.
-    Join(Vec<Body>),
+    /// Branches that run at the same time. Each is a scope, but if it is `bare` the first one.
+    /// If it `races` the others are dropped when one has ended.
+    Join {
+        races: bool,
+        bare: bool,
+        branches: Vec<Body>,
+    },
+    /// Does this for at most so many tenths of a second.
+    Timeout(u8, Body),
+    /// Waits so many tenths of a second.
+    Sleep(u8),
+    /// Reads the time.
+    Now,
     Say,
     Artifact(u8),
     /// An artifact in chunks, with work after each chunk.
@@ -37,34 +50,42 @@ pub(super) enum Op {
         name: u8,
         pieces: Vec<Body>,
     },
-    SaveSession(Key),
+    SaveSession(u8),
     UpdateSession(u8),
     /// Adds one to a number that all branches share.
     CountSession,
-    /// Loads that number in a step.
+    /// Loads that number.
     LoadCount,
-    LoadSession(Key),
+    LoadSession(u8),
     AddEvent,
     /// Counts the events of its branch in the thread.
     CountEvents,
     SaveData(u8),
+    /// Loads a value that is not saved after this.
     LoadData(u8),
-    /// Says so many things and saves how far it is after each; begins where it was.
-    Resume(u8),
-    /// A worker whose model gives these answers, and then a text.
+    /// Does this so many times, and says and saves how far it is after each; begins where it was.
+    Resume(u8, Body),
+    /// A worker whose model gives these answers, and then a text. The model of a busy one refuses
+    /// each call once.
     Worker {
         streams: bool,
+        busy: bool,
         answers: Vec<Vec<Call>>,
     },
 }
 
-/// A session value of a branch.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) enum Key {
-    /// It is saved, and never updated: nothing changes it before the turn ends.
-    Saved(u8),
-    /// It is saved and updated, and loaded in steps alone.
-    Updated(u8),
+/// How a step fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Fails {
+    Never,
+    Always,
+    /// The first time that it is done.
+    Once,
+    /// So many times, for a moment; it may be tried so often.
+    Busy {
+        times: u8,
+        tries: u8,
+    },
 }
 
 /// A tool call of the model. Calls with the same number in a worker are the same call.
@@ -85,28 +106,52 @@ impl Call {
 impl Program {
     /// Whether parts of it run at the same time, so that their order depends on time.
     pub(super) fn has_branches(&self) -> bool {
-        self.turns.iter().flatten().any(Op::has_branches)
+        let is_branched = |op: &Op| matches!(op, Op::Join { .. } | Op::Timeout(..));
+        self.turns.iter().flatten().any(|op| op.has(&is_branched))
+    }
+
+    /// Whether what it meets depends on when it is interrupted.
+    pub(super) fn is_free(&self) -> bool {
+        let once = |op: &Op| {
+            matches!(
+                op,
+                Op::Step {
+                    fails: Fails::Once | Fails::Busy { .. },
+                    ..
+                }
+            )
+        };
+        self.has_branches() || self.turns.iter().flatten().any(|op| op.has(&once))
     }
 }
 
 impl Op {
     /// Whether it begins with a step.
     pub(super) const fn is_step(&self) -> bool {
-        let loads = matches!(self, Self::LoadData(_) | Self::LoadCount);
-        loads
-            || matches!(self, Self::LoadSession(Key::Updated(_)))
-            || matches!(self, Self::Step { .. } | Self::Worker { .. })
+        matches!(self, Self::Step { .. } | Self::Worker { .. })
     }
 
-    fn has_branches(&self) -> bool {
-        matches!(self, Self::Join(_)) || self.bodies().into_iter().flatten().any(Self::has_branches)
+    /// Whether it, or an operation in it, is such a one.
+    fn has(&self, is_such: &dyn Fn(&Self) -> bool) -> bool {
+        is_such(self)
+            || self
+                .bodies()
+                .into_iter()
+                .flatten()
+                .any(|op| op.has(is_such))
     }
 
     /// The bodies in it.
     pub(super) fn bodies(&self) -> Vec<&Body> {
         match self {
-            Self::Step { body, .. } | Self::Scope(body) => vec![body],
-            Self::Join(bodies) | Self::Chunks { pieces: bodies, .. } => bodies.iter().collect(),
+            Self::Step { body, .. }
+            | Self::Scope(body)
+            | Self::Resume(_, body)
+            | Self::Timeout(_, body) => vec![body],
+            Self::Join {
+                branches: bodies, ..
+            }
+            | Self::Chunks { pieces: bodies, .. } => bodies.iter().collect(),
             Self::Worker { answers, .. } => {
                 answers.iter().flatten().filter_map(Call::body).collect()
             }
@@ -117,8 +162,14 @@ impl Op {
     /// The same, to change them.
     pub(super) fn bodies_mut(&mut self) -> Vec<&mut Body> {
         match self {
-            Self::Step { body, .. } | Self::Scope(body) => vec![body],
-            Self::Join(bodies) | Self::Chunks { pieces: bodies, .. } => bodies.iter_mut().collect(),
+            Self::Step { body, .. }
+            | Self::Scope(body)
+            | Self::Resume(_, body)
+            | Self::Timeout(_, body) => vec![body],
+            Self::Join {
+                branches: bodies, ..
+            }
+            | Self::Chunks { pieces: bodies, .. } => bodies.iter_mut().collect(),
             Self::Worker { answers, .. } => {
                 let skill = |call| match call {
                     &mut Call::Skill { ref mut body, .. } => Some(body),

@@ -1,6 +1,6 @@
 //! Runs a program, with or without an interruption, and notes what its clients see.
 
-use super::log::{Effects, Log, Wait, text_of};
+use super::log::{Effects, Facts, Log, Wait, text_of};
 use super::model::PromptedModel;
 use super::program::Program;
 use super::skills::{ProgramRun, agent};
@@ -27,6 +27,8 @@ pub(super) enum Point {
     Undisturbed,
     /// Its process dies after so many things are stored.
     Crash(u64),
+    /// Its process dies before it stores so many things.
+    CrashBefore(u64),
     /// It is handed over at this place.
     HandOver(u64),
     /// It is handed over at the first step after this place.
@@ -69,6 +71,9 @@ pub(super) struct TurnView {
 pub(super) struct Observed {
     pub(super) turns: Vec<TurnView>,
     pub(super) effects: Effects,
+    pub(super) facts: Facts,
+    /// The branches that were dropped.
+    pub(super) dropped: BTreeSet<String>,
     pub(super) session: BTreeMap<String, String>,
     pub(super) thread: Vec<String>,
     pub(super) sealed: BTreeMap<String, usize>,
@@ -81,7 +86,7 @@ pub(super) struct Observed {
 impl Point {
     fn wait(self) -> Wait {
         match self {
-            Self::Undisturbed | Self::Crash(_) => Wait::Never,
+            Self::Undisturbed | Self::Crash(_) | Self::CrashBefore(_) => Wait::Never,
             Self::HandOver(place) | Self::Both(_, place) => Wait::At(place, PAST_THE_END),
             Self::HandOverAtStep(place) => Wait::At(place, PAST_THE_STOP),
             Self::HandOvers => Wait::InSteps(PAST_THE_END),
@@ -92,7 +97,13 @@ impl Point {
         if let Self::Crash(things) | Self::Both(things, _) = self {
             client.crash_after(things);
         }
-        let is_short = !matches!(self, Self::Undisturbed | Self::Crash(_));
+        if let Self::CrashBefore(things) = self {
+            client.crash_before(things);
+        }
+        let is_short = !matches!(
+            self,
+            Self::Undisturbed | Self::Crash(_) | Self::CrashBefore(_)
+        );
         client.time_left(if is_short { SHORT } else { LONG });
     }
 }
@@ -105,9 +116,9 @@ pub(super) async fn observe(
     program: &Arc<Program>,
     turn: usize,
     point: Point,
-    expected: Option<Arc<Effects>>,
+    chosen: Option<Arc<Facts>>,
 ) -> Result<Option<Observed>, SkillTestError> {
-    let log = Arc::new(Log::new(point.wait(), expected));
+    let log = Arc::new(Log::new(point.wait(), chosen));
     let run = ProgramRun {
         program: Arc::clone(program),
         log: Arc::clone(&log),
@@ -127,7 +138,9 @@ pub(super) async fn observe(
             reply => reply?,
         };
         let task = reply.task().unwrap();
-        turns.push(turn_view(client.events(), task));
+        let mut view = turn_view(client.events(), task);
+        view.status.extend(client.cause());
+        turns.push(view);
         if task.status.state.is_terminal() {
             break;
         }
@@ -137,6 +150,8 @@ pub(super) async fn observe(
     Ok(Some(Observed {
         turns,
         effects: notes.effects,
+        facts: notes.facts,
+        dropped: notes.dropped.into_values().flatten().collect(),
         session: notes.session,
         thread: notes.thread,
         sealed: notes.sealed,

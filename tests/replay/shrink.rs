@@ -35,7 +35,7 @@ fn remove(body: &mut Body, left: &mut usize) -> bool {
             return true;
         }
         *left -= 1;
-        if let Op::Join(branches) = &mut body[place]
+        if let Op::Join { branches, .. } = &mut body[place]
             && branches.len() > 1
         {
             if *left == 0 {

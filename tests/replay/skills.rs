@@ -1,17 +1,18 @@
 //! The skills that run a program, and the one that reads what it left.
 
-use super::log::{Log, texts_of};
+use super::log::{Log, Mark, texts_of};
 use super::model::Prompt;
-use super::program::{Body, Call, Key, Op, Program};
+use super::program::{Body, Call, Fails, Op, Program};
 use a2a_lambda::llm::{LlmTool, LlmWorker};
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill;
-use futures::future::{BoxFuture, join_all};
+use futures::future::{BoxFuture, join_all, select_all};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A run of a program: the program, and the log of what it does.
 #[derive(Debug, Clone)]
@@ -57,7 +58,8 @@ impl Run {
             path: format!("t{turn}"),
             branch: format!("t{turn}"),
             outermost: None,
-            step: None,
+            zone: None,
+            ended: None,
         };
         let turns = &self.0.program.turns;
         let sum = runner.body(&turns[turn], place, sum).await?;
@@ -159,7 +161,8 @@ impl SkillHandler for Sub {
             path,
             branch,
             outermost: end,
-            step: end,
+            zone: end,
+            ended: None,
         };
         let sum = runner.body(&body, place, 0).await?;
         if fails {
@@ -178,16 +181,17 @@ struct Place {
     branch: String,
     /// Where the path of the outermost step ends.
     outermost: Option<usize>,
-    /// Where the path of the innermost step ends.
-    step: Option<usize>,
+    /// Where the path of the innermost step, or repetition, ends.
+    zone: Option<usize>,
+    /// How many steps have ended in the innermost branches.
+    ended: Option<Arc<AtomicU64>>,
 }
 
 impl Place {
     fn inner(&self, name: impl std::fmt::Display) -> Self {
         Self {
             path: format!("{}/{name}", self.path),
-            branch: self.branch.clone(),
-            ..*self
+            ..self.clone()
         }
     }
 
@@ -195,9 +199,23 @@ impl Place {
         let end = self.path.len();
         Self {
             outermost: self.outermost.or(Some(end)),
-            step: Some(end),
+            zone: Some(end),
+            ended: None,
             ..self
         }
+    }
+
+    fn in_zone(self) -> Self {
+        Self {
+            zone: Some(self.path.len()),
+            ended: None,
+            ..self
+        }
+    }
+
+    /// A name of a scope. No other one that can be open beside it has it.
+    fn scope(&self, name: &str) -> String {
+        format!("{name}{}", self.path.len())
     }
 
     /// The name of an artifact in chunks. A step that is open at an interruption runs again, and
@@ -209,10 +227,11 @@ impl Place {
         self.key(&in_step.map_or_else(outside, |path| format!("c{path}")))
     }
 
-    /// The name of a value of the task. One that a step saves is saved in this step alone.
+    /// The name of a value of the task. One that a step saves, or a repetition, is saved only
+    /// there.
     fn data(&self, name: u8) -> String {
-        let step = self.step.and_then(|step| self.path.get(..step));
-        self.key(&format!("d{name}{}", step.unwrap_or_default()))
+        let zone = self.zone.and_then(|zone| self.path.get(..zone));
+        self.key(&format!("d{name}{}", zone.unwrap_or_default()))
     }
 
     fn branch(&self, number: usize) -> Self {
@@ -220,7 +239,7 @@ impl Place {
         Self {
             branch: path.clone(),
             path,
-            ..*self
+            ..self.clone()
         }
     }
 
@@ -263,8 +282,6 @@ impl<'a> Runner<'a> {
         let cx = self.cx;
         match op {
             Op::Step { .. } => return self.step(op, place, sum).await,
-            Op::Scope(body) => return cx.scope("s", self.body(body, place, sum)).await,
-            Op::Join(branches) => return self.join(branches, &place, sum).await,
             Op::Say => {
                 let text = place.text(sum);
                 self.log().says(&text);
@@ -279,8 +296,12 @@ impl<'a> Runner<'a> {
                 self.log().said(text);
             }
             Op::Chunks { name, pieces } => return self.chunks(*name, pieces, place, sum).await,
-            Op::Worker { streams, answers } => {
-                return Box::pin(self.worker(*streams, answers, place, sum)).await;
+            Op::Worker {
+                streams,
+                busy,
+                answers,
+            } => {
+                return Box::pin(self.worker((*streams, *busy), answers, place, sum)).await;
             }
             Op::AddEvent => cx.add_event(place.text(sum))?,
             Op::CountEvents => {
@@ -289,27 +310,63 @@ impl<'a> Runner<'a> {
                 let own = texts.iter().filter(|text| text.starts_with(&prefix));
                 return Ok(mix(sum, &own.count()));
             }
+            other => return self.flow(other, place, sum).await,
+        }
+        Ok(sum)
+    }
+
+    /// Branches, time, and values of the task.
+    async fn flow(self, op: &'a Op, place: Place, sum: u32) -> AgentResult<u32> {
+        let cx = self.cx;
+        match op {
+            Op::Scope(body) => {
+                let name = place.scope("s");
+                return cx.scope(&name, self.body(body, place, sum)).await;
+            }
+            Op::Join {
+                races,
+                bare,
+                branches,
+            } => {
+                let branches = self.branches(*bare, branches, &place, sum);
+                return match races {
+                    true => self.race(branches, &place, sum).await,
+                    false => join_all(branches)
+                        .await
+                        .into_iter()
+                        .try_fold(sum, |sum, branch| Ok(mix(sum, &branch?))),
+                };
+            }
+            Op::Timeout(time, body) => return self.timeout(*time, body, &place, sum).await,
+            Op::Sleep(time) => {
+                cx.sleep("w", tenths(*time)).await?;
+                self.log().ended(&place.path);
+            }
+            Op::Now if place.outermost.is_none() => {
+                self.log().met_now(&place.path, format!("{:?}", cx.now()));
+            }
+            Op::Now => {}
             Op::SaveData(name) => {
                 let mark = self.log().mark();
                 cx.save_data(&place.data(*name), &sum).await?;
                 self.log().seal(mark);
             }
             Op::LoadData(name) => {
-                let key = place.data(*name);
-                let load = async { cx.load_data::<Value>(&key) };
-                return Ok(mix(sum, &cx.step("load", load).await?));
+                return Ok(mix(sum, &cx.load_data::<Value>(&place.data(*name))?));
             }
-            Op::Resume(many) => return self.resume(*many, &place, sum).await,
+            Op::Resume(many, body) => return self.resume(*many, body, &place, sum).await,
             session => return self.session(session, &place, sum).await,
         }
         Ok(sum)
     }
 
-    async fn resume(self, many: u8, place: &Place, sum: u32) -> AgentResult<u32> {
+    async fn resume(self, many: u8, body: &'a Body, place: &Place, sum: u32) -> AgentResult<u32> {
         let (cx, log, key) = (self.cx, self.log(), place.inner("r").path);
         let (begin, mut sum) = cx.load_data(&key)?.unwrap_or((0, sum));
         for number in begin..many {
-            let text = place.inner(number).text(sum);
+            let place = place.inner(number).in_zone();
+            sum = self.body(body, place.clone(), sum).await?;
+            let text = place.text(sum);
             log.says(&text);
             cx.send_intermediate_update(text.clone()).await?;
             log.said(text);
@@ -324,8 +381,9 @@ impl<'a> Runner<'a> {
     async fn session(self, op: &Op, place: &Place, sum: u32) -> AgentResult<u32> {
         let cx = self.cx;
         let name = match op {
-            Op::SaveSession(key) | Op::LoadSession(key) => key.name(place),
-            Op::UpdateSession(name) => Key::Updated(*name).name(place),
+            Op::SaveSession(name) | Op::UpdateSession(name) | Op::LoadSession(name) => {
+                place.key(&format!("s{name}"))
+            }
             _ => "count".to_owned(),
         };
         self.log().session_key(&name);
@@ -334,12 +392,12 @@ impl<'a> Runner<'a> {
             Op::UpdateSession(_) => {
                 cx.update_session(&name, move |value: Option<u32>| mix(sum, &value))?;
             }
-            Op::LoadSession(Key::Saved(_)) => {
-                return Ok(mix(sum, &cx.load_session::<Value>(&name).await?));
-            }
-            Op::LoadSession(Key::Updated(_)) | Op::LoadCount => {
-                let load = cx.load_session::<Value>(&name);
-                return Ok(mix(sum, &cx.step("load", load).await?));
+            Op::LoadSession(_) | Op::LoadCount => {
+                let value = format!("{:?}", cx.load_session::<Value>(&name).await?);
+                // A step that runs again may read another value.
+                if place.outermost.is_none() {
+                    return Ok(mix(sum, &self.log().met(&place.path, value)));
+                }
             }
             _ => cx.update_session(&name, |count: Option<u32>| count.unwrap_or(0) + 1)?,
         }
@@ -350,53 +408,127 @@ impl<'a> Runner<'a> {
         let Op::Step {
             name,
             asked,
+            time,
             fails,
             body,
         } = op
         else {
             return Ok(sum);
         };
-        let (cx, log, ran) = (self.cx, self.log(), AtomicBool::new(false));
-        let mark = AtomicUsize::new(0);
-        let (key, branch) = (place.path.clone(), place.branch.clone());
-        let work = async {
-            log.effect(&branch, &key, &sum.to_string());
-            ran.store(true, Ordering::Relaxed);
-            let sum = self.body(body, place.in_step(), sum).await?;
-            log.in_step(&key, body.is_empty() && !fails).await;
-            mark.store(log.mark(), Ordering::Relaxed);
-            match fails {
-                true => Err(AgentError::domain("STEP", sum.to_string())),
-                false => Ok(mix(sum, &"step")),
+        let (cx, log, key) = (self.cx, self.log(), place.path.clone());
+        // Branches see each other's progress.
+        let sum = match &place.ended {
+            Some(ended) => {
+                let ended = ended.load(Ordering::Relaxed).to_string();
+                mix(sum, &log.met(&format!("{key}/begin"), ended))
+            }
+            None => sum,
+        };
+        let mark: Mutex<Option<Mark>> = Mutex::default();
+        let work = async || {
+            let runs = log.effect(&place.branch, &key, &sum.to_string());
+            let sum = self.body(body, place.clone().in_step(), sum).await?;
+            tokio::time::sleep(tenths(*time)).await;
+            log.in_step(&key, body.is_empty()).await;
+            *mark.lock().unwrap() = Some(log.mark());
+            let error = AgentError::domain("STEP", sum.to_string());
+            match (fails.is_failure(runs, log.chosen(&key)), fails) {
+                (false, _) => Ok(mix(sum, &"step")),
+                (true, Fails::Busy { .. }) => Err(error.transient()),
+                (true, _) => Err(error),
             }
         };
         let name = format!("n{name}");
-        let done = match asked {
-            true => cx.step_of(&name, &sum, work).await,
-            false => cx.step(&name, work).await,
-        };
-        match done {
-            Ok(value) => {
-                if ran.into_inner() {
-                    log.stored(&key);
-                    log.seal(mark.into_inner());
-                }
-                Ok(value)
+        let done = match (fails, asked) {
+            (Fails::Busy { tries, .. }, true) => {
+                let retry = cx.retry(&name).tries(u32::from(*tries)).of(&sum)?;
+                retry.run(work).await
             }
-            Err(error) if *fails && error.code().as_str() == "STEP" => Ok(mix(sum, &error.text())),
-            Err(error) => Err(error),
+            (Fails::Busy { tries, .. }, false) => {
+                cx.retry(&name).tries(u32::from(*tries)).run(work).await
+            }
+            (_, true) => cx.step_of(&name, &sum, work()).await,
+            (_, false) => cx.step(&name, work()).await,
+        };
+        if let Some(ended) = &place.ended {
+            ended.fetch_add(1, Ordering::Relaxed);
         }
+        let (value, is_failed) = match done {
+            Ok(value) => (value, false),
+            Err(error) if error.code().as_str() == "STEP" => (mix(sum, &error.text()), true),
+            Err(error) => return Err(error),
+        };
+        log.met(&key, is_failed.to_string());
+        match mark.into_inner().unwrap() {
+            Some(mark) if !is_failed => log.stored(&key, mark),
+            _ => log.ended(&key),
+        }
+        Ok(value)
     }
 
-    async fn join(self, branches: &'a [Body], place: &Place, sum: u32) -> AgentResult<u32> {
-        let scopes = branches.iter().enumerate().map(|(number, body)| {
-            let work = self.body(body, place.branch(number), sum);
-            let name = format!("b{number}");
-            async move { self.cx.scope(&name, work).await }
+    fn branches(
+        self,
+        bare: bool,
+        branches: &'a [Body],
+        place: &Place,
+        sum: u32,
+    ) -> Vec<BoxFuture<'a, AgentResult<u32>>> {
+        let ended = Some(Arc::default());
+        let branches = branches.iter().enumerate().map(|(number, body)| {
+            let mut place = place.branch(number);
+            place.ended.clone_from(&ended);
+            let name = place.scope(&format!("b{number}-"));
+            let work = self.body(body, place, sum);
+            match bare && number == 0 {
+                true => work,
+                false => Box::pin(async move { self.cx.scope(&name, work).await }),
+            }
         });
-        let done = join_all(scopes).await;
-        done.into_iter()
-            .try_fold(sum, |sum, branch| Ok(mix(sum, &branch?)))
+        branches.collect()
+    }
+
+    /// The result of the first branch that ends; the others are dropped.
+    async fn race(
+        self,
+        mut branches: Vec<BoxFuture<'a, AgentResult<u32>>>,
+        place: &Place,
+        sum: u32,
+    ) -> AgentResult<u32> {
+        let (log, many) = (self.log(), branches.len());
+        let chosen = log.chosen(&place.path).map(|it| it.parse().unwrap());
+        let (result, first) = match chosen {
+            Some(first) => (branches.swap_remove(first).await, first),
+            None => {
+                let (result, first, others) = select_all(branches).await;
+                drop(others);
+                (result, first)
+            }
+        };
+        let others = (0..many).filter(|number| *number != first);
+        let others = others.map(|number| place.branch(number).path);
+        log.met(&place.path, first.to_string());
+        log.dropped(&place.path, others.collect());
+        Ok(mix(sum, &(first, result?)))
+    }
+
+    async fn timeout(self, time: u8, body: &'a Body, place: &Place, sum: u32) -> AgentResult<u32> {
+        let (cx, log, inner) = (self.cx, self.log(), place.branch(0));
+        let (name, branch) = (place.scope("t"), inner.path.clone());
+        let work = self.body(body, inner, sum);
+        let result = match log.chosen(&place.path) {
+            Some("over") => None,
+            Some(_) => Some(cx.scope(&name, work).await?),
+            None => cx.timeout(&name, tenths(time), work).await?,
+        };
+        let end = if result.is_none() { "over" } else { "in time" };
+        log.met(&place.path, end.to_owned());
+        let dropped = if result.is_none() {
+            vec![branch]
+        } else {
+            Vec::new()
+        };
+        log.dropped(&place.path, dropped);
+        Ok(mix(sum, &result))
     }
 
     async fn chunks(
@@ -425,7 +557,7 @@ impl<'a> Runner<'a> {
 
     async fn worker(
         self,
-        streams: bool,
+        (streams, busy): (bool, bool),
         answers: &'a [Vec<Call>],
         place: Place,
         sum: u32,
@@ -443,24 +575,35 @@ impl<'a> Runner<'a> {
         if streams {
             worker = worker.stream_to(place.key("w"));
         }
+        let key = place.path.clone();
         let prompt = Prompt {
             path: place.path,
+            busy,
             branch: place.branch,
             answers: json!(answers),
             sum,
         };
         let mark = self.log().mark();
         let answer = worker.run(self.cx, &prompt).await?;
-        self.log().seal(mark);
+        self.log().stored(&key, mark);
         Ok(mix(sum, &answer))
     }
 }
 
-impl Key {
-    fn name(self, place: &Place) -> String {
-        match self {
-            Self::Saved(number) => place.key(&format!("s{number}")),
-            Self::Updated(number) => place.key(&format!("u{number}")),
+impl Fails {
+    /// Whether the step fails when it is done for the time `runs`. `chosen` tells how it has to
+    /// end.
+    fn is_failure(self, runs: u64, chosen: Option<&str>) -> bool {
+        match (self, chosen) {
+            (Self::Never, _) => false,
+            (Self::Always, _) => true,
+            (_, Some(is_failed)) => is_failed == "true",
+            (Self::Once, None) => runs == 1,
+            (Self::Busy { times, .. }, None) => runs <= u64::from(times),
         }
     }
+}
+
+const fn tenths(time: u8) -> Duration {
+    Duration::from_millis(100 * time as u64)
 }
