@@ -315,6 +315,51 @@ impl<'a> Runner<'a> {
         Ok(sum)
     }
 
+    /// Branches, time, and values of the task.
+    async fn flow(self, op: &'a Op, place: Place, sum: u32) -> AgentResult<u32> {
+        let cx = self.cx;
+        match op {
+            Op::Scope(body) => {
+                let name = place.scope("s");
+                return cx.scope(&name, self.body(body, place, sum)).await;
+            }
+            Op::Join {
+                races,
+                bare,
+                branches,
+            } => {
+                let branches = self.branches(*bare, branches, &place, sum);
+                return match races {
+                    true => self.race(branches, &place, sum).await,
+                    false => join_all(branches)
+                        .await
+                        .into_iter()
+                        .try_fold(sum, |sum, branch| Ok(mix(sum, &branch?))),
+                };
+            }
+            Op::Timeout(time, body) => return self.timeout(*time, body, &place, sum).await,
+            Op::Sleep(time) => {
+                cx.sleep("w", tenths(*time)).await?;
+                self.log().ended(&place.path);
+            }
+            Op::Now if place.outermost.is_none() => {
+                self.log().met_now(&place.path, format!("{:?}", cx.now()));
+            }
+            Op::Now => {}
+            Op::SaveData(name) => {
+                let mark = self.log().mark();
+                cx.save_data(&place.data(*name), &sum).await?;
+                self.log().seal(mark);
+            }
+            Op::LoadData(name) => {
+                return Ok(mix(sum, &cx.load_data::<Value>(&place.data(*name))?));
+            }
+            Op::Resume(many, body) => return self.resume(*many, body, &place, sum).await,
+            session => return self.session(session, &place, sum).await,
+        }
+        Ok(sum)
+    }
+
     async fn resume(self, many: u8, body: &'a Body, place: &Place, sum: u32) -> AgentResult<u32> {
         let (cx, log, key) = (self.cx, self.log(), place.inner("r").path);
         let (begin, mut sum) = cx.load_data(&key)?.unwrap_or((0, sum));
