@@ -433,7 +433,7 @@ async fn a_tool_whose_error_the_model_gets_is_marked() {
     let model = ScriptedModel::new().tool_call("double", json!({"value": i64::MAX}));
     let rows = rows_of("open", model.text("too much")).await;
     let tool = rows.iter().rfind(|row| row.kind == "tool").unwrap();
-    assert_eq!(tool.facts["error"], "TOOL_FAILED", "{tool:?}");
+    assert_eq!(tool.facts["error"], "TOO_MUCH", "{tool:?}");
 }
 
 #[tokio::test]
