@@ -248,11 +248,13 @@ async fn a_message_is_hidden_for_longer_while_nothing_can_be_stored() {
     let behind = queued(&world, "reads").await;
     let before = behind.record().await;
     world.store.refuse_commits(true);
-    let rows = [(1, 1), (2, 2), (3, 4), (4, 8), (5, 15), (6, 15), (99, 15)];
+    let rows = [(1, 1), (2, 2), (3, 4), (4, 8), (5, 15), (6, 15), (20, 15)];
     each_row_async(rows, async |(receives, minutes)| {
         assert_eq!(behind.works(receives).await, (Ack::Keep, minutes * MINUTE));
     })
     .await;
+    // The index of open tasks brings the turn back.
+    assert_eq!(behind.works(21).await.0, Ack::Delete);
     assert_eq!(behind.record().await, before, "the claim was not stored");
 }
 

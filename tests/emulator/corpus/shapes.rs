@@ -71,17 +71,22 @@ fn keeps(key: &str, value: Value) -> Change {
     }
 }
 
-fn step(value: &str) -> Change {
+fn step(outcome: StepOutcome) -> Change {
     Change::Step {
         key: "lookup#1".to_owned(),
         result: Box::new(StepResult {
-            outcome: StepOutcome::Value(json!(value)),
+            outcome,
             ordinal: 1,
             ..StepResult::default()
         }),
         outputs: OutputCounts::new(),
         reads: Vec::new(),
     }
+}
+
+/// A step that the skill dropped: a turn may end without asking for it.
+fn abandon() -> Change {
+    step(StepOutcome::Abandoned)
 }
 
 fn start() -> Change {
@@ -202,7 +207,7 @@ impl Maker {
             vec![
                 update("half"),
                 chunk("a-1", "so far", false),
-                step("found"),
+                abandon(),
                 keeps("k", json!([1])),
             ],
         )
@@ -229,7 +234,7 @@ impl Maker {
         let task = self
             .begun("handed-over", "echo handed over", vec![request(), start()])
             .await;
-        let task = self.then(&task, vec![step("found")]).await;
+        let task = self.then(&task, vec![abandon()]).await;
         self.then(&task, vec![Change::HandOver { progress: true }])
             .await;
         // A task with every kind of separate item, some of them with S3 objects.
@@ -247,8 +252,15 @@ impl Maker {
 
     async fn at_rest(&mut self) {
         let task = self.begun("asking", "what?", vec![start()]).await;
-        self.then(&task, vec![keeps("k", json!(0.1)), step("found"), asks()])
-            .await;
+        self.then(
+            &task,
+            vec![
+                keeps("k", json!(0.1)),
+                step(StepOutcome::Value(json!("found"))),
+                asks(),
+            ],
+        )
+        .await;
         let task = self.begun("asking-who", "auth", vec![start()]).await;
         self.then(&task, vec![asks_for_credentials()]).await;
         // The engine seals the answer to a request for credentials.
