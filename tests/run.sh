@@ -27,7 +27,7 @@ describe() {
     conformance) echo "our vectors over every binding, and their responses read by the official Rust types" ;;
     simulation) echo "10,000 random histories of the real engine, process deaths and planted faults" ;;
     histories) echo "100,000 more random histories" ;;
-    replay) echo "200 generated programs, interrupted at every point: a turn that runs again is the same turn" ;;
+    replay) echo "600 generated programs, interrupted at every point: a turn that runs again is the same turn" ;;
     replays) echo "20,000 more generated programs" ;;
     model) echo "every interleaving of the task protocol, with crashes and glitches, and its mutants" ;;
     doc-tests) echo "the examples in the documentation" ;;
@@ -135,7 +135,7 @@ replay() {
     tee "$logs/$1.figures"
   grep -E "^replay: " "$logs/$1.figures" >&3
 }
-step_replay() { replay replay 200; }
+step_replay() { replay replay 600; }
 step_replays() { replay replays 20000; }
 
 # Also prints the states explored and the mutants caught to the terminal.

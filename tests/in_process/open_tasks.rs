@@ -3,6 +3,7 @@
 use super::contexts::{
     DAY, HOUR, KINDS, RESET, answer, contexts, conversation, done, ended, expired, ids, ours, say,
 };
+use crate::text_clients::works;
 use a2a_lambda::settings::Settings;
 use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
@@ -111,17 +112,19 @@ fn kept_for(world: &World, task: Duration, thread: Duration) -> World {
 async fn a_raised_or_lowered_lifetime_leaves_open_tasks_in_their_contexts() {
     let dialect = Dialect::Rest10;
     each_row_async(KINDS, async |kind| {
-        let lives = [MINUTE / 2, HOUR, 2 * MINUTE];
-        for (before, after) in lives
+        let lives = [MINUTE / 2, HOUR, 2 * MINUTE, DAY];
+        let pairs = lives
             .into_iter()
-            .flat_map(|it| lives.map(|other| (it, other)))
-        {
-            let first = kept_for(&World::new().unwrap(), before, MINUTE / 3);
+            .flat_map(|it| lives.map(|other| (it, other)));
+        for (n, (before, after)) in pairs.clone().chain(pairs).enumerate() {
+            // The thread of the second half is too young to be written again.
+            let thread = if n < 16 { MINUTE / 3 } else { HOUR };
+            let first = kept_for(&World::new().unwrap(), before, thread);
             let (context, asked) = conversation(&first, dialect, kind).await;
             let id = asked["id"].as_str().unwrap();
             done(&first, dialect, "notes", "set k v", &context).await;
             advance(SECOND).await;
-            let second = kept_for(&first, after, MINUTE / 3);
+            let second = kept_for(&first, after, thread);
             let again = Say::in_task(id, "again");
             let task = dialect.task(&second.call(&dialect.send(&again)).await);
             assert_eq!(dialect.state(&task), "input-required");
@@ -190,4 +193,23 @@ async fn a_context_without_an_open_task_is_not_asked_twice() {
         advance(DAY * 9).await;
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_with_a_longer_lifetime_keeps_the_values_for_its_question() {
+    let dialect = Dialect::Rest10;
+    let first = kept_for(&World::new().unwrap(), MINUTE / 2, HOUR);
+    let task = done(&first, dialect, "notes", "set k v", "").await;
+    let context = dialect.context(&task);
+    let mut params = dialect.say(&Say::to("ask", "hi").in_context(&context));
+    params["configuration"] = json!({"returnImmediately": true});
+    let sent = first.call(&dialect.request(Op::Send, "", &params)).await;
+    let id = dialect.task(&sent)["id"].as_str().unwrap().to_owned();
+    let second = kept_for(&first, DAY, HOUR);
+    works(&second).await;
+    advance(DAY - MINUTE).await;
+    remove_expired(&second).await;
+    assert_eq!(answered(&second, dialect, &id).await.status, 200);
+    let task = done(&second, dialect, "notes", "get k", &context).await;
+    assert_eq!(answer(dialect, &task), "v");
 }

@@ -192,7 +192,7 @@ async fn a_context_of_another_process_expires_on_time_and_stays_expired() {
     same("within a week").await;
     let week = last.plus(DAY * 7 + SECOND * 2);
     later.clock.set(week);
-    assert_eq!(later.let_go(week).await, 3, "threads of client-made ids");
+    later.let_go(week).await;
     for ((talk, _), answer) in over.iter().zip(&answers) {
         if talk.kind == Kind::Own {
             let memory = talk.recall(&later).await;
@@ -205,7 +205,7 @@ async fn a_context_of_another_process_expires_on_time_and_stays_expired() {
     // When the tasks are deleted as well, a server-made id is still refused.
     let month = last.plus(DAY * 31);
     later.clock.set(month);
-    later.let_go(month).await;
+    assert!(later.let_go(month).await > 0, "the tasks");
     for ((talk, _), answer) in over.iter().zip(&answers) {
         if talk.kind != Kind::Own {
             assert_eq!(talk.is_over(&later).await, *answer, "{talk:?}");

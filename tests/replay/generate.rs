@@ -88,6 +88,8 @@ struct Limits {
     depth: u64,
     /// Whether a branch around it may be dropped.
     races: bool,
+    /// Whether a step is around it.
+    is_in_step: bool,
     /// Whether it is in a branch that is no scope of its own.
     is_bare: bool,
     /// Whether it is in a repetition.
@@ -116,6 +118,7 @@ pub(super) fn program(seed: u64) -> Program {
         },
         depth: 0,
         races: false,
+        is_in_step: false,
         is_bare: false,
         is_repeated: false,
         saved: (0, false),
@@ -153,6 +156,11 @@ fn op(random: &mut Random, limits: &mut Limits) -> Op {
         {
             step(random, name, Body::new())
         }
+        // What a step saves has no place in the order, so a race in it may end otherwise when its
+        // work is done again.
+        Kind::SaveData | Kind::Resume if limits.is_in_step && limits.races => {
+            step(random, name, Body::new())
+        }
         Kind::Say => Op::Say,
         Kind::Artifact => Op::Artifact(name),
         Kind::SaveSession => Op::SaveSession(name),
@@ -184,7 +192,7 @@ fn op(random: &mut Random, limits: &mut Limits) -> Op {
             Op::Resume(1 + random.small(3), body)
         }
         Kind::StepOfSteps if limits.depth < DEPTH => {
-            let body = inner(random, limits, 4);
+            let body = inner_of_step(random, limits, 4);
             step(random, name, body)
         }
         Kind::Scope if limits.depth < DEPTH => Op::Scope(inner(random, limits, 3)),
@@ -214,6 +222,14 @@ fn inner(random: &mut Random, limits: &mut Limits, most: u64) -> Body {
     let is_bare = std::mem::replace(&mut limits.is_bare, false);
     let body = body(random, limits, most);
     limits.is_bare = is_bare;
+    body
+}
+
+/// What is in a step.
+fn inner_of_step(random: &mut Random, limits: &mut Limits, most: u64) -> Body {
+    let is_in_step = std::mem::replace(&mut limits.is_in_step, true);
+    let body = inner(random, limits, most);
+    limits.is_in_step = is_in_step;
     body
 }
 
@@ -307,7 +323,7 @@ fn call(random: &mut Random, limits: &mut Limits, number: u8) -> Call {
         false => Call::Skill {
             number,
             fails: random.one_in(6),
-            body: inner(random, limits, 3),
+            body: inner_of_step(random, limits, 3),
         },
     }
 }

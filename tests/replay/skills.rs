@@ -473,7 +473,8 @@ impl<'a> Runner<'a> {
         place: &Place,
         sum: u32,
     ) -> Vec<BoxFuture<'a, AgentResult<u32>>> {
-        let ended = Some(Arc::default());
+        // In a step whose work is done again they may see another progress.
+        let ended = place.outermost.is_none().then(Arc::default);
         let branches = branches.iter().enumerate().map(|(number, body)| {
             let mut place = place.branch(number);
             place.ended.clone_from(&ended);

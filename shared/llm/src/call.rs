@@ -22,7 +22,7 @@ pub(super) async fn converse(
         None => model.converse(request).await,
     };
     let reply = match reply {
-        Err(error) if has_begun => return Err(error.settled()),
+        Err(error) if has_begun => return Err(error.settle()),
         reply => reply?,
     };
     match reply.stop {

@@ -45,6 +45,9 @@ struct ErrorParts {
     is_transient: bool,
 }
 
+/// The most bytes of details that the error of a step keeps.
+const DETAILS_MAX: usize = 4 * 1024;
+
 /// The kind of a failure: `a2a-lambda/errorCode` of a failed task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -268,9 +271,9 @@ impl AgentError {
     pub fn of_step(step_error: StepError) -> Self {
         let code = serde_json::from_value(Value::String(step_error.code));
         let code = code.unwrap_or(ErrorCode::InternalError);
-        let mut error = Self::new(code, step_error.text).settled();
+        let mut error = Self::new(code, step_error.text);
         error.0.details = step_error.details;
-        error
+        error.settle()
     }
 
     /// What another run of the turn needs to get this error of a step.
@@ -282,10 +285,20 @@ impl AgentError {
         }
     }
 
-    /// The same error as the result of a step: its tries are over.
+    /// Makes this the result of a step: its tries are over, and its largest details are removed
+    /// until the rest has at most 4 KB.
     #[must_use]
-    pub fn settled(mut self) -> Self {
+    pub fn settle(mut self) -> Self {
         self.0.is_transient = false;
+        let details = &mut self.0.details;
+        let size = |it: &Value| it.to_string().len();
+        while size(&Value::Object(details.clone())) > DETAILS_MAX {
+            let largest = details.iter().max_by_key(|(key, it)| key.len() + size(it));
+            let Some(key) = largest.map(|(key, _)| key.clone()) else {
+                break;
+            };
+            details.remove(&key);
+        }
         self
     }
 

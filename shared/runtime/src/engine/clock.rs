@@ -12,6 +12,11 @@ pub trait Clock: Send + Sync {
 
     /// Returns at `at`, or immediately if that is past.
     fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()>;
+
+    /// Lets a step end later than others that are open, in tests of the order.
+    fn delay_end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// A source of fresh numbers for ids. A simulation replaces it.

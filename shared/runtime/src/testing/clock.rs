@@ -22,6 +22,8 @@ pub struct TestClock {
     has_timers: bool,
     /// What [`TestClock::hold`] makes it show, in milliseconds; 0 while it runs.
     held: AtomicI64,
+    /// The state of the random order in which steps end; 0 without one.
+    order: AtomicU64,
 }
 
 /// Follows Tokio's clock from [`TestClock::START`].
@@ -51,6 +53,7 @@ impl TestClock {
             base: AtomicI64::new(now.as_millis()),
             has_timers: true,
             held: AtomicI64::new(0),
+            order: AtomicU64::new(0),
         }
     }
 
@@ -81,6 +84,12 @@ impl TestClock {
     pub fn hold(&self, is_held: bool) {
         let now = if is_held { self.now().as_millis() } else { 0 };
         self.held.store(now, Ordering::SeqCst);
+    }
+
+    /// Lets steps end in the order of this seed.
+    pub(super) fn shuffle_ends(&self, seed: u64) {
+        let order = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        self.order.store(order, Ordering::Relaxed);
     }
 
     /// The milliseconds since it began to follow Tokio's clock.
@@ -122,6 +131,20 @@ impl Clock for TestClock {
                     tokio::time::sleep(left).await;
                     self.base.fetch_max(at.as_millis(), Ordering::SeqCst);
                 }
+            }
+        })
+    }
+
+    fn delay_end(&self) -> BoxFuture<'_, ()> {
+        let mut order = self.order.load(Ordering::Relaxed);
+        // A xorshift generator, which stays at 0.
+        order ^= order << 13;
+        order ^= order >> 7;
+        order ^= order << 17;
+        self.order.store(order, Ordering::Relaxed);
+        Box::pin(async move {
+            for _ in 0..order % 8 {
+                tokio::task::yield_now().await;
             }
         })
     }

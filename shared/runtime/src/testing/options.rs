@@ -160,6 +160,13 @@ impl SkillTest {
         self
     }
 
+    /// Lets steps that are open at the same time end in a random order. The same seed gives the
+    /// same order, so a test can show that a skill does the right thing in several orders.
+    pub fn step_order(&mut self, seed: u64) -> &mut Self {
+        self.clock.shuffle_ends(seed);
+        self
+    }
+
     /// Sends the next messages to another skill of the agent. The conversation stays: the
     /// skills share what they save for it.
     pub fn skill(&mut self, id: impl Into<String>) -> &mut Self {

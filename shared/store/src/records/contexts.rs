@@ -143,11 +143,11 @@ impl RecordReader {
             if task.owner() != owner || task.expired(query.now) || !is_shown {
                 continue;
             }
-            let shown = ThreadRecord::from_first_task(&task, query.ttl, query.now);
+            let derived = ThreadRecord::from_first_task(&task, query.ttl, query.now);
             let thread = threads.entry(task.context_id().clone());
             // An open task keeps an expired thread alive.
-            let thread = thread.or_insert_with(|| shown.clone());
-            thread.expires_at = thread.expires_at.max(shown.expires_at);
+            let thread = thread.or_insert_with(|| derived.clone());
+            thread.expires_at = thread.expires_at.max(derived.expires_at);
         }
         for context in self.empty_contexts(owner, &threads, query).await? {
             threads.remove(&context);

@@ -203,11 +203,13 @@ impl Scopes {
     /// [`StepChangedError`].
     pub(in crate::engine) fn check_end(&self, path: &str) -> Result<(), StepChangedError> {
         let state = lock(&self.state);
-        let mut leftovers = state.leftovers.iter().filter(|it| is_below(it, path));
-        match leftovers.next() {
-            Some(path) => Err(StepChangedError {
-                before: format!("`{path}`"),
-                now: format!("the end of `{path}`"),
+        match state.leftovers.iter().find(|it| is_below(it, path)) {
+            Some(leftover) => Err(StepChangedError {
+                before: format!("`{leftover}`"),
+                now: match path {
+                    "" => "its end".to_owned(),
+                    path => format!("the end of `{path}`"),
+                },
             }),
             None => Ok(()),
         }
@@ -239,8 +241,7 @@ impl Scopes {
         path
     }
 
-    /// Begins a save in the current scope: returns its path, and whether a run before has stored
-    /// it there.
+    /// Begins a save in the current scope; returns its path.
     pub(in crate::engine) fn begin_save(&self, key: &str) -> String {
         lock(&self.state).next_path(&format!("{SAVE}{}", encode(key)))
     }
@@ -289,8 +290,8 @@ impl Scopes {
         state.order.number(path, at)
     }
 
-    /// Numbers a value that the skill saves at `at`. It is given when it is stored, unless the
-    /// results of this run have an order.
+    /// Numbers a value that the skill saves at `at`. While stored results are left to give, the
+    /// save does not wait for them: it only gets a number. Otherwise it has its place in the order.
     pub(in crate::engine) fn number_save(&self, path: &str, at: Timestamp) -> u64 {
         if self.has_stored() {
             return lock(&self.state).order.next_number();
@@ -316,7 +317,7 @@ impl Scopes {
         EngineCall(self)
     }
 
-    /// Whether the skill can go on only if the engine gives it a result.
+    /// Whether the skill can continue only if the engine gives it a result.
     pub(in crate::engine) fn is_stuck(&self) -> bool {
         let state = lock(&self.state);
         let mut innermost = state.open.iter().filter(|(path, _)| {
@@ -333,7 +334,7 @@ impl Scopes {
         let leftovers: Vec<_> = state.leftovers.iter().map(String::as_str).collect();
         StepChangedError {
             before: format!("`{}`", leftovers.join("`, `")),
-            now: format!("`{}` and goes on no more", open.join("`, `")),
+            now: format!("`{}` and does not continue", open.join("`, `")),
         }
     }
 
@@ -465,9 +466,13 @@ impl Scopes {
     pub(in crate::engine) fn place(&self, at: Timestamp) -> SavePlace {
         let mut state = lock(&self.state);
         let scope = state.current_mut();
+        // The stored results have the counts of saved values: here they would grow with the square
+        // of the number of keys.
+        let counts = scope.counts.iter();
+        let counts = counts.filter(|(name, _)| !name.starts_with(SAVE));
         SavePlace {
             scope: scope.path.to_string(),
-            counts: scope.counts.clone(),
+            counts: counts.map(|(name, count)| (name.clone(), *count)).collect(),
             steps: scope.steps,
             outputs: scope.output_count,
             events: scope.events,
@@ -492,11 +497,14 @@ impl Scopes {
         )))
     }
 
-    /// The skill has loaded a value that an earlier run of the turn saved at `place`. If it is in
-    /// that scope it continues behind that place: returns whether a path is of what it passes.
+    /// The skill has loaded the value `key`, which an earlier run of the turn saved at `save_place`.
+    /// If it is in that scope it continues behind that place: returns whether a path is of what it
+    /// passes. `steps` are the stored results.
     pub(in crate::engine) fn continue_behind(
         &self,
+        key: &str,
         save_place: &SavePlace,
+        steps: &BTreeMap<String, StepResult>,
     ) -> Option<impl Fn(&str) -> bool + use<>> {
         let mut state = lock(&self.state);
         state.order.pass(save_place.at);
@@ -513,11 +521,17 @@ impl Scopes {
             let reads = scope.reads.entry(key.clone()).or_default();
             *reads = (*reads).max(*count);
         }
+        let mut counts = save_place.counts.clone();
+        let saves = saves_until(&format!("{SAVE}{}", encode(key)), &save_place.scope, steps);
+        for (name, count) in saves {
+            let last = counts.entry(name.to_owned()).or_default();
+            *last = (*last).max(count);
+        }
         let mut ranges = BTreeMap::new();
-        for (name, count) in &save_place.counts {
+        for (name, count) in counts {
             let total = scope.counts.entry(name.clone()).or_default();
-            ranges.insert(name.clone(), *total..*count);
-            *total = (*total).max(*count);
+            ranges.insert(name, *total..count);
+            *total = (*total).max(count);
         }
         let outer = save_place.scope.clone();
         let is_passed = move |path: &str| {
@@ -635,6 +649,25 @@ fn encode(name: &str) -> String {
         Some(rest) => format!("%21{rest}"),
         None => name,
     }
+}
+
+/// The saves of a scope up to the last one with this name: the name of each, and its number.
+fn saves_until<'a>(
+    last: &str,
+    scope: &str,
+    steps: &'a BTreeMap<String, StepResult>,
+) -> Vec<(&'a str, u32)> {
+    let saves = steps.iter().filter_map(|(path, result)| {
+        let is_here = result.outcome == StepOutcome::Saved && outer_path(path) == scope;
+        let element = path.rsplit(PATH_SEPARATOR).next().filter(|_| is_here);
+        let (name, count) = element?.rsplit_once('#')?;
+        Some((name, count.parse().ok()?, result.number))
+    });
+    let saves: Vec<_> = saves.collect();
+    let of_last = saves.iter().filter(|(name, ..)| *name == last);
+    let end = of_last.filter_map(|(.., number)| *number).max();
+    let saves = saves.into_iter().filter(|(.., number)| *number <= end);
+    saves.map(|(name, count, _)| (name, count)).collect()
 }
 
 /// The path of the scope around a path.

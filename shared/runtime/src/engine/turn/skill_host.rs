@@ -307,12 +307,13 @@ impl TurnHost for TurnHandle<'_> {
         let mut saves = lock(&self.saves);
         if let Some(save_place) = saves.get_mut(key) {
             self.scopes.check_alone(key)?;
+            let saved_turn = lock(&self.saved_turn);
+            let steps = &saved_turn.steps;
             if let Some(save_place) = save_place.take()
-                && let Some(is_passed) = self.scopes.continue_behind(&save_place)
+                && let Some(is_passed) = self.scopes.continue_behind(key, &save_place, steps)
             {
                 // What the passed steps did to the thread stays.
-                let saved_turn = lock(&self.saved_turn);
-                let mut results: Vec<_> = saved_turn.steps.iter().collect();
+                let mut results: Vec<_> = steps.iter().collect();
                 results.retain(|(path, _)| is_passed(path));
                 results.sort_unstable_by_key(|(_, result)| result.number);
                 let mut operations = self.turn_thread.operations();

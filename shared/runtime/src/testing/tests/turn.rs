@@ -33,6 +33,7 @@ impl SkillHandler for Program {
             "ticket" => self.ticket(cx).await,
             "branches" => self.branches(cx).await,
             "race" => self.race(cx).await,
+            "offers" => self.offers(cx).await,
             "resume" => self.resume(cx).await,
             "top save" => self.top_save(cx).await,
             "clock" => self.clock(cx).await,
@@ -80,15 +81,17 @@ impl Program {
     async fn saga(&self, cx: &TaskContext<'_>) -> AgentResult<String> {
         cx.step("pay", self.after(10, "pay")).await?;
         let book = async || match self.note("book") {
-            1 => Err(AgentError::domain("FULL", "the hotel is full").with_detail("free", 0)),
+            1 => Err(AgentError::domain("FULL", "the hotel is full")
+                .with_detail("free", 0)
+                .with_detail("log", "x".repeat(5000))),
             _ => Ok("booked".to_owned()),
         };
         match cx.step("book", book()).await {
             Ok(answer) => Ok(answer),
             Err(error) => {
                 cx.step("refund", self.after(10, "refund")).await?;
-                let (code, free) = (error.code(), &error.details()["free"]);
-                Ok(format!("{code} {free} {}", error.text()))
+                let details = serde_json::to_value(error.details())?;
+                Ok(format!("{} {details} {}", error.code(), error.text()))
             }
         }
     }
@@ -153,9 +156,19 @@ impl Program {
         Ok(winners.join(", "))
     }
 
+    /// Both offers come at the same time.
+    async fn offers(&self, cx: &TaskContext<'_>) -> AgentResult<String> {
+        let one = pin!(cx.scope("one", cx.step("ask", async { Ok("one".to_owned()) })));
+        let other = pin!(cx.scope("other", cx.step("ask", async { Ok("other".to_owned()) })));
+        let (first, _) = select(one, other).await.factor_first();
+        cx.step("book", self.after(10, "book")).await?;
+        first
+    }
+
     async fn resume(&self, cx: &TaskContext<'_>) -> AgentResult<String> {
         let mut done = cx.load_data::<u32>("done")?.unwrap_or(0);
         while done < 3 {
+            cx.save_data("part", &done).await?;
             let effect = format!("part {done}");
             cx.step("part", self.after(10, &effect)).await?;
             cx.send_intermediate_update(format!("{done} is done"))
@@ -163,7 +176,8 @@ impl Program {
             done += 1;
             cx.save_data("done", &done).await?;
         }
-        Ok(format!("{done} parts"))
+        let last = cx.load_data::<u32>("part")?;
+        Ok(format!("{done} parts, the last is {last:?}"))
     }
 
     async fn top_save(&self, cx: &TaskContext<'_>) -> AgentResult<String> {
@@ -287,7 +301,7 @@ async fn a_turn_that_runs_again_is_the_same_turn() {
         ("retries by hand", "Some(2)", &["charge", "charge", "ship"]),
         (
             "saga",
-            "FULL 0 the hotel is full",
+            r#"FULL {"free":0} the hotel is full"#,
             &["pay", "book", "refund"],
         ),
         (
@@ -297,7 +311,11 @@ async fn a_turn_that_runs_again_is_the_same_turn() {
         ),
         ("ticket", "ticket 1, of 1", &["open 1", "pack", "send"]),
         ("branches", "end", &["b", "a", "end"]),
-        ("resume", "3 parts", &["part 0", "part 1", "part 2"]),
+        (
+            "resume",
+            "3 parts, the last is Some(2)",
+            &["part 0", "part 1", "part 2"],
+        ),
         ("top save", "shipping", &["pay", "ship"]),
         ("clock", "on time", &["work", "on time"]),
         ("chat", "hello", &[]),
@@ -350,6 +368,24 @@ async fn the_same_branch_wins_in_each_run() {
         assert_eq!(text, expected, "{place}");
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seed_chooses_which_of_two_open_steps_ends_first() {
+    let winner = async |seed| {
+        let agent = Agent::builder("test").skill(Program(Effects::default()));
+        let mut client = SkillTest::new(&agent.build().unwrap(), "program");
+        client.step_order(seed).crash_after(2);
+        let reply = client.send("offers").await.unwrap();
+        reply.artifact_text("program").unwrap()
+    };
+    let mut winners = std::collections::BTreeSet::new();
+    for seed in 0..8 {
+        let first = winner(seed).await;
+        assert_eq!(winner(seed).await, first, "seed {seed}");
+        winners.insert(first);
+    }
+    assert_eq!(Vec::from_iter(winners), ["one", "other"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -200,10 +200,24 @@ fn each_scope_drops_the_outputs_that_it_has_said() {
 #[test]
 fn a_skill_that_loads_its_value_goes_on_behind_the_outputs_before_it() {
     let scopes = with_outputs(OutputCounts::from([(String::new(), 3)]));
-    scopes.continue_behind(&SavePlace {
-        outputs: 2,
-        ..SavePlace::default()
-    });
+    scopes.continue_behind(
+        "done",
+        &SavePlace {
+            outputs: 2,
+            ..SavePlace::default()
+        },
+        &BTreeMap::new(),
+    );
     let is_said = || scopes.next_output().is_none();
     assert_eq!([is_said(), is_said()], [true, false]);
+}
+
+#[test]
+fn a_saved_value_does_not_store_the_names_of_all_others() {
+    let scopes = with_outputs(OutputCounts::new());
+    for number in 0..3 {
+        scopes.begin_save(&format!("value {number}"));
+    }
+    let place = scopes.place(Timestamp::default());
+    assert_eq!(place.counts, BTreeMap::new());
 }

@@ -16,8 +16,6 @@ use tokio::sync::oneshot;
 
 /// The longest wait for which a run waits itself.
 const IN_PLACE_MAX: Duration = Duration::from_secs(2);
-/// The most bytes that the details of an error keep.
-const DETAILS_MAX: usize = 4 * 1024;
 /// The most bytes of all errors of a turn, beside the limit of its state.
 const ERRORS_MAX: usize = 64 * 1024;
 
@@ -159,49 +157,40 @@ impl TurnHandle<'_> {
             self.signal.end(TurnBreak::Changed(error)).await;
         }
         lock(&self.tries).remove(&step.key);
+        self.engine.reader.clock.delay_end().await;
         let at = self.engine.reader.clock.now();
         let number = self.scopes.number(&step.key, at);
-        let make = |outcome| StepResult {
-            ordinal: step.ordinal,
-            input_hash: step.input.hash.clone(),
-            circumstances_hash: step.input.circumstances.clone(),
-            ..StepResult::at_place(outcome, Some(number), at)
-        };
-        let mut result = result;
-        if let Ok(value) = &result {
-            let (key, step_result) = (step.key.clone(), make(StepOutcome::Value(value.clone())));
-            let step_result = self.with_operations(&key, step_result);
-            // A result that cannot be kept is an error.
-            match self.keep(|values| values.complete_step(key, step_result.clone())) {
-                Ok(()) => {
-                    if let Some(trace) = &self.trace {
-                        trace.output(step.scope, value);
-                    }
-                    self.send_result(&step.key, step_result, true).await?;
-                }
-                Err(error) => result = Err(error),
-            }
-        }
-        if let Err(error) = &result {
-            if let Some(trace) = &self.trace {
-                trace.failed(step.scope, error);
-            }
-            let mut step_error = error.to_step();
-            if size_of_json(&step_error.details) > DETAILS_MAX {
-                step_error.details.clear();
-            }
-            let step_result = make(StepOutcome::Error(step_error));
+        let mut result = result.map_err(AgentError::settle);
+        let step_result = loop {
+            let outcome = match &result {
+                Ok(value) => StepOutcome::Value(value.clone()),
+                Err(error) => StepOutcome::Error(error.to_step()),
+            };
+            let step_result = StepResult {
+                ordinal: step.ordinal,
+                input_hash: step.input.hash.clone(),
+                circumstances_hash: step.input.circumstances.clone(),
+                ..StepResult::at_place(outcome, Some(number), at)
+            };
             let step_result = self.with_operations(&step.key, step_result);
-            let key = step.key.clone();
-            let result_of_keep = self.keep(|values| values.complete_step(key, step_result.clone()));
-            if let Err(error) = result_of_keep {
-                self.signal.end(TurnBreak::Failed(error)).await;
+            let (key, change) = (step.key.clone(), step_result.clone());
+            match self.keep(|values| values.complete_step(key, change)) {
+                Ok(()) => break step_result,
+                // A result that cannot be kept is an error.
+                Err(error) if result.is_ok() => result = Err(error.settle()),
+                Err(error) => self.signal.end(TurnBreak::Failed(error)).await,
             }
-            self.send_result(&step.key, step_result, false).await?;
+        };
+        match (&self.trace, &result) {
+            (Some(trace), Ok(value)) => trace.output(step.scope, value),
+            (Some(trace), Err(error)) => trace.failed(step.scope, error),
+            _ => {}
         }
+        self.send_result(&step.key, step_result, result.is_ok())
+            .await?;
         self.scopes.make_ready(number);
         self.scopes.wait_until_given(&step.key, number).await;
-        result.map(drop).map_err(AgentError::settled)
+        result.map(drop)
     }
 
     /// The result with what the step did to the thread.
@@ -368,7 +357,7 @@ impl Drop for OpenResult<'_> {
     }
 }
 
-/// A save that has begun. If it is dropped before its end, it holds nothing back.
+/// A save that has begun. If it is dropped before its end, no result waits for it.
 struct OpenSave<'a>(&'a TurnHandle<'a>, &'a str, bool);
 
 impl Drop for OpenSave<'_> {
