@@ -126,11 +126,6 @@ impl Program {
 }
 
 impl Op {
-    /// Whether it begins with a step.
-    pub(super) const fn is_step(&self) -> bool {
-        matches!(self, Self::Step { .. } | Self::Worker { .. })
-    }
-
     /// Whether it, or an operation in it, is such a one.
     fn has(&self, is_such: &dyn Fn(&Self) -> bool) -> bool {
         is_such(self)

@@ -269,9 +269,6 @@ impl<'a> Runner<'a> {
         Box::pin(async move {
             let mut sum = sum;
             for (number, op) in body.iter().enumerate() {
-                if op.is_step() {
-                    self.log().place(true).await;
-                }
                 sum = self.op(op, place.inner(number), sum).await?;
             }
             Ok(sum)
@@ -301,6 +298,7 @@ impl<'a> Runner<'a> {
                 busy,
                 answers,
             } => {
+                self.log().place(true).await;
                 return Box::pin(self.worker((*streams, *busy), answers, place, sum)).await;
             }
             Op::AddEvent => cx.add_event(place.text(sum))?,
@@ -424,6 +422,8 @@ impl<'a> Runner<'a> {
             }
             None => sum,
         };
+        // No run repeats this wait, so what depends on the other branches was read before it.
+        log.place(true).await;
         let mark: Mutex<Option<Mark>> = Mutex::default();
         let work = async || {
             let runs = log.effect(&place.branch, &key, &sum.to_string());

@@ -191,7 +191,7 @@ async fn ops_edge(
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
     let edge = runtime.checks(checks).build()?.edge(Function::Ops);
     let table = DynamoTable::new(clients.dynamodb, &settings.table);
-    // It has no right to write counters, so it reports to CloudWatch alone.
+    // It has no right to write counters, so it reports only to CloudWatch.
     Ok((edge, start.ready(None), (unknown, table)))
 }
 

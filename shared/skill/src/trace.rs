@@ -14,7 +14,7 @@ const CONTENT: usize = 128 * 1024;
 /// The bytes of a longer value that it has.
 const HEAD: usize = 8 * 1024;
 
-/// Takes the rows of traces. It does not wait, and drops what it cannot take. A trace belongs to
+/// Takes the rows of traces. It does not wait, and drops what it cannot take. A trace is that of
 /// one incarnation of one task of one owner: another caller may use the same id, and so may a
 /// later task.
 pub trait RecordTrace: Send + Sync {

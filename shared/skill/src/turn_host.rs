@@ -235,7 +235,7 @@ pub trait TurnHost: DocumentHost {
     /// The time: outside of steps that of the last result that the skill got.
     fn now(&self) -> Timestamp;
 
-    /// What is the same in each run of the innermost step, and in that alone.
+    /// A key that is the same in each run of the innermost step, and different in all others.
     fn step_key(&self) -> String;
 
     /// The thread of the context. The first call loads it.

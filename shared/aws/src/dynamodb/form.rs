@@ -35,7 +35,7 @@ impl DynamoTable {
     ///
     /// # Errors
     /// [`FormError::Unknown`] and [`FormError::Unnoted`] if the table may have items that this
-    /// program does not read; then it notes nothing.
+    /// program does not read. Then the item stays as it is.
     pub async fn claim_form(&self) -> Result<(), FormError> {
         let key = keys::form();
         // Another process may note a form between the read and the write, so it reads again.

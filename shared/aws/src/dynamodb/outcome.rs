@@ -2,8 +2,8 @@
 //!
 //! An SDK error means one of five things, and only the first is a conflict: a condition
 //! failed; nothing is decided yet; the result is unknown; the item can never be stored;
-//! the request is wrong. A missing right or an expired credential decides nothing: it says
-//! nothing about the request, and somebody mends it.
+//! the request is wrong. A missing right or an expired credential decides
+//! nothing: the request may be right, and an operator can restore the right.
 
 use super::conditional_write::{ConditionalWrite, WriteKind};
 use super::expression::{self, SdkItem};
@@ -50,7 +50,7 @@ impl ClassifyRetry for RetryUndecided {
 }
 
 /// The SDK never repeats these requests: one without a reply, and one that the service failed.
-/// Each may be stored. What decided nothing is repeated as ever.
+/// Each may be stored. A request whose outcome is not decided is repeated as before.
 #[derive(Debug)]
 struct NeverTwice;
 

@@ -47,7 +47,7 @@ fn origin(url: &str) -> Option<Origin> {
 }
 
 /// A request to the server on the command line, or for a file. Only [`CheckClient`] makes one:
-/// what a stranger's card or task says never decides where other requests go.
+/// the content of a stranger's card or task never decides where other requests go.
 pub(super) struct WalkRequest<'a> {
     builder: request::Builder,
     fetcher: &'a Fetcher,

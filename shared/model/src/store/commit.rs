@@ -16,7 +16,7 @@ pub enum Expect {
         version: u64,
         /// The incarnation: which of the tasks that have had this id.
         incarnation: WriteId,
-        /// Until when it keeps the items beside it. This is no condition: it says whether they
+        /// Until when it keeps the items beside it. This is not a condition: it decides whether they
         /// have to be prolonged before the write.
         kept_until: Timestamp,
     },

@@ -5,7 +5,7 @@ use crate::store::StoreError;
 use serde::Deserialize;
 use std::ops::RangeInclusive;
 
-/// The stored form that this program writes. `docs/decisions/0004` says when it changes.
+/// The stored form that this program writes. `docs/decisions/0004` defines when it changes.
 pub const SCHEMA: u32 = 3;
 /// The stored forms that this program reads.
 pub const READS: RangeInclusive<u32> = SCHEMA..=SCHEMA;

@@ -115,7 +115,7 @@ pub struct SavePlace {
     pub counts: BTreeMap<String, u32>,
     /// How many steps it had begun.
     pub steps: u32,
-    /// How many outputs it had said.
+    /// How many outputs it had sent.
     pub outputs: u32,
     /// How many events it had added to the thread.
     pub events: u32,

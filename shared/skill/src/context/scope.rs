@@ -115,7 +115,7 @@ impl TaskContext<'_> {
     }
 
     /// Waits for `duration`. The end of the wait is a result as that of a step, so a turn that
-    /// runs again waits no second time, and the branches beside it go on in the same order. A
+    /// runs again does not wait a second time, and the branches beside it continue in the same order. A
     /// wait that a hand-over interrupts begins again: it has to fit into one invocation.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl TaskContext<'_> {
 /// A step with a policy of tries. A try that fails with an error that is
 /// [transient](AgentError::transient) is followed by another one, after a growing wait: up to
 /// two seconds in place, longer in another run of the turn. A try begins as a run does: what the
-/// last one said is not said again, and its session values and events fall away. The
+/// last one sent is not sent again, and its session values and events are dropped. The
 /// [`step_key`](TaskContext::step_key) stays the same.
 ///
 /// ```

@@ -148,7 +148,7 @@ pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
     Ok(())
 }
 
-/// An erasure ends the life of a task that runs: its turn can store nothing any more, so nothing is
+/// An erasure ends the life of a task that runs: its turn can no longer store anything, so nothing is
 /// left behind what the erasure has listed. A task that a client begins meanwhile stays.
 ///
 /// # Errors

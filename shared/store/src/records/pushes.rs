@@ -84,7 +84,7 @@ impl RecordReader {
 
 impl Records {
     /// Stores a push config until `until` and replaces one with the same id. It is for a task
-    /// that has ended, because no commit changes that task any more. An open task gets its
+    /// that has ended, because no later commit changes that task. An open task gets its
     /// configs with a commit ([`TaskWrite`](a2a_lambda_model::store::TaskWrite)).
     ///
     /// # Errors

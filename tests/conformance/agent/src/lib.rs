@@ -8,7 +8,9 @@ mod command;
 
 use a2a_lambda::prelude::*;
 use a2a_lambda::settings::{Environment, Source as _};
-use a2a_lambda::skill::{AgentBuilder, FileContent, FileReader, ReferencedTask};
+use a2a_lambda::skill::{
+    AgentBuilder, FileContent, FileReader, ReferencedTask, Skill, SkillMetadata,
+};
 use a2a_lambda::task::{Part, PartContent};
 use command::{Behaviour, Command};
 use serde::{Deserialize, Serialize};
@@ -29,11 +31,48 @@ pub fn agent(streaming_timeout: Duration) -> Result<AgentDefinition, BuildError>
 
 /// The conformance agent, to which more can be added.
 pub fn builder(streaming_timeout: Duration) -> AgentBuilder {
-    Agent::builder("conformance")
+    let agent = Agent::builder("conformance")
         .name("Conformance agent")
         .description("Does what the conformance kits and client walks tell it.")
-        .version(env!("CARGO_PKG_VERSION"))
-        .skill(Conformance { streaming_timeout })
+        .version(env!("CARGO_PKG_VERSION"));
+    let skill = Conformance { streaming_timeout };
+    match Environment.get(STEP) {
+        Some(_) => agent.skill(Edited(skill)),
+        None => agent.skill(skill),
+    }
+}
+
+/// The setting with the name that an edit gives to the steps.
+const STEP: &str = "STEP_OF_TEST";
+
+/// The skill of another build: its sources were edited.
+struct Edited(Conformance);
+
+impl Skill for Edited {
+    const METADATA: SkillMetadata = Conformance::METADATA;
+    const SOURCES: &'static str = "edited";
+}
+
+impl SkillHandler<Asked> for Edited {
+    type Input = Content;
+    type Output = ();
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        content: Content,
+    ) -> AgentResult<OnRequestResult<(), Asked>> {
+        self.0.on_request(cx, content).await
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        asked: Asked,
+        content: Content,
+    ) -> AgentResult<Ending> {
+        self.0.on_input_received(cx, asked, content).await
+    }
 }
 
 /// Does what it is told, by the message's id or its text.
@@ -311,7 +350,7 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 async fn steps(cx: &mut TaskContext<'_>, count: u32, time: Duration) -> AgentResult<Ending> {
     let mut results: Vec<String> = Vec::new();
     // An edit may rename the step under a running turn.
-    let name = Environment.get("STEP_OF_TEST");
+    let name = Environment.get(STEP);
     let name = name.unwrap_or_else(|| "step".to_owned());
     for number in 1..=count {
         let run = cx.step(&name, async {

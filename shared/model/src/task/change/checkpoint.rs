@@ -5,7 +5,7 @@ use crate::task::{
 };
 
 impl TaskFields {
-    /// Keeps the output so far if the turn runs again, and what it has read. `outputs` says how
+    /// Keeps the output so far if the turn runs again, and what it has read. `outputs` is how
     /// many outputs that are.
     pub(super) fn checkpoint(
         &mut self,

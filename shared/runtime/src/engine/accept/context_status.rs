@@ -9,7 +9,7 @@
 //! life, so that a busy thread is not a hot item. Expiry is judged when a message
 //! arrives, by the clock of that call; a running turn keeps its context alive.
 //!
-//! A context with an open task does not expire, nor does its state. A question writes nothing
+//! A context with an open task does not expire, nor does its state. A question writes no item
 //! for this. Only where a context would be refused, or its state dropped, its tasks are read.
 
 use crate::engine::commit::contention::Races;

@@ -57,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// The same until the run ends. The turn of a step that waits for its commit goes on, with its
+    /// The same until the run ends. The turn of a step that waits for its commit continues, with its
     /// heartbeat; if its run ended, the effect of the step would be repeated.
     pub(in crate::engine) fn races_of_run(&self, stop_at: Option<Timestamp>) -> RetryBudget {
         let least = self.reader.clock.now().plus(LEAST);

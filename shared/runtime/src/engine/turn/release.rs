@@ -1,6 +1,6 @@
-//! Gives a turn back whose run was ended by an outage, or that belongs to another build.
+//! Gives a turn back whose run was ended by an outage, or that was begun by another build.
 //!
-//! Both say nothing about the task, so the run is no attempt. The turn runs again later: the
+//! Neither is the fault of the task, so the run does not count as an attempt. The turn runs again later: the
 //! wait is as long as the turn has made no progress, so it doubles by itself.
 
 use super::spec::TurnEnd;

@@ -77,7 +77,7 @@ impl Engine {
         let ended_by = drive(&mut running, &turn, inbox, &mut buffer, &mut heartbeat).await;
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap. What is open then is not
-        // abandoned: the next run goes on with it.
+        // abandoned: the next run continues with it.
         turn.close();
         drop(running);
         let last_record = buffer.record.clone();

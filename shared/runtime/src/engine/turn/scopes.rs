@@ -41,7 +41,7 @@ struct ScopeTable {
     current: ScopeId,
     /// The stored results that the skill has not asked for, and has to.
     leftovers: BTreeSet<String>,
-    /// How many outputs the turn has said before it began again, by scope.
+    /// How many outputs the turn had sent before it began again, by scope.
     outputs: OutputCounts,
     order: ResultOrder,
     /// The steps, waits and saves that are open, by path.
@@ -79,9 +79,9 @@ struct OpenScope {
     open_step: Option<ScopeId>,
     /// The names of the scopes that are open in it.
     open_scopes: BTreeMap<ScopeId, String>,
-    /// How many outputs it has said.
+    /// How many outputs it has sent.
     output_count: u32,
-    /// How many of its next outputs an earlier run has said.
+    /// How many of its next outputs an earlier run has sent.
     outputs_left: u32,
     /// How many events it has added to the thread.
     events: u32,
@@ -282,7 +282,7 @@ impl Scopes {
     }
 
     /// Numbers the result of a step, wait or save that came to be at `at`. The results below it
-    /// are not given any more.
+    /// are no longer given.
     pub(in crate::engine) fn number(&self, path: &str, at: Timestamp) -> u64 {
         let mut state = lock(&self.state);
         state.forget_below(path);
@@ -385,7 +385,7 @@ impl Scopes {
         (path, Arc::clone(&scope.path), scope.steps)
     }
 
-    /// The skill drops what is at this path: nothing in it is given any more. Returns how far it
+    /// The skill drops what is at this path: its results are no longer given. Returns how far it
     /// was, if it was a step, a wait or a save.
     pub(in crate::engine) fn drop_path(&self, path: &str) -> Option<StepProgress> {
         let mut state = lock(&self.state);
@@ -463,7 +463,7 @@ impl Scopes {
     }
 
     /// Where the current scope is at `at`.
-    pub(in crate::engine) fn place(&self, at: Timestamp) -> SavePlace {
+    pub(in crate::engine) fn save_place(&self, at: Timestamp) -> SavePlace {
         let mut state = lock(&self.state);
         let scope = state.current_mut();
         // The stored results have the counts of saved values: here they would grow with the square
@@ -482,7 +482,7 @@ impl Scopes {
         }
     }
 
-    /// Checks that nothing is open in the current scope beside the call.
+    /// Checks that no step or scope is open in the current scope beside the call.
     ///
     /// # Errors
     /// `INTERNAL_ERROR`.
@@ -608,7 +608,7 @@ impl ScopeTable {
         ScopeId(self.scopes.len())
     }
 
-    /// Nobody asks for the results below this path any more.
+    /// The skill can no longer ask for the results below this path.
     fn forget_below(&mut self, path: &str) {
         self.leftovers.retain(|left| !is_below(left, path));
         self.order.remove(|it| is_below(it, path));

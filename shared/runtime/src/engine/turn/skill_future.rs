@@ -1,8 +1,8 @@
 //! The future of a skill.
 //!
 //! It is polled only when something in it was woken. Once all of it waits, the turn gives it the
-//! next result. So which branch of a skill goes on first depends on the order of the results
-//! alone, and not on what else the event loop does.
+//! next result. So which branch of a skill continues first depends only on the order of the
+//! results, and not on what else the event loop does.
 
 use super::skill_host::TurnHandle;
 use crate::engine::Engine;

@@ -142,7 +142,7 @@ impl<'e> TurnHandle<'e> {
         self.scopes.give()
     }
 
-    /// The error of a skill that waits, if nothing but a result could wake it.
+    /// The error of a skill that waits, if only a result could wake it.
     pub(in crate::engine) fn stuck(&self) -> Option<StepChangedError> {
         self.scopes.is_stuck().then(|| self.scopes.stuck())
     }

@@ -262,7 +262,7 @@ impl<'e> WriteBuffer<'e> {
         Ok(end)
     }
 
-    /// Gives the turn to another run, as `last` says, with all that this one has met.
+    /// Gives the turn to another run by the change `last`, with all that this one has met.
     pub(in crate::engine) async fn give_turn(
         mut self,
         turn: &TurnHandle<'_>,

@@ -50,7 +50,7 @@ impl ResultOrder {
         }
     }
 
-    /// The number of a result of this run that nothing holds back.
+    /// The number of a result of this run that does not wait for others.
     pub(super) fn next_number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
@@ -95,7 +95,7 @@ impl ResultOrder {
         self.given_at
     }
 
-    /// Removes the results of these paths: they hold nothing back any more.
+    /// Removes the results of these paths: the others no longer wait for them.
     pub(super) fn remove(&mut self, is_removed: impl Fn(&str) -> bool) {
         self.earlier.retain(|_, result| !is_removed(&result.path));
         self.fresh.retain(|_, result| !is_removed(&result.path));

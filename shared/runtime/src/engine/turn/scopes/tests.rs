@@ -218,6 +218,6 @@ fn a_saved_value_does_not_store_the_names_of_all_others() {
     for number in 0..3 {
         scopes.begin_save(&format!("value {number}"));
     }
-    let place = scopes.place(Timestamp::default());
+    let place = scopes.save_place(Timestamp::default());
     assert_eq!(place.counts, BTreeMap::new());
 }

@@ -83,7 +83,7 @@ impl TurnHandle<'_> {
         let now = self.engine.reader.clock.now();
         if self.stop_at.is_some_and(|at| at <= now) {
             // The event loop drops this future when it takes the request. If the loop has
-            // ended already, nothing continues the turn.
+            // ended already, the turn does not continue.
             let _ended = self.ask(SkillCommand::Stop);
             std::future::pending::<()>().await;
         }
@@ -114,7 +114,7 @@ impl TurnHandle<'_> {
     }
 
     /// Whether a step that failed is tried again; then it returns after the wait. A long wait
-    /// ends this run, if nothing else of the turn needs it.
+    /// ends this run, unless another step still needs it.
     pub(super) async fn wait_for_next_try(
         &self,
         step: &Step,
@@ -310,7 +310,7 @@ impl TurnHandle<'_> {
             let number = self.scopes.number_save(&path, at);
             order = Some((path, number));
         }
-        let mut save_place = Box::new(self.scopes.place(at));
+        let mut save_place = Box::new(self.scopes.save_place(at));
         save_place.operations = self.turn_thread.operations().count(&save_place.scope);
         let mut open = order.as_ref().map(|(path, _)| OpenSave(self, path, false));
         self.keep(|saved_turn| {
