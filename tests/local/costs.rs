@@ -42,6 +42,32 @@ async fn order_status(_: Content) -> AgentResult<OnRequestResult<String>> {
     })
 }
 
+/// Asks two services; the first one may be down.
+#[skill(id = "two-services", tags = ["test"])]
+async fn two_services(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
+    let first = async {
+        match text.as_str() {
+            "up" => Ok("first".to_owned()),
+            _ => Err(AgentError::domain("DOWN", "the first service is down")),
+        }
+    };
+    let first = cx.step("first", first).await;
+    let second = cx.step("second", async { Ok("second".to_owned()) }).await?;
+    Ok(first.unwrap_or(second))
+}
+
+/// What the failure of a step adds.
+async fn failures(counter: &mut Counter) {
+    let agent = Agent::builder("test").skill(two_services).build().unwrap();
+    let mut services = Counter::new(agent).await;
+    services.warm().await;
+    services.send("up").await;
+    services.row("a send whose skill does two steps");
+    services.send("down").await;
+    services.row("the same, if the first step fails and the skill continues");
+    counter.rows.push_str(&services.rows);
+}
+
 async fn sends(counter: &mut Counter) {
     counter.warm().await;
     counter.send("echo hello").await;
@@ -462,6 +488,7 @@ async fn every_operation_costs_what_the_document_says() {
     let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
     let mut counter = Counter::new(agent).await;
     in_time("sends", Box::pin(sends(&mut counter))).await;
+    in_time("failures", Box::pin(failures(&mut counter))).await;
     in_time("reads", Box::pin(reads(&mut counter))).await;
     in_time("large", Box::pin(large(&mut counter))).await;
     in_time("conversations", Box::pin(conversations(&mut counter))).await;

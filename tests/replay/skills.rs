@@ -116,9 +116,11 @@ impl SkillHandler for Probe {
     ) -> AgentResult<OnRequestResult<String>> {
         let keys = self.0.log.notes().session_keys.clone();
         for key in keys {
-            let value: Option<Value> = cx.load_session(&key).await?;
-            let mut notes = self.0.log.notes();
-            notes.session.insert(key, format!("{value:?}"));
+            // A branch that was dropped may have asked for a value that nobody has set.
+            if let Some(value) = cx.load_session::<Value>(&key).await? {
+                let mut notes = self.0.log.notes();
+                notes.session.insert(key, value.to_string());
+            }
         }
         let thread = texts_of(&cx.thread().await?);
         self.0.log.notes().thread = thread;
