@@ -236,7 +236,7 @@ impl Call {
         self.read(|params| {
             let task = params.required_task_id(self.task_member());
             let (page_size, page_token) = match has_pages {
-                true => (params.page_size(), params.text("pageToken")),
+                true => (params.config_page_size(), params.text("pageToken")),
                 false => (None, None),
             };
             Some(PushListQuery {
@@ -280,8 +280,7 @@ impl Call {
 
     const fn field_case(&self) -> FieldCase {
         match (self.dialect.generation, self.dialect.binding) {
-            (Generation::V10, _) => FieldCase::V10,
-            (Generation::V03, Binding::Rest) => FieldCase::ProtoJson,
+            (Generation::V10, _) | (Generation::V03, Binding::Rest) => FieldCase::ProtoJson,
             // The parameters are a query, in which a number is a text.
             (Generation::V01, _) if self.params.id.is_some() => FieldCase::ProtoJson,
             (Generation::V03 | Generation::V01, _) => FieldCase::Json,
