@@ -193,6 +193,7 @@ impl Call {
             })
         })
     }
+                generation: self.dialect.generation,
 
     fn decode_create_push(&self) -> Result<CreatePush, A2aError> {
         let mut create = self.read(|params| {
