@@ -149,7 +149,14 @@ fn refused(error: &A2aError, dialect: Dialect, id: &RpcId, media: &'static str) 
 /// its own result or error; 204 without a response, if all are notifications.
 #[must_use]
 pub fn batch(responses: &[WireResponse]) -> WireResponse {
-    // JSON-RPC 2.0 §6: the response to a batch is an array of responses.
+    // JSON-RPC 2.0 §6: the response to a batch is an array of responses, and never an empty one.
+    if responses.is_empty() {
+        return WireResponse {
+            status: 204,
+            headers: Vec::new(),
+            body: Vec::new(),
+        };
+    }
     let bodies: Vec<&[u8]> = responses
         .iter()
         .map(|response| response.body.as_slice())

@@ -7,7 +7,9 @@ use crate::auth::{Admitted, Caller, Identity};
 use crate::engine::{CallBudget, Clock as _, Engine, EngineError, Reader, SystemClock};
 use crate::task::{A2aError, Sent};
 use crate::telemetry::scope;
-use a2a_lambda_wire::{self, Call, CardForm, MethodCall, MethodResult, Rejected, WireResponse};
+use a2a_lambda_wire::{
+    self, Call, CardForm, MethodCall, MethodResult, Rejected, RpcId, WireResponse,
+};
 use bytes::Bytes;
 use http::{Request, Response};
 use std::sync::Arc;
@@ -58,12 +60,17 @@ impl CallContext<'_> {
                 Ok(call) => self.entry(&call, share).await,
                 Err(rejection) => {
                     self.log.rejected(&rejection);
-                    rejection.answer()
+                    let response = rejection.answer();
+                    (rejection.rpc_id, response)
                 }
             };
             remaining = remaining.saturating_sub(response.body.len());
             waiting -= 1;
-            responses.push(response);
+            // JSON-RPC 2.0 §4.1: a notification has no response, not even an error.
+            if id != RpcId::Absent {
+                remaining = remaining.saturating_sub(response.body.len());
+                responses.push(response);
+            }
         }
         encode::answer(a2a_lambda_wire::batch(&responses))
     }
