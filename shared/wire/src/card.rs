@@ -14,8 +14,12 @@ pub(crate) use self::extension::WEBHOOK_SIGNATURES;
 pub use self::extension::{Extension, OFFERED as EXTENSIONS};
 pub use self::signature::{CardSignature, SignatureError, Unsigned};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+
+/// The bytes from which on a card names its schemas and does not contain them: clients log a
+/// card, and put it into prompts.
+const MAX_CARD: usize = 10 * 1024;
 
 /// The content of a card, independent of a generation's format.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -146,16 +150,40 @@ pub enum CardError {
 
 impl CardInfo {
     /// The document at `/.well-known/agent-card.json` (A2A 1.0 §8.2;
-    /// A2A 0.3 §5.3).
+    /// A2A 0.3 §5.3). A large one has the URL and the hash of [`schemas`](Self::schemas).
     ///
     /// # Errors
     /// [`CardError`] when something required is missing.
     pub fn agent_card(&self, shape: CardShape) -> Result<CardDocument, CardError> {
+        let card = self.extended_card(shape)?;
+        if card.body.len() < MAX_CARD || build::skill_schemas(self).is_none() {
+            return Ok(card);
+        }
+        let url = format!("{}/a2a-lambda/schemas", self.base_url);
+        let sha256 = self.schemas().etag.replace('"', "");
+        Ok(self.document(shape, Some(json!({"url": url, "sha256": sha256}))))
+    }
+
+    /// The card for authenticated callers (A2A 1.0 §3.1.11), with its schemas whatever its size.
+    ///
+    /// # Errors
+    /// [`CardError`] when something required is missing.
+    pub fn extended_card(&self, shape: CardShape) -> Result<CardDocument, CardError> {
         self.check()?;
-        Ok(CardDocument::of(match shape {
-            CardShape::Union => build::union(self),
-            CardShape::V1 => build::v1(self),
-        }))
+        Ok(self.document(shape, build::skill_schemas(self)))
+    }
+
+    fn document(&self, shape: CardShape, schemas: Option<Value>) -> CardDocument {
+        CardDocument::of(match shape {
+            CardShape::Union => build::union(self, schemas),
+            CardShape::V1 => build::v1(self, schemas),
+        })
+    }
+
+    /// The document at `/a2a-lambda/schemas`: the schemas of the skills.
+    #[must_use]
+    pub fn schemas(&self) -> CardDocument {
+        CardDocument::of(build::skill_schemas(self).unwrap_or_else(|| json!({"skills": {}})))
     }
 
     /// The document at `/.well-known/agent.json`, as 0.1 and 0.2 read it.

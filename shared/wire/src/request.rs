@@ -13,13 +13,15 @@ use a2a_lambda_model::task::{
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// The forms of the public card.
+/// The public documents about the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CardForm {
     /// `/.well-known/agent-card.json`.
     AgentCard,
     /// `/.well-known/agent.json` and `/agent.json`, as 0.1 and 0.2 read it.
     LegacyAgentJson,
+    /// `/a2a-lambda/schemas`.
+    Schemas,
 }
 
 /// The command of a call whose parameters are read.
@@ -121,6 +123,7 @@ impl Call {
             }
             O::Card => MethodCall::Card(CardForm::AgentCard),
             O::LegacyCard => MethodCall::Card(CardForm::LegacyAgentJson),
+            O::Schemas => MethodCall::Card(CardForm::Schemas),
             O::ExtendedCard => MethodCall::ExtendedCard,
             O::CreatePushConfig => MethodCall::CreatePush(Box::new(self.decode_create_push()?)),
             O::GetPushConfig => MethodCall::GetPush(self.decode_push()?),
@@ -190,10 +193,10 @@ impl Call {
             Some(SubscribeCommand {
                 id: params.required_task_id("id")?,
                 last_event,
+                generation: self.dialect.generation,
             })
         })
     }
-                generation: self.dialect.generation,
 
     fn decode_create_push(&self) -> Result<CreatePush, A2aError> {
         let mut create = self.read(|params| {

@@ -25,6 +25,8 @@ pub struct Cards {
     pub(super) agent_card: Card,
     /// The card at `/.well-known/agent.json` and `/agent.json`.
     pub(super) legacy: Card,
+    /// The schemas at `/a2a-lambda/schemas`.
+    pub(super) schemas: Card,
     /// Whether the public card announces an extended card.
     has_extended: bool,
     /// The extended card, for authenticated callers.
@@ -52,6 +54,7 @@ impl Cards {
         Ok(Self {
             agent_card: Card::new(info.agent_card(shape)?),
             legacy: Card::new(info.legacy_agent_json()?),
+            schemas: Card::new(info.schemas()),
             has_extended: info.capabilities.extended_agent_card,
             extended_card: None,
             public_skills: json!([]),
@@ -64,7 +67,7 @@ impl Cards {
     /// # Errors
     /// [`CardError`] when something the protocol requires is empty.
     pub(crate) fn extended(mut self, info: &CardInfo, shape: CardShape) -> Result<Self, CardError> {
-        self.extended_card = Some(info.agent_card(shape)?);
+        self.extended_card = Some(info.extended_card(shape)?);
         Ok(self)
     }
 
@@ -82,6 +85,7 @@ impl Cards {
     pub(crate) const fn modified(mut self, at: Option<Timestamp>) -> Self {
         self.agent_card.modified_at = at;
         self.legacy.modified_at = at;
+        self.schemas.modified_at = at;
         self
     }
 

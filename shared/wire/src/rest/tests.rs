@@ -103,6 +103,7 @@ const ROUTES: [(&str, &str, Operation, Generation); 40] = [
     ),
     ("DELETE", "/a2a-lambda/tasks/t1", Operation::DeleteTask, V10),
     ("GET", "/a2a-lambda/skills", Operation::ListSkills, V10),
+    ("GET", "/a2a-lambda/schemas", Operation::Schemas, V10),
 ];
 
 #[test]
