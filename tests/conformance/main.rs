@@ -33,7 +33,7 @@ mod tests {
     use crate::pattern::Names;
     use crate::run::{Agent, Run, expected, selected};
     use crate::vector::{Given, Vector};
-    use a2a_lambda_rows::each_row;
+    use a2a_lambda_rows::{each_row, each_row_async};
     use a2a_lambda_tests::dialect::{Dialect, Op, Say};
     use a2a_lambda_tests::error_rows::{Fault, Row, rows};
     use a2a_lambda_tests::world::{Reply, Request, World};
@@ -188,11 +188,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_rules_of_other_clients_hold_for_every_vector() {
-        for rule in &RULES {
+        each_row_async(&RULES, async |rule| {
             for dialect in rule.dialects {
                 keeps_its_promises(*dialect, Some(rule)).await;
             }
-        }
+        })
+        .await;
     }
 
     #[test]

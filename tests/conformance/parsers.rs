@@ -182,13 +182,18 @@ fn read_plain_json(request: &Request, reply: &Reply, _: bool) -> Result<(), Stri
     }
 }
 
+/// Whether a printer wrote the body. None writes a member twice, for example.
+fn is_printed(request: &Request, body: &Value) -> bool {
+    body["method"].is_string() && body.to_string().as_bytes() == request.body
+}
+
 fn read_ids(request: &Request, reply: &Reply, _: bool) -> Result<(), String> {
     let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let answers = match reply.header("content-type") {
         "text/event-stream" => frames(reply)?.into_iter().map(|it| it.data).collect(),
         _ => vec![reply.json()],
     };
-    let is_client = asked["id"].is_u64() && asked["method"].is_string() && reply.status == 200;
+    let is_client = is_printed(request, &asked) && asked["id"].is_u64() && reply.status == 200;
     match answers.iter().find(|answer| answer["id"] != asked["id"]) {
         Some(answer) if is_client => Err(format!("it expects the id {}: {answer}", asked["id"])),
         _ => Ok(()),
@@ -216,6 +221,7 @@ impl Proto {
         for (field, default) in &self.messages[name] {
             let inner = default.get("of").or_else(|| default.get(0));
             let inner = inner.and_then(Value::as_str);
+            let has_proto_name = members.contains_key(&snake(field));
             match (members.get_mut(field), inner) {
                 (Some(Value::Array(items)), Some(inner)) => {
                     items.iter_mut().for_each(|item| self.print(inner, item));
@@ -223,7 +229,7 @@ impl Proto {
                 (Some(value), Some(inner)) => self.print(inner, value),
                 (Some(_), None) => {}
                 // A message has presence. No printer writes the name of the proto.
-                (None, _) if default.is_object() || members.contains_key(&snake(field)) => {}
+                (None, _) if default.is_object() || has_proto_name => {}
                 (None, inner) => {
                     let empty = inner.map_or(default.clone(), |_| Value::Array(Vec::new()));
                     members.insert(field.clone(), empty);
@@ -246,8 +252,7 @@ fn print_every_field(request: Request) -> Request {
     const LARGE: usize = 32 * 1024;
     let proto = Proto::read();
     let mut body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    // A body that no printer writes stays as it is, for example one with a member twice.
-    let is_printed = body.to_string().as_bytes() == request.body && request.body.len() < LARGE;
+    let is_printed = is_printed(&request, &body) && request.body.len() < LARGE;
     let method = body.get("method").and_then(Value::as_str);
     match method.and_then(|method| proto.methods.get(method)) {
         Some(name) if is_printed => {
