@@ -82,9 +82,7 @@ pub enum DeploymentError {
         setting: &'static str,
     },
     /// Options name two places.
-    #[error(
-        "`--data` before the command and its own `--table`, `--bucket` or `--endpoint` name two places: pass one"
-    )]
+    #[error("`--data` before the command and an option after it name two places: pass one")]
     TwoPlaces,
     /// The folder is not the data folder of a local agent.
     #[error("`{}` is no data folder of a local agent", .0.display())]

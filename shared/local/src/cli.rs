@@ -110,10 +110,8 @@ pub(crate) async fn export(
 /// The data folders for a command, with the one that stands before it.
 pub(crate) fn folders(matches: &ArgMatches) -> LocalFolders {
     let is_default = matches.value_source("data") == Some(ValueSource::DefaultValue);
-    let data = matches.get_one("data").filter(|_| !is_default);
-    LocalFolders {
-        data: data.cloned(),
-    }
+    let data = matches.get_one("data").filter(|_| !is_default).cloned();
+    LocalFolders { data }
 }
 
 /// Prints why the program ended.

@@ -172,10 +172,9 @@ pub fn batch(responses: &[WireResponse]) -> WireResponse {
 }
 
 impl Call {
-    /// Whether the client of this call can read the error only as an event (A2A 1.0 §9.4.2: the
-    /// answer is `text/event-stream`). The official SDKs of 0.3, and those of 1.0 for Go and
-    /// .NET, read a plain error as a stream without events. A subscription of 1.0 to an ended
-    /// task is plain, since the official kit counts any stream there as success.
+    /// Whether the client of this call can read the error only as an event (A2A 1.0 §9.4.2), as
+    /// the official SDKs of 0.3 and those of 1.0 for Go and .NET. A subscription of 1.0 to an
+    /// ended task is plain, since the official kit counts any stream there as success.
     fn reads_only_a_stream(&self, error: &A2aError) -> bool {
         let is_unsupported = matches!(error, A2aError::UnsupportedOperation { .. });
         let is_plain = match self.dialect.generation {

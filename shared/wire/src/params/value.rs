@@ -137,8 +137,7 @@ impl<'a> Object<'a> {
 
     /// The number of push configs of a page, at most 100; `None` for 0.
     pub(crate) fn config_page_size(&self) -> Option<usize> {
-        // A2A 1.0 §3.1.9, a2a.proto: an `int32` without presence, so 0 means that it is absent.
-        // The range of §3.1.4 is that of `ListTasks` only.
+        // A2A 1.0 §3.1.9, a2a.proto: an `int32` without presence. Only `ListTasks` has a range.
         let size = self.integer("pageSize", 0..=i32::MAX.unsigned_abs().into())?;
         usize::try_from(size.min(100)).ok().filter(|size| *size > 0)
     }

@@ -161,8 +161,7 @@ impl Writer {
         })
     }
 
-    /// The event that closes a stream whose task has ended before it began: the last status
-    /// (A2A 0.3 §7.2.2). `None` if the task is open.
+    /// The last status of an ended task, which closes its stream (A2A 0.3 §7.2.2).
     pub(crate) fn end(self, task: &Task) -> Option<Value> {
         let status = task
             .status

@@ -42,8 +42,7 @@ impl Reader {
         let mut sink = EventSink::stream(frames, StreamEnd::End, HISTORY);
         match command.last_event {
             Some(id) => resume(&record, id, &mut sink)?,
-            // A2A 1.0 §3.1.6: an ended task is refused. A2A 0.3 §7.9 leaves it open: clients that
-            // subscribe after each send get the task and its end.
+            // A2A 1.0 §3.1.6. A2A 0.3 §7.9 leaves it open: the stream is the task and its end.
             None if record.state().is_terminal() && command.generation == Generation::V10 => {
                 let why =
                     "the task is in a terminal state: read it, there is nothing to subscribe to";
