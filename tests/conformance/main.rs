@@ -103,10 +103,8 @@ mod tests {
                 continue;
             }
             tried += 1;
-            let agent = match &elsewhere {
-                Some(base) => Agent::There(base.clone()),
-                None => Agent::here(vector.given),
-            };
+            let there = elsewhere.clone().map(Agent::There);
+            let agent = there.unwrap_or_else(|| Agent::here(vector.given));
             let mut run = Run {
                 agent: &agent,
                 dialect,
@@ -132,15 +130,6 @@ mod tests {
                 let Vector { name, section, .. } = vector;
                 broken.push(format!("{file}: {name} ({section})\n    {why}"));
             }
-        }
-        if let Some(Rule {
-            client,
-            does,
-            source,
-            ..
-        }) = rule
-        {
-            println!("{client} {does} ({source})");
         }
         println!("{dialect:?}: {tried} vectors, {} violations", broken.len());
         if dialect.is_v10() {
@@ -189,6 +178,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_rules_of_other_clients_hold_for_every_vector() {
         each_row_async(&RULES, async |rule| {
+            println!("{} {} ({})", rule.client, rule.does, rule.source);
             for dialect in rule.dialects {
                 keeps_its_promises(*dialect, Some(rule)).await;
             }

@@ -73,23 +73,30 @@ impl Rule {
         (self.print)(request, streams)
     }
 
-    /// Reads the answer as the client does.
+    /// Reads the answer as the client does. An error that the vector `expects` is returned as a
+    /// plain answer, however it came.
     ///
     /// # Errors
     /// What the client does not see.
     pub(crate) fn read(
         &self,
         request: &Request,
-        reply: &Reply,
+        reply: Reply,
         streams: bool,
-    ) -> Result<(), String> {
-        (self.read)(request, reply, streams)
-            .map_err(|why| format!("{} {}: {why}", self.client, self.does))
+        expects: bool,
+    ) -> Result<Reply, String> {
+        let fault = |why| format!("{}: {why}\n      {}", self.client, reply.text());
+        (self.read)(request, &reply, streams).map_err(fault)?;
+        Ok(if expects {
+            without_stream(reply)
+        } else {
+            reply
+        })
     }
 }
 
 /// An error that is the only event of a stream, as a plain answer.
-pub(crate) fn without_stream(mut reply: Reply) -> Reply {
+fn without_stream(mut reply: Reply) -> Reply {
     if let Ok([only]) = frames(&reply).as_deref()
         && only.data.get("error").is_some()
     {

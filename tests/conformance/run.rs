@@ -2,7 +2,7 @@
 
 use crate::ask::request;
 use crate::official::Kind;
-use crate::parsers::{Rule, without_stream};
+use crate::parsers::Rule;
 use crate::pattern::{Names, compare, filled};
 use crate::vector::{Asked, Expect, Given, Step, Vector};
 use a2a_lambda::engine::{Clock as _, relay};
@@ -209,11 +209,7 @@ impl Run<'_> {
             live.finish().await
         };
         if let Some(rule) = self.rule {
-            rule.read(&request, &reply, streams)
-                .map_err(|why| format!("{why}\n      {}", reply.text()))?;
-            if expect.error.is_some() {
-                reply = without_stream(reply);
-            }
+            reply = rule.read(&request, reply, streams, expect.error.is_some())?;
         }
         let mut compared = self.answer(step, &expect, &reply);
         if step.wait == Some(false) && compared.is_ok() {

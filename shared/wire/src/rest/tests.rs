@@ -17,7 +17,7 @@ fn the_base_url_serves_json_rpc_with_and_without_a_slash() {
 }
 
 /// Method, path, operation and generation of every route.
-const ROUTES: [(&str, &str, Operation, Generation); 40] = [
+const ROUTES: [(&str, &str, Operation, Generation); 41] = [
     ("POST", "/message:send", Operation::Send, V10),
     ("POST", "/message:stream", Operation::Stream, V10),
     ("GET", "/tasks", Operation::List, V10),
