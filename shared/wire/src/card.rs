@@ -17,8 +17,8 @@ pub use self::signature::{CardSignature, SignatureError, Unsigned};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The bytes from which on a card names its schemas and does not contain them: clients log a
-/// card, and put it into prompts.
+/// The bytes from which on a public card names its schemas and does not contain them: clients
+/// log a card, and put it into prompts.
 const MAX_CARD: usize = 10 * 1024;
 
 /// The content of a card, independent of a generation's format.
@@ -120,6 +120,25 @@ impl CardDocument {
         Self { value, body, etag }
     }
 
+    /// The card as everybody reads it, and the document at `/a2a-lambda/schemas`. A large card
+    /// has the URL and the hash of that document instead of its content. A signature covers both.
+    #[must_use]
+    pub fn with_schemas_apart(self, base_url: &str) -> (Self, Self) {
+        let mut value = self.value.clone();
+        // The first extension is that of the schemas, if there are any; no other has parameters.
+        let Some(params) = value.pointer_mut("/capabilities/extensions/0/params") else {
+            return (self, Self::of(json!({"skills": {}})));
+        };
+        let schemas = Self::of(params.clone());
+        if self.body.len() < MAX_CARD {
+            return (self, schemas);
+        }
+        let url = format!("{base_url}/a2a-lambda/schemas");
+        let sha256 = schemas.etag.replace('"', "");
+        *params = json!({"url": url, "sha256": sha256});
+        (Self::of(value), schemas)
+    }
+
     /// The card with those of `signatures` that are over one of its forms
     /// (A2A 1.0 §8.4).
     #[must_use]
@@ -150,40 +169,16 @@ pub enum CardError {
 
 impl CardInfo {
     /// The document at `/.well-known/agent-card.json` (A2A 1.0 §8.2;
-    /// A2A 0.3 §5.3). A large one has the URL and the hash of [`schemas`](Self::schemas).
+    /// A2A 0.3 §5.3).
     ///
     /// # Errors
     /// [`CardError`] when something required is missing.
     pub fn agent_card(&self, shape: CardShape) -> Result<CardDocument, CardError> {
-        let card = self.extended_card(shape)?;
-        if card.body.len() < MAX_CARD || build::skill_schemas(self).is_none() {
-            return Ok(card);
-        }
-        let url = format!("{}/a2a-lambda/schemas", self.base_url);
-        let sha256 = self.schemas().etag.replace('"', "");
-        Ok(self.document(shape, Some(json!({"url": url, "sha256": sha256}))))
-    }
-
-    /// The card for authenticated callers (A2A 1.0 §3.1.11), with its schemas whatever its size.
-    ///
-    /// # Errors
-    /// [`CardError`] when something required is missing.
-    pub fn extended_card(&self, shape: CardShape) -> Result<CardDocument, CardError> {
         self.check()?;
-        Ok(self.document(shape, build::skill_schemas(self)))
-    }
-
-    fn document(&self, shape: CardShape, schemas: Option<Value>) -> CardDocument {
-        CardDocument::of(match shape {
-            CardShape::Union => build::union(self, schemas),
-            CardShape::V1 => build::v1(self, schemas),
-        })
-    }
-
-    /// The document at `/a2a-lambda/schemas`: the schemas of the skills.
-    #[must_use]
-    pub fn schemas(&self) -> CardDocument {
-        CardDocument::of(build::skill_schemas(self).unwrap_or_else(|| json!({"skills": {}})))
+        Ok(CardDocument::of(match shape {
+            CardShape::Union => build::union(self),
+            CardShape::V1 => build::v1(self),
+        }))
     }
 
     /// The document at `/.well-known/agent.json`, as 0.1 and 0.2 read it.

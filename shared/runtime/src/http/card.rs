@@ -51,10 +51,11 @@ impl Cards {
     /// # Errors
     /// [`CardError`] when something the protocol requires is empty.
     pub fn new(info: &CardInfo, shape: CardShape) -> Result<Self, CardError> {
+        let (agent_card, schemas) = info.agent_card(shape)?.with_schemas_apart(&info.base_url);
         Ok(Self {
-            agent_card: Card::new(info.agent_card(shape)?),
+            agent_card: Card::new(agent_card),
             legacy: Card::new(info.legacy_agent_json()?),
-            schemas: Card::new(info.schemas()),
+            schemas: Card::new(schemas),
             has_extended: info.capabilities.extended_agent_card,
             extended_card: None,
             public_skills: json!([]),
@@ -67,7 +68,7 @@ impl Cards {
     /// # Errors
     /// [`CardError`] when something the protocol requires is empty.
     pub(crate) fn extended(mut self, info: &CardInfo, shape: CardShape) -> Result<Self, CardError> {
-        self.extended_card = Some(info.extended_card(shape)?);
+        self.extended_card = Some(info.agent_card(shape)?);
         Ok(self)
     }
 

@@ -21,22 +21,22 @@ fn put_list(members: &mut CardMembers, name: &str, items: &[String]) {
 }
 
 /// The pure 1.0 card (A2A 1.0 §4.4.1).
-pub(super) fn v1(info: &CardInfo, schemas: Option<Value>) -> Value {
+pub(super) fn v1(info: &CardInfo) -> Value {
     let mut card = common(info);
     put(&mut card, "supportedInterfaces", interfaces(info, &["1.0"]));
-    put(&mut card, "capabilities", capabilities(info, schemas));
+    put(&mut card, "capabilities", capabilities(info));
     put_security(&mut card, info, scheme_v1);
     Value::Object(card)
 }
 
 /// The card for readers of 0.3 and 1.0.
-pub(super) fn union(info: &CardInfo, schemas: Option<Value>) -> Value {
+pub(super) fn union(info: &CardInfo) -> Value {
     let mut card = common(info);
     // A reader of 1.0 that finds this list looks for interfaces nowhere else, so
     // those of 0.3 are in it too, last.
     let interfaces = interfaces(info, &["1.0", "0.3"]);
     put(&mut card, "supportedInterfaces", interfaces);
-    let mut capabilities = capabilities(info, schemas);
+    let mut capabilities = capabilities(info);
     // A2A 0.3 §5.5.2: the member exists in 0.1 and 0.3 only.
     put(&mut capabilities, "stateTransitionHistory", true);
     put(&mut card, "capabilities", capabilities);
@@ -112,24 +112,23 @@ fn interfaces(info: &CardInfo, versions: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-fn capabilities(info: &CardInfo, schemas: Option<Value>) -> CardMembers {
+fn capabilities(info: &CardInfo) -> CardMembers {
     let mut capabilities = CardMembers::new();
     put(&mut capabilities, "streaming", info.capabilities.streaming);
     let push = info.capabilities.push_notifications;
     put(&mut capabilities, "pushNotifications", push);
     let has_extended = info.capabilities.extended_agent_card;
     put(&mut capabilities, "extendedAgentCard", has_extended);
-    put(&mut capabilities, "extensions", extensions(info, schemas));
+    put(&mut capabilities, "extensions", extensions(info));
     capabilities
 }
 
 /// The extensions (A2A 1.0 §4.6.1); the one for schemas only if a skill has one, the one for
 /// webhooks only if there are push configs.
-fn extensions(info: &CardInfo, mut schemas: Option<Value>) -> Vec<Value> {
+fn extensions(info: &CardInfo) -> Vec<Value> {
     let extensions = OFFERED.into_iter().filter_map(|extension| {
         if extension == SKILL_SCHEMAS {
-            let schemas = schemas.take()?;
-            Some(extension.declared(Some(schemas)))
+            skill_schemas(info).map(|schemas| extension.declared(Some(schemas)))
         } else if extension == WEBHOOK_SIGNATURES && !info.capabilities.push_notifications {
             None
         } else {
@@ -140,7 +139,7 @@ fn extensions(info: &CardInfo, mut schemas: Option<Value>) -> Vec<Value> {
 }
 
 /// The schemas of the skills, as an extension: a card has no member for them.
-pub(super) fn skill_schemas(info: &CardInfo) -> Option<Value> {
+fn skill_schemas(info: &CardInfo) -> Option<Value> {
     let mut skills = CardMembers::new();
     for skill in &info.skills {
         let mut schemas = CardMembers::new();
