@@ -47,7 +47,7 @@ pub struct SignatureError;
 impl CardSignature {
     /// The signature as a member of the card (A2A 1.0 §4.4.7).
     #[must_use]
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         json!({"protected": self.protected, "signature": self.signature})
     }
 
