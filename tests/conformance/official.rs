@@ -89,7 +89,7 @@ pub(crate) fn reads_request(envelope: &Value) -> Result<(), String> {
 }
 
 /// What this project reads.
-fn call(envelope: &Value) -> Result<MethodCall, String> {
+pub(crate) fn call(envelope: &Value) -> Result<MethodCall, String> {
     let body = envelope.to_string();
     let raw = RawRequest {
         method: "POST",

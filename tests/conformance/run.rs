@@ -2,6 +2,7 @@
 
 use crate::ask::request;
 use crate::official::Kind;
+use crate::parsers::Rule;
 use crate::pattern::{Names, compare, filled};
 use crate::vector::{Asked, Expect, Given, Step, Vector};
 use a2a_lambda::engine::{Clock as _, relay};
@@ -150,6 +151,8 @@ pub(crate) struct Run<'v> {
     pub(crate) answers: Vec<(Kind, Value)>,
     /// Every JSON-RPC request of 1.0 that is not refused.
     pub(crate) requests: Vec<Value>,
+    /// The rule of a client by which requests are printed and answers are read.
+    pub(crate) rule: Option<&'static Rule>,
 }
 
 impl Run<'_> {
@@ -181,7 +184,11 @@ impl Run<'_> {
             }
             return self.seen(&expect, &seen);
         }
-        let request = request(step, self.dialect, &self.names);
+        let mut request = request(step, self.dialect, &self.names);
+        let streams = matches!(step.ask, Asked::Stream | Asked::Subscribe);
+        if let Some(rule) = self.rule {
+            request = rule.print(request, streams);
+        }
         if self.dialect == Dialect::Rpc10 && expect.error.is_none() && expect.status.is_none() {
             // Not a batch, not the body of another binding.
             let body = serde_json::from_slice(&request.body).ok();
@@ -189,7 +196,7 @@ impl Run<'_> {
         }
         let written = self.agent.writes();
         let mut live = self.agent.open(&request).await?;
-        let reply = if let Some(count) = step.leave_open_after {
+        let mut reply = if let Some(count) = step.leave_open_after {
             let seen = read(&mut live, Some(count)).await?;
             let reported = self.seen(&expect, &seen);
             if let Some(id) = seen.iter().rev().find_map(|frame| frame.id.clone()) {
@@ -201,6 +208,9 @@ impl Run<'_> {
         } else {
             live.finish().await
         };
+        if let Some(rule) = self.rule {
+            reply = rule.read(&request, reply, streams, expect.error.is_some())?;
+        }
         let mut compared = self.answer(step, &expect, &reply);
         if step.wait == Some(false) && compared.is_ok() {
             let task = self.dialect.task(&reply);

@@ -348,7 +348,7 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
         data: Some(folder.clone()),
         deployment: Deployment::default(),
     };
-    let absent = command("acme", false).run(&LocalFolders).await;
+    let absent = command("acme", false).run(&LocalFolders::default()).await;
     assert!(
         matches!(
             absent,
@@ -375,7 +375,7 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
     assert_eq!(kept(mine.tenant.as_str()), (true, 6));
     for (dry_run, left) in [(true, [true, true]), (false, [false, true])] {
         let options = command(mine.tenant.as_str(), dry_run);
-        options.run(&LocalFolders).await.unwrap();
+        options.run(&LocalFolders::default()).await.unwrap();
         assert_eq!(
             kept(mine.tenant.as_str()),
             if dry_run { (true, 6) } else { (false, 3) }

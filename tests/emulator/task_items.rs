@@ -486,6 +486,7 @@ async fn writes_of_a_2000_chunk_stream_do_not_grow() {
         let command = SubscribeCommand {
             id: id.clone(),
             last_event: Some(events[seen].id),
+            generation: Generation::V10,
         };
         let (frames, mut shown) = unbounded_channel();
         let resumed = engine

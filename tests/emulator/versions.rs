@@ -92,7 +92,7 @@ impl Versioned {
             data: None,
             deployment: self.deployment.clone(),
         };
-        options.run(&LocalFolders).await.unwrap();
+        options.run(&LocalFolders::default()).await.unwrap();
     }
 }
 

@@ -284,7 +284,10 @@ fn by_path(rows: &mut Rows, method: &str, path: &str, target: &Target) -> bool {
     match (method, path) {
         (
             "GET" | "HEAD",
-            "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/agent.json",
+            "/.well-known/agent-card.json"
+            | "/.well-known/agent.json"
+            | "/agent.json"
+            | "/a2a-lambda/schemas",
         ) => {
             let verb = if method == "GET" { "GET" } else { "HEAD" };
             rows.add(About::All, "", Request::new(verb, path));

@@ -119,6 +119,26 @@ async fn a_refused_entry_fails_in_its_slot_and_the_others_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_notification_runs_and_has_no_answer() {
+    let world = World::new().unwrap();
+    let d = Dialect::Rpc10;
+    let call = |id| call(d, id, Op::Send, &d.say(&Say::to("echo", "hi")));
+    let mut notification = call(Value::Null);
+    notification.as_object_mut().unwrap().remove("id");
+    let mut refused = notification.clone();
+    refused["params"] = json!({});
+    let entries = [notification, refused];
+    let reply = batch(&world, &[&entries[..], &[call(json!(1))]].concat()).await;
+    let ids: Vec<Value> = reply.json().as_array().unwrap().clone();
+    assert_eq!(ids.len(), 1, "{}", reply.text());
+    assert_eq!(ids[0]["id"], 1);
+    assert_eq!(world.store.commits().len(), 2);
+    let reply = batch(&world, &entries).await;
+    assert_eq!((reply.status, reply.text().as_str()), (204, ""));
+    assert_eq!(world.store.commits().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_has_16_entries_at_most() {
     let world = World::new().unwrap();
     let d = Dialect::Rpc10;

@@ -15,11 +15,12 @@ use serde_json::{Value, json};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const LEGACY: [&str; 2] = ["/.well-known/agent.json", "/agent.json"];
+const SCHEMAS: &str = "/a2a-lambda/schemas";
 
 #[tokio::test(start_paused = true)]
 async fn a_card_with_a_known_etag_is_not_sent_again() {
     let world = World::new().unwrap();
-    for path in [CARD, LEGACY[0], LEGACY[1]] {
+    for path in [CARD, LEGACY[0], LEGACY[1], SCHEMAS] {
         let reply = world.call(&Request::new("GET", path)).await;
         assert_eq!(reply.status, 200, "{path} {}", reply.text());
         assert_eq!(reply.header("content-type"), "application/json");
@@ -57,7 +58,7 @@ async fn a_card_with_a_known_etag_is_not_sent_again() {
 async fn an_unmodified_card_is_not_sent_again() {
     let at = Timestamp::parse_rfc3339("2026-05-28T10:00:00.700Z");
     let world = World::with(|settings| settings.deployed_at = at).unwrap();
-    for path in [CARD, LEGACY[0], LEGACY[1]] {
+    for path in [CARD, LEGACY[0], LEGACY[1], SCHEMAS] {
         let get = Request::new("GET", path);
         let reply = world.call(&get).await;
         assert_eq!(
@@ -92,7 +93,14 @@ async fn an_unmodified_card_is_not_sent_again() {
 #[tokio::test(start_paused = true)]
 async fn no_request_header_changes_the_bytes_of_a_card() {
     let world = World::serving(tester::extended_agent, |_| ()).unwrap();
-    let paths = [CARD, LEGACY[0], LEGACY[1], "/v1/card", "/a2a-lambda/skills"];
+    let paths = [
+        CARD,
+        LEGACY[0],
+        LEGACY[1],
+        SCHEMAS,
+        "/v1/card",
+        "/a2a-lambda/skills",
+    ];
     for path in paths {
         let plain = Request::new("GET", path).from("evil:eve");
         let plain = world.call(&plain).await;
@@ -378,6 +386,26 @@ fn reference(has_model: bool) -> World {
     };
     let settings = |settings: &mut Settings| settings.model = has_model.then_some(model);
     World::serving(|_| reference_agent::agent(), settings).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_card_of_the_reference_agent_is_small_and_names_its_schemas() {
+    let world = reference(true);
+    let card = world.call(&Request::new("GET", CARD)).await;
+    assert!(card.body.len() < 10 * 1024, "{} bytes", card.body.len());
+    let card = card.json();
+    let params = at(&card, "/capabilities/extensions/0/params");
+    let url = params["url"].as_str().unwrap();
+    let path = url.strip_prefix(BASE_URL).unwrap();
+    // A client without credentials reads them.
+    let reply = world.call(&Request::new("GET", path)).await;
+    let sha256 = params["sha256"].as_str().unwrap();
+    assert_eq!(reply.header("etag"), format!("\"{sha256}\""));
+    let schemas = reply.json();
+    let names: Vec<&String> = schemas["skills"].as_object().unwrap().keys().collect();
+    assert!(names.len() > 10, "{names:?}");
+    let schema = at(&schemas, "/skills/generate-report/inputSchema");
+    assert!(schema["properties"]["points"].is_object(), "{schema}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -215,14 +215,37 @@ async fn a_refused_message_does_not_use_up_the_reset_notice() {
 async fn streams_and_direct_replies_report_an_expired_state(dialect: Dialect) {
     let world = World::new().unwrap();
     let context = ended(&world, dialect, Kind::Own).await;
+    done(&world, dialect, "notes", "set k v", &context).await;
     advance(HOUR).await;
     let request = dialect.stream(&Say::to("chunks", "go").in_context(&context));
     let text = world.call(&request).await.text();
     assert_eq!(text.matches("contextReset").count(), 1, "{text}");
+    done(&world, dialect, "notes", "set k v", &context).await;
     advance(HOUR).await;
     let reply = say(&world, dialect, "greet", "hi", &context).await;
     let message = dialect.result(&reply)["message"].clone();
     assert_eq!(at(&message, RESET), &Value::Bool(true), "{}", reply.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_context_that_kept_nothing_has_no_reset_to_report() {
+    let dialect = Dialect::Rest10;
+    each_row_async(KINDS, async |kind| {
+        let world = World::new().unwrap();
+        let context = ended(&world, dialect, kind).await;
+        for _ in 0..3 {
+            advance(HOUR).await;
+            let task = done(&world, dialect, "echo", "more", &context).await;
+            assert_eq!(at(&task, RESET), &Value::Null, "{kind:?}");
+        }
+        // What it keeps from now on lives and ends as before, also if a sweep comes first.
+        done(&world, dialect, "notes", "set k v", &context).await;
+        advance(HOUR * 2).await;
+        world.sweep_threads().await.unwrap();
+        let task = done(&world, dialect, "echo", "more", &context).await;
+        assert_eq!(at(&task, RESET), &Value::Bool(true), "{kind:?}");
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

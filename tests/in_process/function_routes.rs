@@ -51,6 +51,7 @@ fn cards_and_rpc() -> Vec<Route> {
         "GET /.well-known/agent-card.json",
         "GET /.well-known/agent.json",
         "GET /agent.json",
+        "GET /a2a-lambda/schemas",
     ];
     let cards = cards.map(|line| route(Function::AgentCard, Dialect::Rest10, line, None, true));
     let mut all: Vec<Route> = cards.into();

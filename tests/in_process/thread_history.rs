@@ -228,7 +228,7 @@ async fn a_context_that_reuses_an_expired_id_is_listed_and_lives_normally(dialec
     // The sweep leaves a tombstone, which DynamoDB has not deleted a week later.
     world.sweep_threads().await.unwrap();
     advance(WEEK).await;
-    done(&world, dialect, "echo", "anew", "mine:c").await;
+    done(&world, dialect, "notes", "set k v", "mine:c").await;
     let page = contexts(&world, "", "local:local").await;
     assert_eq!(ids(&page), ["mine:c"], "{dialect:?} {page}");
     advance(HOUR * 2).await;

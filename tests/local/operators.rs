@@ -67,6 +67,27 @@ async fn a_key_is_accepted_until_it_is_withdrawn() {
 }
 
 #[tokio::test]
+async fn a_data_folder_before_a_command_is_the_one_that_it_acts_on() {
+    let folder = Folder::new();
+    let owner = ["--tenant", "acme", "--subject", "ann"];
+    command(&folder, &[&["keys", "create"], &owner[..]].concat()).await;
+    let run = async |arguments: &[&str]| {
+        let arguments = [&["--data", "data"], arguments].concat();
+        // The setting names another place: an operator's shell can have it.
+        let output = ended_in(&folder, &arguments, &[("A2A_TABLE", "elsewhere")]).await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), said, output.stdout)
+    };
+    let (is_done, said, list) = run(&["keys", "list"]).await;
+    assert!(is_done && !list.is_empty(), "{said}");
+    let (is_done, said, _) = run(&["knowledge", "export", "--tenant", "acme", "out"]).await;
+    assert!(is_done, "{said}");
+    let twice = ["keys", "list", "--table", "other"];
+    let (is_done, said, _) = run(&twice).await;
+    assert!(!is_done && said.contains("two places"), "{said}");
+}
+
+#[tokio::test]
 async fn a_blocked_tenant_is_refused_and_others_are_not() {
     let folder = Folder::new();
     let settings = [("A2A_RATE_LIMIT", "1000")];

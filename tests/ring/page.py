@@ -56,6 +56,19 @@ Users see what their client shows. Four habits make an answer arrive in each of 
 4. **Do not choose the answer by the accepted output modes.** They are defaults of a framework, seldom the wish of a user.
 """
 
+ERRORS = """\
+## Errors on a stream
+
+Over JSON-RPC the `Accept` of a client decides how an error before the first event arrives:
+
+| Call | `Accept` | The error |
+|---|---|---|
+| `SendStreamingMessage`, `SubscribeToTask`, and those of 0.3 | names `text/event-stream` and no type of JSON | is the only event, with the id of the request. The official JavaScript SDK 1.3.0 wraps it: the typed error is `error.cause` |
+| the same | any other | is a plain answer |
+| `SubscribeToTask` of a task that has ended (-32004) | any | is a plain answer, since the official kit (STREAM-SUB-003) counts any stream as success. The official clients for Go and .NET see an empty stream: read the task |
+| any that is refused with 401, 403, 413, 415, 429 or 503 | any | is a plain answer with that status |
+"""
+
 FOOT = """\
 ## Run it
 
@@ -119,4 +132,4 @@ def text(clients: dict, expected: dict, results: dict, version) -> str:
         sections += section(client, version(key), expected[key], acts)
     legend = LEGEND + (" · ✗ fails in this version" if any("✗" in row for row in table) else "")
     also = "More programs are driven through the conformance agent: [published clients](conformance.md#published-clients)."
-    return "\n".join([HEAD, *table, "", legend, "", COLUMN_TEXT, also, "", ADVICE, "## Client by client", "", *sections, FOOT])
+    return "\n".join([HEAD, *table, "", legend, "", COLUMN_TEXT, also, "", ADVICE, ERRORS, "## Client by client", "", *sections, FOOT])

@@ -11,7 +11,7 @@ import re
 
 _STORED = pathlib.Path(__file__).resolve().parents[2] / "shared/model/src/stored/schema.rs"
 STREAMING = {"rpc", "tasks-get", "tasks-stream"}
-PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json", "/health"}
+PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json", "/a2a-lambda/schemas", "/health"}
 
 _WRITE = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"}
 _LIST = {"dynamodb:BatchGetItem"}

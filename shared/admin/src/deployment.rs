@@ -44,6 +44,9 @@ pub trait DataFolders: Sync {
 
     /// The folder of a local agent that is started without `--data`.
     fn usual(&self) -> PathBuf;
+
+    /// The folder that stands before the command, as in `a2a-local --data DIR keys list`.
+    fn data(&self) -> Option<&Path>;
 }
 
 /// An open data folder.
@@ -78,6 +81,9 @@ pub enum DeploymentError {
         /// The setting that can name it.
         setting: &'static str,
     },
+    /// Options name two places.
+    #[error("`--data` before the command and an option after it name two places: pass one")]
+    TwoPlaces,
     /// The folder is not the data folder of a local agent.
     #[error("`{}` is no data folder of a local agent", .0.display())]
     NoFolder(PathBuf),
@@ -125,7 +131,8 @@ impl Deployment {
         data: Option<&Path>,
         folders: &dyn DataFolders,
     ) -> Result<Reached, DeploymentError> {
-        let folder = match data {
+        let is_elsewhere = self.table.is_some() || self.bucket.is_some() || self.endpoint.is_some();
+        let folder = match data_folder(data, is_elsewhere, folders)? {
             Some(path) => Some(open(folders, path, false).await?),
             None => None,
         };
@@ -205,7 +212,8 @@ impl Table {
         may_make: bool,
         folders: &dyn DataFolders,
     ) -> Result<ReachedTable, DeploymentError> {
-        let Some(path) = &self.data else {
+        let is_elsewhere = self.table.is_some() || self.endpoint.is_some();
+        let Some(path) = data_folder(self.data.as_deref(), is_elsewhere, folders)? else {
             let endpoints = self.endpoint.as_ref().map(Endpoints::at);
             let clients = AwsClients::connect(&endpoints.unwrap_or_default()).await;
             let table = named(self.table.as_ref(), "table", "A2A_TABLE")?;
@@ -220,6 +228,18 @@ impl Table {
             table: DynamoTable::new(clients.dynamodb, folder.names().0),
             folder: Some(folder),
         })
+    }
+}
+
+/// The data folder that a command acts on: that of its option `data`, or the one before it.
+fn data_folder<'a>(
+    data: Option<&'a Path>,
+    is_elsewhere: bool,
+    folders: &'a dyn DataFolders,
+) -> Result<Option<&'a Path>, DeploymentError> {
+    match folders.data() {
+        Some(_) if data.is_none() && is_elsewhere => Err(DeploymentError::TwoPlaces),
+        before => Ok(data.or(before)),
     }
 }
 

@@ -88,7 +88,8 @@ impl ExportOptions {
     fn table(&self, folders: &dyn DataFolders) -> Table {
         let mut table = self.table.clone();
         let is_named = table.table.is_some() || Environment.get("A2A_TABLE").is_some();
-        if !is_named && table.endpoint.is_none() && table.data.is_none() {
+        let has_folder = table.data.is_some() || folders.data().is_some();
+        if !is_named && table.endpoint.is_none() && !has_folder {
             table.data = Some(folders.usual());
         }
         table

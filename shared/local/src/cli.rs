@@ -27,6 +27,7 @@ use a2a_lambda::task::SkillId;
 use a2a_lambda::telemetry::{self, LogFormat, Metrics};
 use a2a_lambda_admin::Export;
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use serde_json::json;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -46,7 +47,7 @@ type PanicHook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 ///
 /// # Errors
 /// [`RunError`] when it cannot start.
-pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
+pub(crate) async fn run(cli: Cli, folders: &LocalFolders, agents: &Agents) -> Result<(), RunError> {
     // The other commands act on a deployment, and have nothing to do with the file.
     let configuration = match cli.command {
         None | Some(Command::Eval(_)) => Configuration::load()
@@ -64,7 +65,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::Admin(command)) => {
             let agent =
                 |name: Option<&str>, settings: &Settings| agents.named(name).build(settings);
-            Ok(Box::pin(command.run(&LocalFolders, &agent)).await?)
+            Ok(Box::pin(command.run(folders, &agent)).await?)
         }
         Some(Command::Dev(options)) => Box::pin(dev::run(&options)).await,
         Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
@@ -97,9 +98,20 @@ fn show_panics(terminal: PanicHook) {
 ///
 /// # Errors
 /// [`RunError`] when nothing is exported.
-pub(crate) async fn export(export: &Export, matches: &ArgMatches) -> Result<(), RunError> {
+pub(crate) async fn export(
+    export: &Export,
+    matches: &ArgMatches,
+    folders: &LocalFolders,
+) -> Result<(), RunError> {
     telemetry::start(LogFormat::Text, Some(LOG));
-    Ok(Box::pin(export.run(matches, &LocalFolders)).await?)
+    Ok(Box::pin(export.run(matches, folders)).await?)
+}
+
+/// The data folders for a command, with the one that stands before it.
+pub(crate) fn folders(matches: &ArgMatches) -> LocalFolders {
+    let is_default = matches.value_source("data") == Some(ValueSource::DefaultValue);
+    let data = matches.get_one("data").filter(|_| !is_default).cloned();
+    LocalFolders { data }
 }
 
 /// Prints why the program ended.

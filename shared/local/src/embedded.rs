@@ -331,8 +331,11 @@ impl Drop for Embedded {
 }
 
 /// The data folders, for the commands of an operator.
-#[derive(Debug, Clone, Copy)]
-pub struct LocalFolders;
+#[derive(Debug, Clone, Default)]
+pub struct LocalFolders {
+    /// The option `--data` that stands before the command.
+    pub data: Option<PathBuf>,
+}
 
 #[async_trait]
 impl DataFolders for LocalFolders {
@@ -349,6 +352,10 @@ impl DataFolders for LocalFolders {
 
     fn usual(&self) -> PathBuf {
         PathBuf::from(DATA)
+    }
+
+    fn data(&self) -> Option<&Path> {
+        self.data.as_deref()
     }
 }
 

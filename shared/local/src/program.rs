@@ -56,13 +56,14 @@ impl Agents {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build();
+        let folders = cli::folders(&matches);
         let result = match runtime {
             Ok(runtime) => match chosen(&exports, &matches) {
-                Some((export, matches)) => runtime.block_on(cli::export(export, matches)),
+                Some((export, matches)) => runtime.block_on(cli::export(export, matches, &folders)),
                 None => {
                     let arguments = Cli::from_arg_matches(&matches);
                     let cli = arguments.unwrap_or_else(|error| error.exit());
-                    runtime.block_on(cli::run(cli, &self))
+                    runtime.block_on(cli::run(cli, &folders, &self))
                 }
             },
             Err(error) => Err(error.into()),

@@ -14,8 +14,12 @@ pub(crate) use self::extension::WEBHOOK_SIGNATURES;
 pub use self::extension::{Extension, OFFERED as EXTENSIONS};
 pub use self::signature::{CardSignature, SignatureError, Unsigned};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+
+/// The bytes from which on a public card names its schemas and does not contain them: clients
+/// log a card, and put it into prompts.
+const MAX_CARD: usize = 10 * 1024;
 
 /// The content of a card, independent of a generation's format.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -114,6 +118,25 @@ impl CardDocument {
         // A2A 1.0 §8.6.1: the `ETag` is a hash of the card's content.
         let etag = format!("\"{}\"", hex::encode(Sha256::digest(&body)));
         Self { value, body, etag }
+    }
+
+    /// The card as everybody reads it, and the document at `/a2a-lambda/schemas`. A large card
+    /// has the URL and the hash of that document instead of its content. A signature covers both.
+    #[must_use]
+    pub fn with_schemas_apart(self, base_url: &str) -> (Self, Self) {
+        let mut value = self.value.clone();
+        // The first extension is that of the schemas, if there are any; no other has parameters.
+        let Some(params) = value.pointer_mut("/capabilities/extensions/0/params") else {
+            return (self, Self::of(json!({"skills": {}})));
+        };
+        let schemas = Self::of(params.clone());
+        if self.body.len() < MAX_CARD {
+            return (self, schemas);
+        }
+        let url = format!("{base_url}/a2a-lambda/schemas");
+        let sha256 = schemas.etag.replace('"', "");
+        *params = json!({"url": url, "sha256": sha256});
+        (Self::of(value), schemas)
     }
 
     /// The card with those of `signatures` that are over one of its forms

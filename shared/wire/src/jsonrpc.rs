@@ -20,10 +20,12 @@ const MAX_ID: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(untagged)]
 pub enum RpcId {
-    /// `null`, absent, or malformed. A request without an id gets a response too:
-    /// the kit of 0.3 leaves the id out and waits.
+    /// `null`, or malformed.
     #[default]
     Null,
+    /// A notification (JSON-RPC 2.0 §4.1). In a batch it has no response. A request that is not
+    /// in one has, with the id `null`: the kit of 0.3 leaves the id out and waits.
+    Absent,
     /// A number, also with a fraction, which JSON-RPC 2.0 §4 does not forbid.
     Number(Number),
     /// A string of up to 1024 bytes.
@@ -33,7 +35,8 @@ pub enum RpcId {
 impl RpcId {
     fn read(value: Option<&Value>) -> Option<Self> {
         match value {
-            None | Some(Value::Null) => Some(Self::Null),
+            None => Some(Self::Absent),
+            Some(Value::Null) => Some(Self::Null),
             Some(Value::String(text)) if text.len() <= MAX_ID => Some(Self::Text(text.clone())),
             Some(Value::Number(number)) => Some(Self::Number(number.clone())),
             Some(_) => None,
@@ -60,7 +63,11 @@ pub(super) fn envelope(
     value: Value,
     duplicates: &[Vec<PathStep>],
 ) -> Result<Envelope, (RpcId, A2aError)> {
-    let fault = |id, why: &str| (id, invalid(why));
+    let fault = |id, why: &str| match id {
+        // JSON-RPC 2.0 §6: what is not a request is not a notification.
+        RpcId::Absent => (RpcId::Null, invalid(why)),
+        id => (id, invalid(why)),
+    };
     // JSON-RPC 2.0 §4: the members of a request object.
     let Value::Object(mut members) = value else {
         return Err(fault(RpcId::Null, "a request must be a JSON object"));

@@ -30,25 +30,25 @@ pub(super) fn check(content_type: Option<&str>) -> Result<(), A2aError> {
 
 /// The content type of a response.
 ///
-/// JSON-RPC is always plain JSON. Over REST it is [`A2A_JSON`] in 1.0, unless `Accept` prefers
-/// [`JSON`]. In the older generations it is [`A2A_JSON`] only if the request body has it or
-/// `Accept` names it.
+/// JSON-RPC is always plain JSON. Over REST it is [`A2A_JSON`] in 1.0 if `Accept` names more
+/// than events and does not prefer [`JSON`]. Without such an `Accept`, and in the older
+/// generations, it is [`A2A_JSON`] if the request or its `Accept` names it.
 pub(super) fn of_answer(
     dialect: Dialect,
     content_type: Option<&str>,
     accept: Option<&str>,
 ) -> &'static str {
-    let accept = accept.unwrap_or_default();
-    // A2A 1.0 §9.1: JSON-RPC. A2A 1.0.1 §11.1: REST.
-    let special = match (dialect.binding, dialect.generation) {
-        (Binding::JsonRpc, _) => false,
-        (Binding::Rest, Generation::V10) => {
+    let has_special = content_type.is_some_and(|header| is(header, A2A_JSON));
+    // A2A 1.0 §9.1: JSON-RPC. A2A 1.0.1 §11.1: REST SHOULD answer with the type of A2A. The
+    // official client for .NET names no type, or events, and reads plain JSON.
+    let special = match (dialect.binding, dialect.generation, accept) {
+        (Binding::JsonRpc, _, _) => false,
+        (Binding::Rest, Generation::V10, Some(accept)) if !events_alone(Some(accept)) => {
             let plain = quality(accept, JSON);
             plain.is_none_or(|plain| plain == 0 || quality(accept, A2A_JSON) >= Some(plain))
         }
-        (Binding::Rest, Generation::V03 | Generation::V01) => {
-            content_type.is_some_and(|header| is(header, A2A_JSON))
-                || quality(accept, A2A_JSON).is_some()
+        (Binding::Rest, _, _) => {
+            has_special || quality(accept.unwrap_or_default(), A2A_JSON).is_some()
         }
     };
     if special { A2A_JSON } else { JSON }
@@ -153,18 +153,25 @@ mod tests {
     fn rest_of_1_0_is_the_type_of_a2a_unless_plain_json_is_preferred() {
         let rest = Dialect::rest(Generation::V10);
         let rows = [
-            None,
-            Some(""),
-            Some("*/*"),
-            Some("application/*"),
-            Some("text/html"),
-            Some("application/json;q=0, */*"),
-            Some("application/json, application/a2a+json"),
-            Some("application/json;q=0.5, application/a2a+json;q=0.8"),
+            "",
+            "*/*",
+            "application/*",
+            "text/html",
+            "application/json;q=0, */*",
+            "application/json, application/a2a+json",
+            "application/json;q=0.5, application/a2a+json;q=0.8",
         ];
         each_row(rows, |other| {
-            assert_eq!(of_answer(rest, Some(JSON), other), A2A_JSON, "{other:?}");
+            assert_eq!(
+                of_answer(rest, Some(JSON), Some(other)),
+                A2A_JSON,
+                "{other}"
+            );
         });
+        assert_eq!(of_answer(rest, Some(JSON), None), JSON);
+        assert_eq!(of_answer(rest, None, None), JSON);
+        assert_eq!(of_answer(rest, None, Some(EVENT_STREAM)), JSON);
+        assert_eq!(of_answer(rest, Some(A2A_JSON), None), A2A_JSON);
         let cases = [
             "application/json",
             "Application/JSON; charset=utf-8; q=0.1",

@@ -31,6 +31,8 @@ pub enum Operation {
     Card,
     /// Read the public card in the form of 0.1 and 0.2.
     LegacyCard,
+    /// Extension of this project: read the schemas of a card that is too large for them.
+    Schemas,
     /// Extension of this project: get a URL to upload a file to.
     CreateUpload,
     /// Extension of this project: list the caller's contexts.
@@ -67,6 +69,7 @@ impl Operation {
             Self::DeletePushConfig => "DeleteTaskPushNotificationConfig",
             Self::ExtendedCard => "GetExtendedAgentCard",
             Self::Card | Self::LegacyCard => "GetAgentCard",
+            Self::Schemas => "GetSchemas",
             Self::CreateUpload => "CreateUpload",
             Self::ListContexts => "ListContexts",
             Self::DeleteContext => "DeleteContext",
@@ -100,10 +103,10 @@ impl Operation {
         )
     }
 
-    /// Whether it reads one of the two public cards.
+    /// Whether it reads one of the two public cards, or the schemas of one.
     #[must_use]
     pub const fn is_card(self) -> bool {
-        matches!(self, Self::Card | Self::LegacyCard)
+        matches!(self, Self::Card | Self::LegacyCard | Self::Schemas)
     }
 }
 

@@ -32,21 +32,9 @@ const MAX_VIOLATIONS: usize = 32;
 pub(crate) enum FieldCase {
     /// Plain JSON of 0.3 and 0.1.
     Json,
-    /// `ProtoJSON` of 0.3: an integer may be a string, and an empty optional string means
-    /// absent.
+    /// `ProtoJSON` of 1.0, and of 0.3 over REST: an integer may be a string. The zero value of
+    /// an optional text, enum or time means that it is absent.
     ProtoJson,
-    /// `ProtoJSON` of 1.0: an empty enum or time is a fault, too.
-    V10,
-}
-
-impl FieldCase {
-    /// The words of an error: of 1.0, or of the older generations.
-    const fn words(self, v10: &'static str, older: &'static str) -> &'static str {
-        match self {
-            Self::V10 => v10,
-            Self::Json | Self::ProtoJson => older,
-        }
-    }
 }
 
 /// The faults found so far.

@@ -13,13 +13,15 @@ use a2a_lambda_model::task::{
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// The forms of the public card.
+/// The public documents about the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CardForm {
     /// `/.well-known/agent-card.json`.
     AgentCard,
     /// `/.well-known/agent.json` and `/agent.json`, as 0.1 and 0.2 read it.
     LegacyAgentJson,
+    /// `/a2a-lambda/schemas`.
+    Schemas,
 }
 
 /// The command of a call whose parameters are read.
@@ -121,6 +123,7 @@ impl Call {
             }
             O::Card => MethodCall::Card(CardForm::AgentCard),
             O::LegacyCard => MethodCall::Card(CardForm::LegacyAgentJson),
+            O::Schemas => MethodCall::Card(CardForm::Schemas),
             O::ExtendedCard => MethodCall::ExtendedCard,
             O::CreatePushConfig => MethodCall::CreatePush(Box::new(self.decode_create_push()?)),
             O::GetPushConfig => MethodCall::GetPush(self.decode_push()?),
@@ -190,6 +193,7 @@ impl Call {
             Some(SubscribeCommand {
                 id: params.required_task_id("id")?,
                 last_event,
+                generation: self.dialect.generation,
             })
         })
     }
@@ -236,7 +240,7 @@ impl Call {
         self.read(|params| {
             let task = params.required_task_id(self.task_member());
             let (page_size, page_token) = match has_pages {
-                true => (params.page_size(), params.text("pageToken")),
+                true => (params.config_page_size(), params.text("pageToken")),
                 false => (None, None),
             };
             Some(PushListQuery {
@@ -280,8 +284,7 @@ impl Call {
 
     const fn field_case(&self) -> FieldCase {
         match (self.dialect.generation, self.dialect.binding) {
-            (Generation::V10, _) => FieldCase::V10,
-            (Generation::V03, Binding::Rest) => FieldCase::ProtoJson,
+            (Generation::V10, _) | (Generation::V03, Binding::Rest) => FieldCase::ProtoJson,
             // The parameters are a query, in which a number is a text.
             (Generation::V01, _) if self.params.id.is_some() => FieldCase::ProtoJson,
             (Generation::V03 | Generation::V01, _) => FieldCase::Json,

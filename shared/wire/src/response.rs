@@ -5,12 +5,11 @@ use super::json_object::JsonObject;
 use super::method::GenerationRule;
 use super::payload::{Payload, text};
 use super::{
-    Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, compat, context_list, error, jsonrpc,
+    Binding, Call, Dialect, Operation, Rejected, RpcId, compat, context_list, error, jsonrpc,
     media, push, sse, upload, v01, v1, v03,
 };
 use a2a_lambda_model::task::{
-    A2aError, ContextPage, Frame, Generation, Page, PushConfig, PushPage, Sent, Task, TaskId,
-    UploadGrant,
+    A2aError, ContextPage, Generation, Page, PushConfig, PushPage, Sent, Task, TaskId, UploadGrant,
 };
 use serde_json::Value;
 
@@ -92,19 +91,22 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
 pub fn refuse(call: &Call, error: &A2aError) -> WireResponse {
     let error = call.own_fields(error);
     let response = refused(&error, call.dialect, &call.rpc_id, call.media);
-    if response.status == 200 && call.reads_only_a_stream() {
-        return refused_in_a_stream(call, error);
+    if call.reads_only_a_stream(&error) {
+        return as_event(response);
     }
     response
 }
 
-/// The error as the only event of a stream.
-fn refused_in_a_stream(call: &Call, error: A2aError) -> WireResponse {
-    let mut encoder = StreamEncoder::new(call);
+/// An error of JSON-RPC as the only event of a stream, unless it has an HTTP status of its own.
+fn as_event(response: WireResponse) -> WireResponse {
+    if response.status != 200 {
+        return response;
+    }
+    let error: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     WireResponse {
-        status: 200,
-        headers: encoder.headers(),
-        body: encoder.frame(&Frame::Refused(error)).unwrap_or_default(),
+        headers: vec![("content-type", media::EVENT_STREAM.to_owned())],
+        body: sse::event(None, &error),
+        ..response
     }
 }
 
@@ -115,20 +117,14 @@ impl Rejected {
         refused(&self.error, self.dialect, &self.rpc_id, self.media)
     }
 
-    /// Writes the error of a request that is no batch. A client that names events and no JSON
-    /// calls a streaming method over JSON-RPC, and clients of 0.3 read an event there alone.
+    /// Writes the error of a request that is not a batch. A client that names events and no JSON
+    /// calls a streaming method over JSON-RPC, and reads nothing but events there.
     #[must_use]
     pub fn response(&self) -> WireResponse {
-        let response = self.answer();
         let is_rpc = self.dialect.binding == Binding::JsonRpc;
-        if !(is_rpc && self.events_alone && response.status == 200) {
-            return response;
-        }
-        let data: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-        WireResponse {
-            status: 200,
-            headers: vec![("content-type", media::EVENT_STREAM.to_owned())],
-            body: sse::event(None, &data),
+        match is_rpc && self.events_alone {
+            true => as_event(self.answer()),
+            false => self.answer(),
         }
     }
 }
@@ -149,11 +145,18 @@ fn refused(error: &A2aError, dialect: Dialect, id: &RpcId, media: &'static str) 
     }
 }
 
-/// Joins the responses of a batch, in their order. The HTTP status is always 200,
-/// as each entry has its own result or error.
+/// Joins the responses of a batch, in their order. The HTTP status is 200, as each entry has
+/// its own result or error; 204 without a response, if all are notifications.
 #[must_use]
 pub fn batch(responses: &[WireResponse]) -> WireResponse {
-    // JSON-RPC 2.0 §6: the response to a batch is an array of responses.
+    // JSON-RPC 2.0 §6: the response to a batch is an array of responses, and never an empty one.
+    if responses.is_empty() {
+        return WireResponse {
+            status: 204,
+            headers: Vec::new(),
+            body: Vec::new(),
+        };
+    }
     let bodies: Vec<&[u8]> = responses
         .iter()
         .map(|response| response.body.as_slice())
@@ -169,11 +172,18 @@ pub fn batch(responses: &[WireResponse]) -> WireResponse {
 }
 
 impl Call {
-    /// Whether the client of this call can read an error only as an event. A client
-    /// of 0.3 that streams over JSON-RPC cannot read an error in a plain response;
-    /// the official SDKs are such clients. A client of 1.0 can read it.
-    fn reads_only_a_stream(&self) -> bool {
-        self.streams() && self.events_alone && self.dialect == Dialect::json_rpc(Generation::V03)
+    /// Whether the client of this call can read the error only as an event (A2A 1.0 §9.4.2), as
+    /// the official SDKs of 0.3 and those of 1.0 for Go and .NET. A subscription of 1.0 to an
+    /// ended task is plain, since the official kit counts any stream there as success.
+    fn reads_only_a_stream(&self, error: &A2aError) -> bool {
+        let is_unsupported = matches!(error, A2aError::UnsupportedOperation { .. });
+        let is_plain = match self.dialect.generation {
+            Generation::V10 => self.operation == Operation::Subscribe && is_unsupported,
+            Generation::V03 => false,
+            Generation::V01 => true,
+        };
+        let is_rpc = self.dialect.binding == Binding::JsonRpc;
+        self.streams() && self.events_alone && is_rpc && !is_plain
     }
 
     /// The error with its fields named as in the client's request. The engine names

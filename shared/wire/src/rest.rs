@@ -160,6 +160,7 @@ fn ours(method: &str, segments: &[&str]) -> Option<PathTarget> {
         ("DELETE", ["contexts", id]) => (Operation::DeleteContext, Some(decode(id)?)),
         ("DELETE", ["tasks", id]) => (Operation::DeleteTask, Some(decode(id)?)),
         ("GET", ["skills"]) => (Operation::ListSkills, None),
+        ("GET", ["schemas"]) => (Operation::Schemas, None),
         _ => return None,
     };
     if id.as_ref().is_some_and(String::is_empty) {

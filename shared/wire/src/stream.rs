@@ -54,15 +54,23 @@ impl StreamEncoder {
             }
             Frame::Task(_) | Frame::Resumed(_) | Frame::Message(_) | Frame::Event { .. } => {
                 let payload = self.payload(frame)?;
-                // A2A 1.0 §9.4.2; A2A 0.3 §3.3.1: over JSON-RPC each event is a response.
-                // A2A 1.0 §11.7: over REST it is the object itself.
-                let id = id_of(frame);
-                let id = id.as_deref();
-                Some(match self.dialect.binding {
-                    Binding::JsonRpc => sse::event(id, &jsonrpc::result(self.rpc_id(), payload)),
-                    Binding::Rest => sse::event(id, &payload),
-                })
+                let mut bytes = self.event(id_of(frame).as_deref(), payload);
+                if let (Frame::Task(task), Generation::V03) = (frame, self.dialect.generation)
+                    && let Some(end) = v03::Writer(self.dialect.binding).end(task)
+                {
+                    bytes.extend(self.event(None, end.into()));
+                }
+                Some(bytes)
             }
+        }
+    }
+
+    /// One event. A2A 1.0 §9.4.2; A2A 0.3 §3.3.1: over JSON-RPC it is a response.
+    /// A2A 1.0 §11.7: over REST it is the object itself.
+    fn event(&self, id: Option<&str>, payload: Payload<'_>) -> Vec<u8> {
+        match self.dialect.binding {
+            Binding::JsonRpc => sse::event(id, &jsonrpc::result(self.rpc_id(), payload)),
+            Binding::Rest => sse::event(id, &payload),
         }
     }
 

@@ -82,7 +82,6 @@ fn lists(table: &mut Table) {
     }
     let sizes = [json!(0), json!(101), json!(-1), json!("x"), json!(2.5)];
     let others = [
-        ("status", json!("TASK_STATE_UNSPECIFIED")),
         ("status", json!("done")),
         ("pageToken", json!("garbage")),
         ("pageToken", json!("AAAA.BBBB")),

@@ -88,9 +88,11 @@ fn ended(table: &mut Table, scene: &Scene) {
         dialect.of_task(Op::Cancel, &scene.finished),
         fault,
     );
-    let fault = table.fault(UNSUPPORTED);
-    let request = dialect.of_task(Op::Subscribe, &scene.finished);
-    table.add("subscribe to a finished task", request, fault);
+    if dialect.is_v10() {
+        let fault = table.fault(UNSUPPORTED);
+        let request = dialect.of_task(Op::Subscribe, &scene.finished);
+        table.add("subscribe to a finished task", request, fault);
+    }
 }
 
 fn contexts(table: &mut Table, scene: &Scene) {

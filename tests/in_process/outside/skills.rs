@@ -5,7 +5,7 @@ use a2a_lambda::prelude::*;
 use a2a_lambda_tests::dialect::{Dialect, Op, at};
 use a2a_lambda_tests::error_rows::{CONTENT_TYPE, Fault};
 use a2a_lambda_tests::per_dialect;
-use a2a_lambda_tests::world::{Reply, Request, World};
+use a2a_lambda_tests::world::{BASE_URL, Reply, Request, World};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -400,10 +400,10 @@ async fn the_card_shows_what_the_attribute_of_a_skill_says() {
         .unwrap()
         .iter();
     let schemas = extensions.find(|it| it["uri"].as_str().unwrap().contains("skill-schemas"));
-    let schema = at(
-        schemas.unwrap(),
-        "/params/skills/generate-report/inputSchema",
-    );
+    let url = at(schemas.unwrap(), "/params/url").as_str().unwrap();
+    let path = url.strip_prefix(BASE_URL).unwrap();
+    let schemas = world.call(&Request::new("GET", path)).await.json();
+    let schema = at(&schemas, "/skills/generate-report/inputSchema");
     assert!(schema.to_string().contains(r#""points""#), "{schema}");
 }
 

@@ -1,5 +1,6 @@
 """Checks that the official Python types read the agent's 1.0 responses as the same
-values. ../exchanges.json has the exchanges."""
+values, and that the conformance tests print requests by the official proto.
+../exchanges.json has the exchanges."""
 
 import argparse
 import json
@@ -14,6 +15,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from walk import CALL_TIMEOUT
 
 EXCHANGES = Path(__file__).parent.parent / "exchanges.json"
+PRINTED = Path(__file__).parents[2] / "conformance/printed.json"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
@@ -69,6 +71,15 @@ def difference(ours, theirs, place: str = "") -> str | None:
     return None if same else f"{place}: {ours!r} is read as {theirs!r}"
 
 
+def printed(name: str) -> dict:
+    """The fields that a message always shows, with their values, and those that are messages."""
+    zeros = MessageToDict(getattr(a2a_pb2, name)(), always_print_fields_with_no_presence=True)
+    members = {field.json_name: field for field in a2a_pb2.DESCRIPTOR.message_types_by_name[name].fields}
+    inner = {key: it for key, it in members.items() if it.message_type and it.message_type.file is it.file}
+    kinds = {key: [it.message_type.name] if it.is_repeated else {"of": it.message_type.name} for key, it in inner.items()}
+    return zeros | kinds
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--base", required=True)
@@ -96,6 +107,10 @@ def main() -> None:
     })
     if found:
         faults.append(f"the card: {found}")
+    table = json.loads(PRINTED.read_text())
+    methods = {it.name: it.input_type.name for it in a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].methods}
+    if table != {"methods": methods, "messages": {name: printed(name) for name in table["messages"]}}:
+        faults.append(f"{PRINTED.name} is not what the proto has")
     for fault in faults:
         print(f"  {fault}")
     print(f"  {read} values of 1.0 and the card read")

@@ -338,6 +338,7 @@ impl Endpoint {
         let command = SubscribeCommand {
             id: position.as_ref().map_or(id, |it| it.life.task.clone()),
             last_event: position.and_then(|it| it.last),
+            generation: Generation::V10,
         };
         let (frames, shown) = unbounded_channel();
         let work =

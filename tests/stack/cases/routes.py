@@ -11,7 +11,7 @@ OLD = {"A2A-Version": None}
 # The agent of these cases has no extended card. Its refusal shows that the route is served.
 EXTENDED = {"/extendedAgentCard", "/v1/card", "/{tenant}/extendedAgentCard", "/agent/authenticatedExtendedCard"}
 NO_EXTENDED_CARD = (400, 404)
-CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json")
+CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json", "/a2a-lambda/schemas")
 
 
 def _send10():

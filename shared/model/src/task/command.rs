@@ -65,6 +65,8 @@ pub struct SubscribeCommand {
     pub id: TaskId,
     /// The last event the client has seen; the stream continues after it.
     pub last_event: Option<EventId>,
+    /// The generation of the call.
+    pub generation: Generation,
 }
 
 /// A request for a list of the caller's tasks (A2A 1.0 §3.1.4).

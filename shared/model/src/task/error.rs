@@ -36,7 +36,7 @@ pub enum A2aError {
     #[error("not found: leave out `tenant`, or name the tenant of the credentials")]
     ForeignTenant,
     /// The task is already terminal.
-    #[error("the task is {state} and cannot be canceled")]
+    #[error("the task is in a terminal state ({state}) and cannot be canceled")]
     TaskNotCancelable {
         /// The terminal state.
         state: TaskState,
@@ -51,7 +51,7 @@ pub enum A2aError {
         why: &'static str,
     },
     /// A message to a terminal task.
-    #[error("the task is {state} and accepts no message")]
+    #[error("the task is in a terminal state ({state}) and accepts no message")]
     TaskFinished {
         /// The terminal state.
         state: TaskState,

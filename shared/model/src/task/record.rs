@@ -111,7 +111,7 @@ impl Saved {
 
 impl Base {
     /// Keeps what the turn has loaded, for its next run.
-    pub fn keep_reads(&mut self, reads: Vec<SessionRead>) {
+    pub(crate) fn keep_reads(&mut self, reads: Vec<SessionRead>) {
         for SessionRead { scope, key, value } in reads {
             let loads = self.reads.entry(scope).or_default().entry(key).or_default();
             match loads.last_mut() {

@@ -7,7 +7,9 @@ use crate::auth::{Admitted, Caller, Identity};
 use crate::engine::{CallBudget, Clock as _, Engine, EngineError, Reader, SystemClock};
 use crate::task::{A2aError, Sent};
 use crate::telemetry::scope;
-use a2a_lambda_wire::{self, Call, CardForm, MethodCall, MethodResult, Rejected, WireResponse};
+use a2a_lambda_wire::{
+    self, Call, CardForm, MethodCall, MethodResult, Rejected, RpcId, WireResponse,
+};
 use bytes::Bytes;
 use http::{Request, Response};
 use std::sync::Arc;
@@ -54,16 +56,20 @@ impl CallContext<'_> {
             // INVARIANT: all entries together stay within the response budget of one
             // call. Bytes that an entry does not use go to the entries after it.
             let share = remaining / waiting.max(1);
-            let response = match entry {
-                Ok(call) => self.entry(&call, share).await,
+            let (id, response) = match entry {
+                Ok(call) => (call.rpc_id.clone(), self.entry(&call, share).await),
                 Err(rejection) => {
                     self.log.rejected(&rejection);
-                    rejection.answer()
+                    let response = rejection.answer();
+                    (rejection.rpc_id, response)
                 }
             };
-            remaining = remaining.saturating_sub(response.body.len());
             waiting -= 1;
-            responses.push(response);
+            // JSON-RPC 2.0 §4.1: a notification has no response, not even an error.
+            if id != RpcId::Absent {
+                remaining = remaining.saturating_sub(response.body.len());
+                responses.push(response);
+            }
         }
         encode::answer(a2a_lambda_wire::batch(&responses))
     }
@@ -116,6 +122,7 @@ impl CallContext<'_> {
                 MethodCall::Card(CardForm::LegacyAgentJson) => {
                     self.cards()?.legacy.respond(request)
                 }
+                MethodCall::Card(CardForm::Schemas) => self.cards()?.schemas.respond(request),
                 _ => self.cards()?.agent_card.respond(request),
             };
         }

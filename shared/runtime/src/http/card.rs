@@ -25,6 +25,8 @@ pub struct Cards {
     pub(super) agent_card: Card,
     /// The card at `/.well-known/agent.json` and `/agent.json`.
     pub(super) legacy: Card,
+    /// The schemas at `/a2a-lambda/schemas`.
+    pub(super) schemas: Card,
     /// Whether the public card announces an extended card.
     has_extended: bool,
     /// The extended card, for authenticated callers.
@@ -49,9 +51,11 @@ impl Cards {
     /// # Errors
     /// [`CardError`] when something the protocol requires is empty.
     pub fn new(info: &CardInfo, shape: CardShape) -> Result<Self, CardError> {
+        let (agent_card, schemas) = info.agent_card(shape)?.with_schemas_apart(&info.base_url);
         Ok(Self {
-            agent_card: Card::new(info.agent_card(shape)?),
+            agent_card: Card::new(agent_card),
             legacy: Card::new(info.legacy_agent_json()?),
+            schemas: Card::new(schemas),
             has_extended: info.capabilities.extended_agent_card,
             extended_card: None,
             public_skills: json!([]),
@@ -82,6 +86,7 @@ impl Cards {
     pub(crate) const fn modified(mut self, at: Option<Timestamp>) -> Self {
         self.agent_card.modified_at = at;
         self.legacy.modified_at = at;
+        self.schemas.modified_at = at;
         self
     }
 

@@ -122,7 +122,7 @@ impl Function {
                 operation,
                 below_task,
             } => match operation {
-                O::Card | O::LegacyCard => Self::AgentCard,
+                O::Card | O::LegacyCard | O::Schemas => Self::AgentCard,
                 O::Stream => Self::TasksStream,
                 O::Subscribe if method == "GET" => Self::TasksGet,
                 O::Subscribe => Self::TasksStream,

@@ -26,6 +26,7 @@ use gix_hash::ObjectId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::fmt;
 
 /// The most characters of a title that is taken from a content.
 const TITLE_MAX: usize = 200;
@@ -68,6 +69,13 @@ pub(crate) enum ItemStatus {
     Superseded,
     /// Decided against.
     Rejected,
+}
+
+impl fmt::Display for ItemStatus {
+    /// Writes the value as requests and responses have it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 impl ItemStatus {

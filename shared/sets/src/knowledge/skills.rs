@@ -139,7 +139,7 @@ pub(crate) async fn knowledge_store(
         }
         if let Some(before) = before.filter(|_| !is_mine && is_decided) {
             let status = before.head.status;
-            let text = format!("the item is {status:?}; only drafts and proposals can be replaced");
+            let text = format!("the item is {status}; only drafts and proposals can be replaced");
             return Err(AgentError::domain("INVALID_STATUS", text).into());
         }
         Ok(NewVersion {
@@ -529,7 +529,7 @@ pub(crate) async fn knowledge_status(
         access.scope(verb, layer, scope.membership())?;
         // A run of this turn may have stored it.
         if status != change.to && !status.may_become(change.to) {
-            let text = format!("an item that is {status:?} cannot become {:?}", change.to);
+            let text = format!("an item that is {status} cannot become {}", change.to);
             return Err(AgentError::domain("INVALID_STATUS", text).into());
         }
         let head = ItemHead {

@@ -1,6 +1,7 @@
 use super::*;
 use a2a_lambda_rows::each_row;
-use serde_json::json;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 fn info() -> CardInfo {
     CardInfo {
@@ -208,6 +209,40 @@ fn equal_cards_have_equal_bytes_and_another_card_another_etag() {
     let mut other = info();
     other.version = "1.2.4".to_owned();
     assert_ne!(other.agent_card(CardShape::Union).unwrap().etag, first.etag);
+}
+
+#[test]
+fn a_large_card_has_the_url_and_the_signed_hash_of_its_schemas() {
+    let url = "https://agent.example.com";
+    let mut info = info();
+    let small = info.agent_card(CardShape::Union).unwrap();
+    assert_eq!(small.clone().with_schemas_apart(url).0, small);
+    info.skills[0].input_schema = Some(json!({"description": "x".repeat(MAX_CARD)}));
+    each_row([CardShape::Union, CardShape::V1], |shape| {
+        let whole = info.agent_card(shape).unwrap();
+        let (card, schemas) = whole.clone().with_schemas_apart(url);
+        assert!(card.body.len() < MAX_CARD);
+        let sha256 = hex::encode(Sha256::digest(&schemas.body));
+        let params = json!({"url": format!("{url}/a2a-lambda/schemas"), "sha256": sha256});
+        let member = "/capabilities/extensions/0/params";
+        assert_eq!(card.value.pointer(member), Some(&params));
+        // The document is what the card would have had.
+        assert_eq!(whole.value.pointer(member), Some(&schemas.value));
+        for unsigned in Unsigned::of(&card.value, "k", None) {
+            let input = unsigned.signing_input();
+            let payload = URL_SAFE_NO_PAD.decode(input.split_once('.').unwrap().1);
+            assert!(
+                String::from_utf8(payload.unwrap())
+                    .unwrap()
+                    .contains(&sha256)
+            );
+        }
+    });
+    // A large card without a schema names no document.
+    info.skills[0].input_schema = None;
+    info.description = "x".repeat(MAX_CARD);
+    let whole = info.agent_card(CardShape::V1).unwrap();
+    assert_eq!(whole.clone().with_schemas_apart(url).0, whole);
 }
 
 #[test]

@@ -53,10 +53,16 @@ fn an_id_has_at_most_1024_bytes() {
 }
 
 #[test]
-fn a_request_without_an_id_gets_a_response_with_a_null_id() {
+fn a_request_without_an_id_is_a_notification_and_another_fault_is_not() {
     let request = read(r#"{"jsonrpc":"2.0","method":"m"}"#).unwrap();
-    assert_eq!(request.id, RpcId::Null);
+    assert_eq!(request.id, RpcId::Absent);
+    assert_eq!(serde_json::to_value(&request.id).unwrap(), Value::Null);
     assert_eq!(request.params, Value::Null);
+    let null = read(r#"{"jsonrpc":"2.0","method":"m","id":null}"#).unwrap();
+    assert_eq!(null.id, RpcId::Null);
+    for text in [r#"{"jsonrpc":"2.0"}"#, r#"{"method":"m"}"#] {
+        assert_eq!(why(text).0, RpcId::Null, "{text}");
+    }
 }
 
 #[test]

@@ -141,10 +141,7 @@ impl<'a> Object<'a> {
 
     fn array(&self, name: &str, elements: &str) -> Option<&'a [Value]> {
         let read = |value: &'a Value| value.as_array().map(Vec::as_slice);
-        match self.spelling {
-            FieldCase::V10 => self.parsed(name, format_args!("must be a list of {elements}"), read),
-            FieldCase::Json | FieldCase::ProtoJson => self.parsed(name, "must be an array", read),
-        }
+        self.parsed(name, format_args!("must be a list of {elements}"), read)
     }
 
     /// A list of strings; empty if absent.
@@ -174,8 +171,7 @@ impl<'a> Object<'a> {
         let list = self.required_member(name, self.array(name, "parts"))?;
         // A2A 1.0 §4.1.4; A2A 0.3 §6.4: a message has a part. The server sets the upper limit.
         if list.is_empty() || list.len() > MAX_PARTS {
-            let elements = self.spelling.words("parts", "elements");
-            self.refuse(name, format!("must have 1 to {MAX_PARTS} {elements}"));
+            self.refuse(name, format!("must have 1 to {MAX_PARTS} parts"));
             return None;
         }
         // Every part is read first, so that the faults of all parts are noted.

@@ -52,7 +52,7 @@ fn every_fault_is_listed_with_its_path() {
             ("a.flag", "must be `true` or `false`"),
             ("a.list[1]", "must be a string"),
             ("a.gone", "is required"),
-            ("n", "must be a whole number, zero or more"),
+            ("n", "must be a whole number of at least 0"),
             ("word", "must be one of `red`, `green`"),
         ]
         .map(|(a, b)| (a.to_owned(), b.to_owned()))

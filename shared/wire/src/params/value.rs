@@ -135,14 +135,19 @@ impl<'a> Object<'a> {
         usize::try_from(size).ok()
     }
 
+    /// The number of push configs of a page, at most 100; `None` for 0.
+    pub(crate) fn config_page_size(&self) -> Option<usize> {
+        // A2A 1.0 §3.1.9, a2a.proto: an `int32` without presence. Only `ListTasks` has a range.
+        let size = self.integer("pageSize", 0..=i32::MAX.unsigned_abs().into())?;
+        usize::try_from(size.min(100)).ok().filter(|size| *size > 0)
+    }
+
     /// The number of messages of history that the client wants, at most
     /// [`MAX_HISTORY`]; `default` if it names none.
     pub(crate) fn history_length(&self, name: &str, default: usize) -> usize {
-        let rule = self.spelling.words(
-            "must be a whole number of at least 0",
-            "must be a whole number, zero or more",
-        );
-        let length = self.parsed(name, rule, |value| usize::try_from(self.whole(value)?).ok());
+        let length = self.parsed(name, "must be a whole number of at least 0", |value| {
+            usize::try_from(self.whole(value)?).ok()
+        });
         length.map_or(default, |length| length.min(MAX_HISTORY))
     }
 
@@ -157,7 +162,13 @@ impl<'a> Object<'a> {
 
     /// An optional word of a fixed list.
     pub(crate) fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
-        self.present(name)?;
+        let text = self.text(name)?;
+        // Protobuf enums: the zero value ends so. Without presence it means that it is absent.
+        let is_zero = self.spelling != FieldCase::Json && text.ends_with("_UNSPECIFIED");
+        (!is_zero).then(|| self.word(name, words)).flatten()
+    }
+
+    fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
         let choices = fmt::from_fn(|f| {
             let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             f.write_str(&quoted(&words))
@@ -168,26 +179,18 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// Whether an optional enum or time counts as present. Only 1.0 refuses an empty one.
-    fn present(&self, name: &str) -> Option<()> {
-        match self.spelling {
-            FieldCase::V10 => Some(()),
-            FieldCase::Json | FieldCase::ProtoJson => self.text(name).map(drop),
-        }
-    }
-
     /// A required word of a fixed list.
     pub(crate) fn required_choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
         if self.member(name).and_then(Value::as_str) == Some("") {
             self.refuse(name, "must not be empty");
             return None;
         }
-        self.required_member(name, self.choice(name, words))
+        self.required_member(name, self.word(name, words))
     }
 
     /// An optional RFC 3339 time. Another text is noted as wrong.
     pub(crate) fn timestamp(&self, name: &str) -> Option<Timestamp> {
-        self.present(name)?;
+        self.text(name)?;
         let read = |value: &Value| Timestamp::parse_rfc3339(value.as_str()?);
         self.parsed(name, "must be an RFC 3339 time", read)
     }
@@ -213,10 +216,7 @@ impl<'a> Object<'a> {
 
     /// Optional bytes, in base64.
     pub(crate) fn base64(&self, name: &str) -> Option<Bytes> {
-        let rule = self
-            .spelling
-            .words("must be a base64 string", "must be a string");
-        let text = self.parsed(name, rule, Value::as_str)?;
+        let text = self.parsed(name, "must be a base64 string", Value::as_str)?;
         self.parsed(name, "must be base64", |_| base64(text))
     }
 }

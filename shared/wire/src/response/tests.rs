@@ -146,16 +146,18 @@ fn a_rest_response_has_the_media_type_the_client_accepts() {
     let media = |request: &RawRequest<'_>| answer(&call(request), &reply(Generation::V10)).headers;
     let special = [("content-type", "application/a2a+json".to_owned())];
     let plain = [("content-type", "application/json".to_owned())];
-    assert_eq!(media(&get("/tasks/t1")), special);
-    assert_eq!(media(&get("/v1/tasks/t1")), plain);
-    let json = RawRequest {
-        accept: Some("application/json"),
+    let accepting = |accept| RawRequest {
+        accept: Some(accept),
         ..get("/tasks/t1")
     };
+    let (json, any) = (accepting("application/json"), accepting("*/*"));
+    assert_eq!(media(&any), special);
+    assert_eq!(media(&get("/tasks/t1")), plain);
+    assert_eq!(media(&get("/v1/tasks/t1")), plain);
     assert_eq!(media(&json), plain);
     let refusal = A2aError::TaskNotFound;
     assert_eq!(refuse(&call(&json), &refusal).headers, plain);
-    assert_eq!(refuse(&call(&get("/tasks/t1")), &refusal).headers, special);
+    assert_eq!(refuse(&call(&any), &refusal).headers, special);
 }
 
 #[test]
@@ -262,7 +264,7 @@ fn a_field_inside_wrapped_data_is_named_as_the_client_wrote_it() {
 }
 
 #[test]
-fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
+fn a_client_that_reads_only_events_gets_errors_as_events() {
     let refused = |method: &str, accept, refusal: &A2aError| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": "t1"}});
         let call = call(&RawRequest {
@@ -284,21 +286,26 @@ fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
         &A2aError::TaskNotFound,
     );
     assert!(answer.headers.contains(&header));
-    let answer = refused("tasks/resubscribe", events, &A2aError::TaskNotFound);
-    assert!(answer.headers.contains(&header));
-    let text = String::from_utf8(answer.body).unwrap();
-    let data = text.strip_prefix("data: ").unwrap();
-    let value: Value = serde_json::from_str(data).unwrap();
-    assert_eq!(
-        (&value["id"], &value["error"]["code"]),
-        (&json!(1), &json!(-32001))
-    );
+    for method in [
+        "tasks/resubscribe",
+        "SubscribeToTask",
+        "SendStreamingMessage",
+    ] {
+        let answer = refused(method, events, &A2aError::TaskNotFound);
+        assert!(answer.headers.contains(&header), "{method}");
+        let text = String::from_utf8(answer.body).unwrap();
+        let data = text.strip_prefix("data: ").unwrap();
+        let value: Value = serde_json::from_str(data).unwrap();
+        let error = (&value["id"], &value["error"]["code"]);
+        assert_eq!(error, (&json!(1), &json!(-32001)), "{method}");
+    }
 
     // A plain response: an error with its own HTTP status, a client that accepts other
-    // types, a unary call, and a call of 1.0.
+    // types, a unary call, and a subscription of 1.0 to an ended task.
     let unavailable = A2aError::Unavailable { retry_after: 1 };
+    let ended = A2aError::UnsupportedOperation { why: "ended" };
     let rows = [
-        refused("tasks/resubscribe", events, &unavailable),
+        refused("SubscribeToTask", events, &unavailable),
         refused("tasks/resubscribe", "*/*", &A2aError::TaskNotFound),
         refused(
             "message/stream",
@@ -306,7 +313,7 @@ fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
             &A2aError::TaskNotFound,
         ),
         refused("tasks/get", events, &A2aError::TaskNotFound),
-        refused("SubscribeToTask", events, &A2aError::TaskNotFound),
+        refused("SubscribeToTask", events, &ended),
     ];
     each_row(rows, |answer| {
         assert!(body(&answer)["error"]["code"].is_i64());

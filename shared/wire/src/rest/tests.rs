@@ -17,7 +17,7 @@ fn the_base_url_serves_json_rpc_with_and_without_a_slash() {
 }
 
 /// Method, path, operation and generation of every route.
-const ROUTES: [(&str, &str, Operation, Generation); 40] = [
+const ROUTES: [(&str, &str, Operation, Generation); 41] = [
     ("POST", "/message:send", Operation::Send, V10),
     ("POST", "/message:stream", Operation::Stream, V10),
     ("GET", "/tasks", Operation::List, V10),
@@ -103,6 +103,7 @@ const ROUTES: [(&str, &str, Operation, Generation); 40] = [
     ),
     ("DELETE", "/a2a-lambda/tasks/t1", Operation::DeleteTask, V10),
     ("GET", "/a2a-lambda/skills", Operation::ListSkills, V10),
+    ("GET", "/a2a-lambda/schemas", Operation::Schemas, V10),
 ];
 
 #[test]

@@ -11,8 +11,8 @@ use super::json_object::JsonObject;
 use super::params::{MAX_HISTORY, MessageForm, Object, SendOptions};
 use super::{Binding, Dialect, push};
 use a2a_lambda_model::task::{
-    Artifact, ContextId, Event, Frame, Generation, Message, Page, Part, Role, SendCommand,
-    SendMode, Sent, Status, Task, TaskId,
+    Artifact, ContextId, Event, Frame, Generation, Message, Metadata, Page, Part, Role,
+    SendCommand, SendMode, Sent, Status, StatusUpdate, Task, TaskId,
 };
 use serde_json::Value;
 
@@ -159,6 +159,18 @@ impl Writer {
             }
             Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
         })
+    }
+
+    /// The last status of an ended task, which closes its stream (A2A 0.3 §7.2.2).
+    pub(crate) fn end(self, task: &Task) -> Option<Value> {
+        let status = task
+            .status
+            .state
+            .is_terminal()
+            .then(|| task.status.clone())?;
+        let metadata = Metadata::new();
+        let event = Event::Status(StatusUpdate { status, metadata });
+        Some(self.event(&event, Scope::of(task), true))
     }
 
     fn event(self, event: &Event, scope: Scope<'_>, last: bool) -> Value {

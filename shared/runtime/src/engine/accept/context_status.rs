@@ -157,18 +157,17 @@ impl Engine {
         now: Timestamp,
         opens: bool,
     ) -> Result<ContextStatus, EngineError> {
-        let policy = &self.reader.policy;
-        let silent = |ttl: Duration| record.active_at().plus(ttl) <= now;
-        let open = record.is_open(now);
         let (owner, id) = (record.owner(), record.context_id());
-        let is_over = !open && silent(policy.thread_ttl);
+        let is_silent = record.active_at().plus(self.reader.policy.thread_ttl) <= now;
+        let is_over = !record.is_open(now) && is_silent;
         if is_over && !self.records.has_open_task(owner, id, now).await? {
             return Err(A2aError::ContextExpired.into());
         }
         Ok(ContextStatus {
             id: id.clone(),
             began: record.created_at(),
-            reset: !open && silent(policy.state_ttl),
+            // A value to keep would have made a thread.
+            reset: false,
             opens: opens.then(|| self.opened(owner, id, 0, record.created_at(), now)),
             stale: None,
             of: None,
@@ -288,7 +287,11 @@ impl Engine {
         record.status = ThreadStatus::Active;
         record.updated_at = now;
         record.expires_at = now.plus(policy.thread_ttl);
-        record.state_expires_at = now.plus(policy.state_ttl);
+        // Without a state nothing of it can expire before the context.
+        record.state_expires_at = match record.state_version {
+            0 => record.expires_at,
+            _ => now.plus(policy.state_ttl),
+        };
         self.keep(&mut record, now);
         ThreadWrite {
             record,

@@ -7,8 +7,8 @@ use crate::engine::turn::event_sink::{EventSink, StreamEnd};
 use crate::engine::{EngineError, Reader};
 use crate::store::Tail;
 use crate::task::{
-    A2aError, Event, EventId, Frame, LoggedEvent, Part, Status, SubscribeCommand, Task, TaskRecord,
-    TaskState, Timestamp,
+    A2aError, Event, EventId, Frame, Generation, LoggedEvent, Part, Status, SubscribeCommand, Task,
+    TaskRecord, TaskState, Timestamp,
 };
 use futures::future::{Either, select};
 use std::pin::pin;
@@ -28,7 +28,7 @@ impl Reader {
     /// event.
     ///
     /// # Errors
-    /// Errors before the first frame: an unknown task, a finished one (unless the
+    /// Errors before the first frame: an unknown task, in 1.0 a finished one (unless the
     /// client names an event of it), an event that the task does not have. A later
     /// error is the last frame.
     pub async fn subscribe(
@@ -42,8 +42,10 @@ impl Reader {
         let mut sink = EventSink::stream(frames, StreamEnd::End, HISTORY);
         match command.last_event {
             Some(id) => resume(&record, id, &mut sink)?,
-            None if record.state().is_terminal() => {
-                let why = "the task has ended: there is nothing to subscribe to";
+            // A2A 1.0 §3.1.6. A2A 0.3 §7.9 leaves it open: the stream is the task and its end.
+            None if record.state().is_terminal() && command.generation == Generation::V10 => {
+                let why =
+                    "the task is in a terminal state: read it, there is nothing to subscribe to";
                 return Err(A2aError::UnsupportedOperation { why }.into());
             }
             None => {}

@@ -232,9 +232,8 @@ impl<'e> TurnThread<'e> {
             .engine
             .check_state_size(stored::state_size(&record.state));
         size.map_err(EngineError::of_skill)?;
-        let mut write = self.engine.renewed(record, now);
-        write.record.state_version = write.record.version;
-        Ok(Some(write))
+        record.state_version = record.version + 1;
+        Ok(Some(self.engine.renewed(record, now)))
     }
 
     /// Stores a commit of the turn, in one transaction with the changes that

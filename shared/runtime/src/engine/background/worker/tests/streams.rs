@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::{CallBudget, EngineError};
-use crate::task::{Frame, Sent, SubscribeCommand};
+use crate::task::{Frame, Generation, Sent, SubscribeCommand};
 use a2a_lambda_rows::each_row_async;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
@@ -62,6 +62,7 @@ async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
     let command = SubscribeCommand {
         id: id.clone(),
         last_event: None,
+        generation: Generation::V10,
     };
     let rows = [(Some(60), 58), (Some(900), 300), (Some(2), 0), (None, 300)];
     each_row_async(rows, async |(left, lasts)| {
@@ -90,7 +91,12 @@ async fn a_subscription_ends_when_its_client_leaves() {
     let fixture = WorkerFixture::new();
     let id = fixture.send("steps", SendMode::Immediate).await.id;
     let (caller, last_event) = (ann(), None);
-    let command = SubscribeCommand { id, last_event };
+    let generation = Generation::V10;
+    let command = SubscribeCommand {
+        id,
+        last_event,
+        generation,
+    };
     let (sender, mut frames) = unbounded_channel();
     let reader = fixture.engine.reader();
     let stream = reader.subscribe(&caller, &command, CallBudget::default(), sender);
