@@ -193,10 +193,10 @@ async fn a_stale_writer_is_refused_and_an_item_in_force_is_not_replaced() {
     }
     let replaced = call(&mut skill_test, "knowledge_store", adr("four")).await;
     assert_eq!(replaced.error_code(), Some("INVALID_STATUS"));
-    let said = format!("{:?}", replaced.state());
-    assert!(said.contains("the item is accepted;"), "{said}");
+    assert!(replaced.text().contains("the item is accepted;"));
     let back = call(&mut skill_test, "knowledge_status", to("draft")).await;
     assert_eq!(back.error_code(), Some("INVALID_STATUS"));
+    assert_eq!(back.text(), "an item that is accepted cannot become draft");
 }
 
 #[tokio::test]
