@@ -98,6 +98,22 @@ struct Limits {
     saved: (u8, bool),
 }
 
+impl Limits {
+    /// Whether a turn that runs again does not repeat such an operation here.
+    const fn forbids(&self, kind: Kind) -> bool {
+        match kind {
+            // A run that continues behind a saved value does not know the operations before it.
+            Kind::SaveSession | Kind::UpdateSession | Kind::CountSession | Kind::AddEvent => {
+                self.is_repeated
+            }
+            // What a step saves has no place in the order, so a race in it may end otherwise when
+            // its work is done again.
+            Kind::SaveData | Kind::Resume => self.is_in_step && self.races,
+            _ => false,
+        }
+    }
+}
+
 /// The program of a seed.
 pub(super) fn program(seed: u64) -> Program {
     let mut random = Random::new(seed);
@@ -149,18 +165,10 @@ fn op(random: &mut Random, limits: &mut Limits) -> Op {
     let kinds = u64::try_from(limits.kinds.len()).unwrap();
     let kind = limits.kinds[usize::try_from(random.below(kinds)).unwrap()];
     let name = random.small(limits.names);
+    if limits.forbids(kind) {
+        return step(random, name, Body::new());
+    }
     match kind {
-        // A run that continues behind a saved value does not know the operations before it.
-        Kind::SaveSession | Kind::UpdateSession | Kind::CountSession | Kind::AddEvent
-            if limits.is_repeated =>
-        {
-            step(random, name, Body::new())
-        }
-        // What a step saves has no place in the order, so a race in it may end otherwise when its
-        // work is done again.
-        Kind::SaveData | Kind::Resume if limits.is_in_step && limits.races => {
-            step(random, name, Body::new())
-        }
         Kind::Say => Op::Say,
         Kind::Artifact => Op::Artifact(name),
         Kind::SaveSession => Op::SaveSession(name),

@@ -417,13 +417,10 @@ impl<'a> Runner<'a> {
         };
         let (cx, log, key) = (self.cx, self.log(), place.path.clone());
         // Branches see each other's progress.
-        let sum = match &place.ended {
-            Some(ended) => {
-                let ended = ended.load(Ordering::Relaxed).to_string();
-                mix(sum, &log.met(&format!("{key}/begin"), ended))
-            }
-            None => sum,
-        };
+        let ended = place.ended.as_ref().map(|it| it.load(Ordering::Relaxed));
+        let sum = ended.map_or(sum, |ended| {
+            mix(sum, &log.met(&format!("{key}/begin"), ended.to_string()))
+        });
         // No run repeats this wait, so what depends on the other branches was read before it.
         log.place(true).await;
         let mark: Mutex<Option<Mark>> = Mutex::default();
