@@ -119,6 +119,9 @@ impl Order<'_> {
         for request in requests {
             let reply = self.call(&request).await;
             let text = reply.text().replace(self.id, "the order");
+            // The id of an event names the life of its task.
+            let lines = text.lines().filter(|line| !line.starts_with("id: "));
+            let text = lines.collect::<Vec<_>>().join("\n");
             shown.push(format!("{} {}", reply.status, unnamed(&text)));
         }
         shown
