@@ -45,7 +45,7 @@ pub trait DataFolders: Sync {
     /// The folder of a local agent that is started without `--data`.
     fn usual(&self) -> PathBuf;
 
-    /// The folder that stands before the command, as in `a2a-local --data DIR keys list`.
+    /// The folder that is named before the command, as in `a2a-local --data DIR keys list`.
     fn data(&self) -> Option<&Path>;
 }
 

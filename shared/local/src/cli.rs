@@ -107,7 +107,7 @@ pub(crate) async fn export(
     Ok(Box::pin(export.run(matches, folders)).await?)
 }
 
-/// The data folders for a command, with the one that stands before it.
+/// The data folders for a command, with the one that is named before it.
 pub(crate) fn folders(matches: &ArgMatches) -> LocalFolders {
     let is_default = matches.value_source("data") == Some(ValueSource::DefaultValue);
     let data = matches.get_one("data").filter(|_| !is_default).cloned();

@@ -333,7 +333,7 @@ impl Drop for Embedded {
 /// The data folders, for the commands of an operator.
 #[derive(Debug, Clone, Default)]
 pub struct LocalFolders {
-    /// The option `--data` that stands before the command.
+    /// The option `--data` before the command.
     pub data: Option<PathBuf>,
 }
 

@@ -118,7 +118,7 @@ impl Rejected {
     }
 
     /// Writes the error of a request that is not a batch. A client that names events and no JSON
-    /// calls a streaming method over JSON-RPC, and reads nothing but events there.
+    /// calls a streaming method over JSON-RPC, and reads only events there.
     #[must_use]
     pub fn response(&self) -> WireResponse {
         let is_rpc = self.dialect.binding == Binding::JsonRpc;

@@ -219,15 +219,15 @@ fn a_large_card_has_the_url_and_the_signed_hash_of_its_schemas() {
     assert_eq!(small.clone().with_schemas_apart(url).0, small);
     info.skills[0].input_schema = Some(json!({"description": "x".repeat(MAX_CARD)}));
     each_row([CardShape::Union, CardShape::V1], |shape| {
-        let whole = info.agent_card(shape).unwrap();
-        let (card, schemas) = whole.clone().with_schemas_apart(url);
+        let full_card = info.agent_card(shape).unwrap();
+        let (card, schemas) = full_card.clone().with_schemas_apart(url);
         assert!(card.body.len() < MAX_CARD);
         let sha256 = hex::encode(Sha256::digest(&schemas.body));
         let params = json!({"url": format!("{url}/a2a-lambda/schemas"), "sha256": sha256});
         let member = "/capabilities/extensions/0/params";
         assert_eq!(card.value.pointer(member), Some(&params));
         // The document is what the card would have had.
-        assert_eq!(whole.value.pointer(member), Some(&schemas.value));
+        assert_eq!(full_card.value.pointer(member), Some(&schemas.value));
         for unsigned in Unsigned::of(&card.value, "k", None) {
             let input = unsigned.signing_input();
             let payload = URL_SAFE_NO_PAD.decode(input.split_once('.').unwrap().1);
@@ -241,8 +241,8 @@ fn a_large_card_has_the_url_and_the_signed_hash_of_its_schemas() {
     // A large card without a schema names no document.
     info.skills[0].input_schema = None;
     info.description = "x".repeat(MAX_CARD);
-    let whole = info.agent_card(CardShape::V1).unwrap();
-    assert_eq!(whole.clone().with_schemas_apart(url).0, whole);
+    let full_card = info.agent_card(CardShape::V1).unwrap();
+    assert_eq!(full_card.clone().with_schemas_apart(url).0, full_card);
 }
 
 #[test]

@@ -287,7 +287,7 @@ impl Engine {
         record.status = ThreadStatus::Active;
         record.updated_at = now;
         record.expires_at = now.plus(policy.thread_ttl);
-        // Without a state nothing of it can expire before the context.
+        // A thread without a state has none that could expire before the context.
         record.state_expires_at = match record.state_version {
             0 => record.expires_at,
             _ => now.plus(policy.state_ttl),
