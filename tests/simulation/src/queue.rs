@@ -102,6 +102,9 @@ pub(crate) struct Messages {
     pub(crate) work: Line<WorkItem>,
     pub(crate) push_messages: Line<PushItem>,
     forwarded: BTreeSet<(String, u32)>,
+    /// The webhooks of which the push queue did not accept every message. Their deliveries may
+    /// wait for the sweep.
+    pub(crate) unqueued: BTreeSet<String>,
 }
 
 impl Default for Messages {
@@ -112,6 +115,7 @@ impl Default for Messages {
             work: Line::new(VISIBILITY),
             push_messages: Line::new(PUSH_VISIBILITY),
             forwarded: BTreeSet::new(),
+            unqueued: BTreeSet::new(),
         }
     }
 }
@@ -211,7 +215,7 @@ impl WorkQueue for SimQueue {
 #[async_trait]
 impl PushQueue for SimQueue {
     async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
-        self.send_each(items, |world, item, copies| {
+        let rings = self.send_each(items, |world, item, copies| {
             let at = world.now + i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
             world
                 .oracle
@@ -219,8 +223,17 @@ impl PushQueue for SimQueue {
             for _ in 0..copies {
                 world.messages.push_messages.add(item.clone(), at);
             }
-        })
-        .await
+        });
+        let answer = rings.await;
+        let taken = answer.as_deref().unwrap_or_default();
+        let mut world = self.0.world();
+        for (number, item) in items.iter().enumerate() {
+            if taken.get(number) != Some(&true) {
+                world.messages.unqueued.insert(item.config.to_string());
+            }
+        }
+        drop(world);
+        answer
     }
 }
 

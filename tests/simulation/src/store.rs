@@ -563,8 +563,9 @@ impl SimStore {
         (mine.count() < record.listeners().len()).then_some("push config")
     }
 
-    /// The webhooks with missing events although no push queue message is left.
-    pub(crate) fn unheard(&self, oracle: &Oracle) -> Vec<String> {
+    /// The webhooks with missing events although no push queue message is left, each with the
+    /// violation that it is.
+    pub(crate) fn unheard(&self, oracle: &Oracle) -> Vec<(String, String)> {
         let mut missed = Vec::new();
         for (life, seen) in oracle.living() {
             let record = &seen.record;
@@ -572,7 +573,10 @@ impl SimStore {
             let found = found.now_or_never().and_then(Result::ok);
             let found = found.unwrap_or_default().into_iter();
             let mine = found.filter(|push| push.incarnation == *record.incarnation());
-            missed.extend(mine.filter_map(|push| oracle.missed(life, &push)));
+            missed.extend(mine.filter_map(|push| {
+                let text = oracle.missed(life, &push)?;
+                Some((push.listener.id.to_string(), text))
+            }));
         }
         missed
     }
