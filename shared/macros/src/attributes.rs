@@ -5,7 +5,7 @@ use syn::punctuated::Punctuated;
 use syn::{Ident, LitBool, LitStr, Token, Type, bracketed};
 
 /// All keys, for the error message that lists them.
-const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `text`, `input_modes`, `output_modes`, \
+const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `text`, `refines`, `input_modes`, `output_modes`, \
      `background`, `effect`, \
      `keeps_input`, `states`";
 
@@ -18,6 +18,8 @@ pub(crate) struct Attributes {
     pub(crate) examples: Vec<LitStr>,
     /// Patterns of texts.
     pub(crate) text: Vec<LitStr>,
+    /// Patterns of texts that refine a result.
+    pub(crate) refines: Vec<LitStr>,
     pub(crate) input_modes: Vec<LitStr>,
     pub(crate) output_modes: Vec<LitStr>,
     pub(crate) background: bool,
@@ -71,6 +73,8 @@ impl Attributes {
             "examples" => self.examples = texts(key, input)?,
             "text" if input.peek(LitStr) => self.text = vec![text(key, input)?],
             "text" => self.text = texts(key, input)?,
+            "refines" if input.peek(LitStr) => self.refines = vec![text(key, input)?],
+            "refines" => self.refines = texts(key, input)?,
             "input_modes" => self.input_modes = texts(key, input)?,
             "output_modes" => self.output_modes = texts(key, input)?,
             "background" => self.background = flag(key, input)?,

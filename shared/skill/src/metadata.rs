@@ -31,6 +31,10 @@ pub struct SkillMetadata {
     /// place for each field of the input. Case, spacing and final punctuation do not count.
     #[serde(skip)]
     pub text: &'static [&'static str],
+    /// Patterns of texts that refine a result of the skill: `make it {change}`. They count directly
+    /// after a task of the skill, which the new task then refers to. A place takes any text.
+    #[serde(skip)]
+    pub refines: &'static [&'static str],
     /// Media types the skill accepts. Empty means those that the input type implies.
     pub input_modes: &'static [&'static str],
     /// Media types the skill produces. Empty means those that the output type implies.
@@ -61,6 +65,7 @@ impl SkillMetadata {
             tags,
             examples: &[],
             text: &[],
+            refines: &[],
             input_modes: &[],
             output_modes: &[],
             background: false,

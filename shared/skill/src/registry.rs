@@ -62,6 +62,7 @@ impl Agent {
             instructions: None,
             dispatcher_prompt: None,
             extended_description: None,
+            answers_by_context: false,
             skills: Vec::new(),
             states: States::default(),
             adapter: None,
@@ -209,6 +210,7 @@ pub struct AgentBuilder {
     instructions: Option<String>,
     dispatcher_prompt: Option<String>,
     extended_description: Option<String>,
+    answers_by_context: bool,
     skills: Vec<AddedSkill>,
     states: States,
     adapter: Option<Arc<dyn SessionAdapter>>,
@@ -260,6 +262,15 @@ impl AgentBuilder {
     #[must_use]
     pub fn dispatcher_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.dispatcher_prompt = Some(prompt.into());
+        self
+    }
+
+    /// Lets a message answer the open question of its context also if its parts alone would choose a
+    /// skill: for clients that send the context and no task, and an agent of one skill, or of one
+    /// skill for each media type. A text that a skill declares still begins a task of that.
+    #[must_use]
+    pub const fn answers_by_context(mut self) -> Self {
+        self.answers_by_context = true;
         self
     }
 
@@ -425,6 +436,7 @@ impl AgentBuilder {
                 skills,
             }),
             build_id,
+            answers_by_context: self.answers_by_context,
             states: self.states,
             kept_in_table: self.kept_in_table.into(),
             exports: self.exports.into(),
@@ -489,7 +501,16 @@ fn check_patterns(skill: &dyn AnySkill) -> Result<(), BuildError> {
             return Err(wrong("it has to take text and data, as `TextOr` does"));
         }
     }
-    Ok(())
+    let refines = metadata.refines.iter();
+    match refines
+        .filter_map(|it| Some((it, TextPattern::parse(it).err()?)))
+        .next()
+    {
+        Some((pattern, what)) => Err(BuildError(format!(
+            "the skill `{id}` is refined by `{pattern}`: {what}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The form of the ids of agents and skills.
@@ -512,6 +533,7 @@ impl BuildError {
 pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
     build_id: Option<BuildId>,
+    answers_by_context: bool,
     states: States,
     kept_in_table: Arc<[String]>,
     exports: Arc<[(String, SetExport)]>,
@@ -529,6 +551,12 @@ impl AgentDefinition {
     #[must_use]
     pub const fn build_id(&self) -> Option<&BuildId> {
         self.build_id.as_ref()
+    }
+
+    /// Whether a message may answer by its context before its parts choose a skill.
+    #[must_use]
+    pub const fn answers_by_context(&self) -> bool {
+        self.answers_by_context
     }
 
     /// Makes the states of the skills, which otherwise are made when a skill first needs them.

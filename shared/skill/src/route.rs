@@ -4,53 +4,45 @@
 //! 2. explicit, command: the message names a skill, or its text starts with `/skill-id`; an
 //!    invalid name is an error, and no later step runs
 //! 3. single: the agent has one skill
-//! 4. reference: all tasks that the message refers to have one skill, which takes the parts
-//! 5. media type, schema: one skill accepts all parts, or decodes the data part
-//! 6. example, text: the text is, as a whole, an example or a pattern of one skill
-//! 7. model: a language model chooses, if there is one. What it does not decide goes to the
-//!    fallback of the agent (fallback)
-//! 8. ask: the client gets a question that offers the skills that fit. A reply that names one
+//! 4. media type, schema: one skill accepts all parts, or decodes the data part
+//! 5. example, text: the text is, as a whole, an example or a pattern of one skill
+//! 6. model: a language model chooses, if there is one and it answers in time
+//! 7. conversation, without the answer of a model: the text refines what spoke last (refines), or
+//!    answers what waits (context)
+//! 8. fallback: the skill for what a model does not decide
+//! 9. ask: the client gets a question that offers the skills that fit. A reply that names one
 //!    of them sends the first message there (answer)
+//!
+//! An agent that answers by context looks at step 5 and then at what waits before step 3.
 //!
 //! From step 3 on, a pattern of the skill that gets a text reads it, whichever step decided.
 //!
-//! Words that a text shares with a skill decide nothing; they order what is offered.
+//! Words that a text shares with a skill decide nothing; they order what is offered. Nor does a
+//! reference to a task.
 //!
 //! No step here has access to a model, so an explicit call never causes the cost of one. The
 //! engine asks the model in `by_model` when the steps before it end with a question.
 
 mod by_model;
+mod conversation;
 mod decision;
 mod explicit;
+mod offer;
 mod pattern;
 mod text;
 
 pub use by_model::{ModelChoice, RouterModel, Undecided};
-pub use decision::{EarlierTasks, Route, RouteRequest, Routed, STEPS, Wrapped, joined};
+pub use conversation::{Answer, Conversation};
+pub use decision::{Route, RouteRequest, Routed, STEPS, Wrapped, joined, with_line};
+pub use offer::{Choice, Offer};
 
 use super::media::admits;
 use super::{AgentDefinition, AnySkill, Content};
-use a2a_lambda_model::task::{A2aError, Message, SavedSlot, SkillId};
+use a2a_lambda_model::task::{A2aError, Message, SkillId, TaskRecord};
 use decision::{Skills, only_text, takes_any};
 pub(crate) use pattern::TextPattern;
-use serde_json::{Value, json};
-use text::{choice, command, declared, input, order, text};
-
-/// The slot of the question "which skill?": what it offers.
-pub fn which_skill(candidates: &[SkillId]) -> SavedSlot {
-    let candidates: Vec<_> = candidates.iter().map(SkillId::as_str).collect();
-    SavedSlot {
-        version: 1,
-        value: json!({ "candidates": candidates }),
-    }
-}
-
-/// The skills that the question in a slot offers.
-pub fn offer(slot: &SavedSlot) -> Vec<SkillId> {
-    let candidates = slot.value.get("candidates").and_then(Value::as_array);
-    let ids = candidates.into_iter().flatten().filter_map(Value::as_str);
-    ids.filter_map(|id| SkillId::parse(id).ok()).collect()
-}
+use serde_json::Value;
+use text::{command, declared, input, order, text};
 
 impl Route {
     /// The message for the skill `id`, which the step `how` decided. A pattern of that skill
@@ -78,26 +70,39 @@ pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Rout
     if let [(only, _)] = all.as_slice() {
         return read(only, "single").admitted(agent);
     }
-    let mut takers = takers(all, request.message)?;
-    let reference = request.earlier.reference.as_ref();
-    if let Some((id, skill)) = takers.iter().find(|(id, _)| Some(*id) == reference) {
-        let route = read(id, "reference");
-        if skill.decode(&route.content).is_ok() {
-            return route.admitted(agent);
-        }
-    }
+    let takers = takers(all, request.message)?;
     if let Some((id, how)) = by_parts(&takers, request.message) {
         return read(id, how).admitted(agent);
     }
-    let mut routes = declared(&takers, request.message).into_iter();
-    if let (Some(route), None) = (routes.next(), routes.next()) {
-        return route.admitted(agent);
+    match declared_by_one(&takers, request.message) {
+        Some(route) => route.admitted(agent),
+        None => Ok(offer::ask(agent, &[], &takers, None, None)),
     }
-    order(&mut takers, request.message);
-    if let Some(last) = &request.earlier.last {
-        takers.sort_by_key(|(id, _)| *id != last);
+}
+
+/// The only skill that declares the text, for an agent that answers by context: its conversation
+/// comes before what only the parts of a message decide. `None`: another step decides.
+///
+/// # Errors
+/// When the skill does not take the parts.
+pub fn before_parts(
+    agent: &AgentDefinition,
+    routed: Routed,
+    message: &Message,
+) -> Result<Option<Routed>, A2aError> {
+    let by_parts = ["single", "media_type", "schema"];
+    match routed {
+        Routed::Skill(route) if by_parts.contains(&route.how) => {
+            let route = declared_by_one(&agent.skills().collect(), message);
+            route.map(|route| route.admitted(agent)).transpose()
+        }
+        routed => Ok(Some(routed)),
     }
-    Ok(ask(agent, &takers))
+}
+
+fn declared_by_one(skills: &Skills<'_>, message: &Message) -> Option<Route> {
+    let mut routes = declared(skills, message).into_iter();
+    routes.next().filter(|_| routes.next().is_none())
 }
 
 /// The skill `id`, which the step `how` decided, with the input that it made of the message.
@@ -114,24 +119,24 @@ pub fn route_to(
     Route::with_input(id, message, how, input).admitted(agent)
 }
 
-/// Chooses the skill for the answer to [`which_skill`], which offered `offer`. An answer that
-/// only names an offered skill sends the `original` message to that skill, with what it
-/// carries beside its words: see [`joined`]. Any other answer is routed as a message of its
-/// own.
+/// Chooses the skill for the reply to a question of the router. A reply that only names an
+/// offered skill sends the `original` message to that skill, with what it carries beside its
+/// words: see [`joined`]. Any other reply is routed as a message of its own.
 ///
 /// # Errors
 /// As for [`route`].
 pub fn route_answer(
     agent: &AgentDefinition,
     original: &Message,
-    offer: &[SkillId],
+    offer: &Offer,
     reply: &RouteRequest<'_>,
 ) -> Result<Routed, A2aError> {
     let message = reply.message;
-    let choice = choice(agent, offer, message);
+    let choice = offer.choice(agent, message);
     let answer = |id| Route::read(agent, id, &joined(original, message), "answer");
     if let Some(call) = explicit_route(agent, reply)? {
-        let is_choice = text(message).trim().is_empty() || choice == Some(&call.id);
+        let is_named = matches!(&choice, Some(Choice::Skill(id)) if *id == call.id);
+        let is_choice = text(message).trim().is_empty() || is_named;
         let route = match is_choice && only_text(message) {
             true => answer(&call.id),
             false => call,
@@ -139,12 +144,29 @@ pub fn route_answer(
         return route.admitted(agent);
     }
     match choice {
-        Some(id) => answer(id).admitted(agent),
-        None => Ok(match route(agent, reply)? {
-            Routed::Ask { candidates, .. } => ask_with(agent, candidates, WHICH, Some(original)),
-            decision => decision,
-        }),
+        Some(Choice::Skill(id)) => answer(&id).admitted(agent),
+        _ => route(agent, reply),
     }
+}
+
+/// Step 9: the question, which offers the tasks that may get the message, and the skills that fit:
+/// that of the task that spoke last first, then those that share most words with the message.
+/// `text` begins the question, if a model asks it.
+///
+/// # Errors
+/// When no skill takes the parts.
+pub fn ask(
+    agent: &AgentDefinition,
+    case: &Undecided<'_>,
+    tasks: &[&TaskRecord],
+    text: Option<&str>,
+) -> Result<Routed, A2aError> {
+    let mut skills = takers(agent.skills().collect(), case.message)?;
+    order(&mut skills, case.message);
+    if let Some(last) = case.conversation.last().and_then(|task| task.skill()) {
+        skills.sort_by_key(|(id, _)| *id != last);
+    }
+    Ok(offer::ask(agent, tasks, &skills, text, case.first))
 }
 
 /// Steps 1 and 2. INVARIANT: no model is in scope, and no later step runs when the message
@@ -171,7 +193,7 @@ fn explicit_route(
     }
 }
 
-/// Step 5: the skills that accept every part.
+/// Step 4: the skills that accept every part.
 fn takers<'a>(all: Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError> {
     let takers: Skills<'_> = (all.into_iter())
         .filter(|(_, skill)| admits(skill.metadata(), &message.parts))
@@ -189,7 +211,7 @@ fn takers<'a>(all: Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError
     Ok(takers)
 }
 
-/// Step 5: the one of `takers` that alone takes the parts or decodes the data part.
+/// Step 4: the one of `takers` that alone takes the parts or decodes the data part.
 fn by_parts<'a>(takers: &Skills<'a>, message: &Message) -> Option<(&'a SkillId, &'static str)> {
     if let [(only, _)] = takers.as_slice() {
         return Some((only, "media_type"));
@@ -197,7 +219,7 @@ fn by_parts<'a>(takers: &Skills<'a>, message: &Message) -> Option<(&'a SkillId, 
     by_schema(takers, message).map(|id| (id, "schema"))
 }
 
-/// Step 5: the only skill that can decode the data part. Skills that accept every value do
+/// Step 4: the only skill that can decode the data part. Skills that accept every value do
 /// not count, since they would match any data.
 fn by_schema<'a>(takers: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
     let content = Content::from_parts(message.parts.clone());
@@ -213,47 +235,6 @@ fn only<'a>(skills: &Skills<'a>, fits: impl Fn(&dyn AnySkill) -> bool) -> Option
     match (fitting.next(), fitting.next()) {
         (Some((id, _)), None) => Some(id),
         _ => None,
-    }
-}
-
-/// The most bytes of the first message that a question shows.
-const SHOWN: usize = 60;
-/// How a question of the rules begins.
-const WHICH: &str = "Which of these skills do you need? Answer with its number, id or name.";
-
-/// Step 8: the question with the candidates.
-fn ask(agent: &AgentDefinition, candidates: &Skills<'_>) -> Routed {
-    let candidates = candidates.iter().map(|(id, _)| (*id).clone());
-    ask_with(agent, candidates.collect(), WHICH, None)
-}
-
-/// A question that begins with `text`, with the candidates. If it follows a question about the
-/// message `first`, it says that the skill gets that message.
-pub fn ask_with(
-    agent: &AgentDefinition,
-    candidates: Vec<SkillId>,
-    text: &str,
-    first: Option<&Message>,
-) -> Routed {
-    let mut question = text.to_owned();
-    if let (Some(first), Some(id)) = (first, candidates.first()) {
-        let words = by_model::text_of(first);
-        let words = by_model::cut(&words, SHOWN);
-        question.push_str(&format!(
-            " The skill that you choose gets your first message, \"{words}\". For another message \
-             write `/{id}`, or another id, and your wish."
-        ));
-    }
-    for (index, id) in candidates.iter().enumerate() {
-        if let Some(skill) = agent.skill(id) {
-            let (number, metadata) = (index + 1, skill.metadata());
-            let (name, description) = (metadata.name, metadata.description);
-            question.push_str(&format!("\n{number}. {name} (`{id}`): {description}"));
-        }
-    }
-    Routed::Ask {
-        candidates,
-        question,
     }
 }
 

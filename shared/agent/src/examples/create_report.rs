@@ -14,6 +14,7 @@ const LINE: usize = 80;
     name = "Report writer",
     tags = ["example", "documents", "pdf", "file"],
     examples = ["Create a report", "Create a report on sales as PDF"],
+    refines = ["make it shorter"],
     input_modes = ["text/plain"],
     output_modes = ["application/pdf", "text/markdown", "text/plain"],
     effect = "read",

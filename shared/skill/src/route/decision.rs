@@ -1,24 +1,27 @@
 //! What the routing gets, and the skill or the question that it decides on.
 
+use super::offer::Offer;
+use super::text::text;
 use crate::media::check_input;
 use crate::{AgentDefinition, AnySkill, CallNames, Content};
-use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, SkillId};
+use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, SkillId, TaskId};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// The steps that decide, as they are named in logs and data sets; `ask` leaves it to the client.
-pub const STEPS: [&str; 13] = [
+pub const STEPS: [&str; 14] = [
     "command",
     "explicit",
     "pinned",
     "answer",
-    "reference",
     "media_type",
     "schema",
     "example",
     "text",
     "single",
     "model",
+    "refines",
+    "context",
     "fallback",
     "ask",
 ];
@@ -35,17 +38,6 @@ pub struct RouteRequest<'a> {
     pub message: &'a Message,
     /// The metadata of the request that contains the message.
     pub request_metadata: &'a Metadata,
-    /// What its conversation says about it.
-    pub earlier: EarlierTasks,
-}
-
-/// The skills of earlier tasks, as far as they concern a message.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EarlierTasks {
-    /// The one skill of all tasks that the message refers to.
-    pub reference: Option<SkillId>,
-    /// The skill of the newest task in the context.
-    pub last: Option<SkillId>,
 }
 
 /// The result of the routing.
@@ -55,21 +47,11 @@ pub enum Routed {
     Skill(Route),
     /// A question to the client.
     Ask {
-        /// The candidates, in the order in which they are offered.
-        candidates: Vec<SkillId>,
+        /// What it offers.
+        offer: Offer,
         /// The question.
         question: String,
     },
-}
-
-impl Routed {
-    /// Whether the message names its skill, or needs none to be named: no earlier task changes
-    /// the decision.
-    #[must_use]
-    pub fn is_named(&self) -> bool {
-        const NAMED: [&str; 5] = ["pinned", "explicit", "command", "single", "answer"];
-        matches!(self, Self::Skill(route) if NAMED.contains(&route.how))
-    }
 }
 
 /// A chosen skill.
@@ -85,6 +67,8 @@ pub struct Route {
     pub how: &'static str,
     /// The input that a model or a pattern made of the message.
     pub input: Option<Value>,
+    /// The earlier task that the message is about, if its conversation or a model says so.
+    pub about: Option<TaskId>,
 }
 
 /// The location of the arguments of an explicit call in a data part.
@@ -104,7 +88,14 @@ impl Route {
             wrapper: None,
             how,
             input: None,
+            about: None,
         }
+    }
+
+    /// The same, about an earlier task.
+    pub(super) fn about(mut self, id: &TaskId) -> Self {
+        self.about = Some(id.clone());
+        self
     }
 
     /// The same, with the input that a model or a pattern made of the message.
@@ -149,6 +140,25 @@ pub fn joined(first: &Message, reply: &Message) -> Message {
     references.retain(|id| !first.reference_task_ids.contains(id));
     references.splice(..0, first.reference_task_ids.iter().cloned());
     message
+}
+
+/// The same message, with the text of the next one as its last line, and the rest of that.
+#[must_use]
+pub fn with_line(mut first: Message, next: &Message) -> Message {
+    let line = text(next);
+    let mut contents = first.parts.iter_mut().map(|part| &mut part.content);
+    let before = contents.find_map(|content| match content {
+        PartContent::Text(text) => Some(text),
+        _ => None,
+    });
+    match before {
+        Some(before) => before.push_str(&format!("\n{line}")),
+        None => first.parts.insert(0, Part::text(line)),
+    }
+    let next = joined(&first, next);
+    first.parts = next.parts;
+    first.reference_task_ids = next.reference_task_ids;
+    first
 }
 
 /// Whether the part is text.

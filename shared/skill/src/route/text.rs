@@ -1,11 +1,10 @@
-//! Chooses a skill by a text that the skill declares: a command, an example or a pattern; and
-//! reads which of the offered skills a reply names.
+//! Chooses a skill by a text that the skill declares: a command, an example or a pattern.
 
 use super::by_model;
 use super::decision::{Route, Skills, only_text, takes_any};
 use super::pattern::{TextPattern, Words, value};
 use crate::media::admits;
-use crate::{AgentDefinition, AnySkill, Content};
+use crate::{AgentDefinition, AnySkill, Content, SkillMetadata};
 use a2a_lambda_model::task::{Message, Part, PartContent, SkillId};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
@@ -122,26 +121,16 @@ pub(super) fn order(skills: &mut Skills<'_>, message: &Message) {
     });
 }
 
-/// The offered skill that a reply names: by its id, its name or its number in the offer.
-pub(super) fn choice<'a>(
-    agent: &AgentDefinition,
-    offer: &'a [SkillId],
-    reply: &Message,
-) -> Option<&'a SkillId> {
-    let reply = text(reply);
-    let reply = reply.trim().trim_matches(['`', '(', ')', '#']);
-    let reply = reply.trim_start_matches('/');
-    let reply = Words::of(reply);
-    let is = |text: &str| Words::of(text).same(&reply);
-    let mut ids = offer.iter().enumerate();
-    let by_id = ids.find(|(index, id)| is(id.as_str()) || is(&(index + 1).to_string()));
-    if let Some((_, id)) = by_id {
-        return Some(id);
+/// Whether a message is a text that refines the results of the skill. A place takes any text.
+pub(super) fn refines(skill: &SkillMetadata, message: &Message) -> bool {
+    let text = text(message);
+    if !only_text(message) || text.len() > TEXT_MAX {
+        return false;
     }
-    let has_name = |id: &&SkillId| {
-        let skill = agent.skill(id);
-        skill.is_some_and(|skill| is(skill.metadata().name))
-    };
-    let mut ids = offer.iter().filter(has_name);
-    ids.next().filter(|_| ids.next().is_none())
+    let text = Words::of(&text);
+    let mut patterns = (skill.refines.iter()).filter_map(|it| TextPattern::parse(it).ok());
+    patterns.any(|pattern| {
+        let input = pattern.read(&text, &|_, _| true, &|_| Some(Value::Null));
+        input.is_some()
+    })
 }

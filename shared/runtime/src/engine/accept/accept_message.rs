@@ -23,8 +23,10 @@ use crate::task::{
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
 use a2a_lambda_skill::TurnFacts;
-use a2a_lambda_skill::route::{self, Routed};
+use a2a_lambda_skill::route::{self, Route, Routed};
+use futures::future::BoxFuture;
 pub use routing::RoutePreview;
+use routing::{Decision, offer_of};
 use turn_input::routing_message;
 
 /// Bytes of a message above which its task is stored before its skill runs.
@@ -72,12 +74,9 @@ impl Engine {
                 if !record.state().is_interrupted() {
                     return Err(closed_error(record.state()).into());
                 }
-                Box::pin(self.resume(caller, record, command, print, budget)).await?
+                Box::pin(self.resume(caller, record, command, None, print, budget)).await?
             }
-            (_, print) => {
-                let print = print.as_ref();
-                self.new_turn(caller, command, print, budget).await?
-            }
+            (_, print) => return self.new_turn(caller, command, print.as_ref(), budget).await,
         };
         Ok(Acceptance::Run(Box::new(TurnSpec { print, ..spec })))
     }
@@ -139,28 +138,34 @@ impl Engine {
         Ok((record, context_status))
     }
 
-    /// Prepares the first turn of a new task.
+    /// Prepares the first turn of a new task, or the next turn of a task that the message continues
+    /// by its context.
     async fn new_turn(
         &self,
         caller: &Caller,
         mut command: SendCommand,
         print: Option<&MessagePrint>,
         budget: CallBudget,
-    ) -> Result<TurnSpec, EngineError> {
+    ) -> Result<Acceptance, EngineError> {
         let now = self.reader.clock.now();
         let (record, mut context_status) = self.new_record(caller, &command, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
         let request = routing_message(&full_message, &command);
-        let context = command.message.context_id.as_ref();
-        let decision = Box::pin(self.route_request(caller, request, context)).await?;
+        let context = Some(&context_status).filter(|_| command.message.context_id.is_some());
+        let owner = &caller.owner;
+        let routed = match Box::pin(self.route_request(owner, context, request)).await? {
+            Decision::Route(routed) => routed,
+            other => return self.continue_task(caller, command, other, budget).await,
+        };
+        refer(&mut command.message, &routed);
         let modes = &command.accepted_output_modes;
         let facts = self.facts(&record, caller, modes, Some(&command.message));
         let listen = self.listen(&record, command.push.as_ref()).await?;
         let message = placed(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
-        let input = self.route_message(decision, modes, &mut opening)?;
+        let input = self.route_message(routed, modes, 0, &mut opening)?;
         let skill = input.skill().map(|skill| *skill.metadata());
         self.seal_opening(&record, skill, record.turn(), print, &mut opening)
             .await?;
@@ -182,21 +187,102 @@ impl Engine {
             is_queued || command.client_task_id.is_some() || (is_large && input.makes_task());
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
-        Ok(TurnSpec {
+        Ok(Acceptance::Run(Box::new(TurnSpec {
             opening,
             force,
             is_queued,
+            print: print.cloned(),
             context_status: Some(context_status),
             ..TurnSpec::new(record, input, facts, budget)
+        })))
+    }
+
+    /// Prepares the turn of a message that continues a task by its context. The turn begins with
+    /// the version of the task that was read; if that is not stored any more, the message is
+    /// accepted again.
+    fn continue_task<'a>(
+        &'a self,
+        caller: &'a Caller,
+        mut command: SendCommand,
+        decision: Decision,
+        budget: CallBudget,
+    ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
+        Box::pin(async move {
+            let (head, asked) = match decision {
+                Decision::Continue(task) => (task, None),
+                Decision::Ask {
+                    question,
+                    routed,
+                    is_joined,
+                } => (question, Some((routed, is_joined))),
+                Decision::Route(_) => return Err(EngineError::broken("a new task continues none")),
+            };
+            let record = self.reader.load(caller, head.id()).await?;
+            if record.version() != head.version() {
+                return Box::pin(self.accept_unkeyed(caller, command, budget)).await;
+            }
+            scope::note_skill_of(&record);
+            let print = MessagePrint::of_send(&command);
+            if self.is_repeat(&record, &print).await? {
+                return Ok(Acceptance::Repeat(record));
+            }
+            let retry = Some(command.clone());
+            command.message.task_id = Some(head.id().clone());
+            let spec = Box::pin(self.resume(caller, record, command, asked, &print, budget));
+            let mut spec = spec.await?;
+            if let TurnInput::Forward { is_response, .. } = &mut spec.input {
+                *is_response = true;
+            }
+            Ok(Acceptance::Run(Box::new(TurnSpec {
+                print: Some(print),
+                retry,
+                ..spec
+            })))
         })
     }
 
-    /// Prepares the next turn of an interrupted task.
+    /// Gives the message that the router asked about to the open task that its client chose.
+    fn forward<'a>(
+        &'a self,
+        caller: &'a Caller,
+        task: TaskRecord,
+        message: Message,
+        command: &'a SendCommand,
+        budget: CallBudget,
+    ) -> BoxFuture<'a, Result<TurnInput, EngineError>> {
+        Box::pin(async move {
+            let command = SendCommand {
+                message: placed(message, &task),
+                idempotency_key: None,
+                push: None,
+                ..command.clone()
+            };
+            // The task may have it already, from a call that did not end.
+            let print = MessagePrint::of_send(&command);
+            let acceptance = if self.is_repeat(&task, &print).await? {
+                Acceptance::Repeat(task)
+            } else {
+                let spec = Box::pin(self.resume(caller, task, command, None, &print, budget));
+                Acceptance::Run(Box::new(TurnSpec {
+                    print: Some(print.clone()),
+                    ..spec.await?
+                }))
+            };
+            Ok(TurnInput::Forward {
+                acceptance: Box::new(acceptance),
+                is_response: false,
+            })
+        })
+    }
+
+    /// Prepares the next turn of an interrupted task. With `asked` the router asks again: about
+    /// this message, or about it with those before.
     async fn resume(
         &self,
         caller: &Caller,
         record: TaskRecord,
         mut command: SendCommand,
+        asked: Option<(Routed, bool)>,
         print: &MessagePrint,
         budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
@@ -207,27 +293,52 @@ impl Engine {
         }
         self.take_uploads(caller, &mut command.message).await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
-        let modes = &command.accepted_output_modes;
-        let mut facts = self.facts(&record, caller, modes, Some(&command.message));
-        facts.turn = record.turn() + 1;
-        let message = placed(command.message.clone(), &record);
-        let mut pin = Vec::new();
+        let (mut pin, mut references) = (Vec::new(), None);
+        let mut retry = None;
         let input = match record.skill() {
             Some(id) => self.pinned_skill(id, &record, &full_message, &command)?,
             None => {
                 // No skill is pinned yet: the message answers the question of the router.
-                let original = match first_request(&record) {
-                    Some(first) => &self.reader.load_message_files(first).await?,
-                    None => &full_message,
-                };
+                let said = messages_to_router(&record);
+                let mut from = offer_of(&record).from;
+                let original = self
+                    .load_request(said.get(from..).unwrap_or_default())
+                    .await?;
+                let original = original.unwrap_or_else(|| full_message.clone());
                 let reply = routing_message(&full_message, &command);
-                let decision = Box::pin(self.route_reply(&record, original, reply)).await?;
-                if matches!(&decision, Routed::Skill(route) if route.how == "answer") {
-                    facts.references = route::joined(original, &full_message).reference_task_ids;
+                let decision = match asked {
+                    Some((routed, is_joined)) => {
+                        from = if is_joined { from } else { said.len() };
+                        Decision::Route(routed)
+                    }
+                    None => {
+                        let reply = self.route_reply(&record, &context_status, &original, reply);
+                        Box::pin(reply).await?
+                    }
+                };
+                match decision {
+                    Decision::Continue(task) => {
+                        retry = Some(command.clone());
+                        self.forward(caller, task, original, &command, budget)
+                            .await?
+                    }
+                    Decision::Route(routed) | Decision::Ask { routed, .. } => {
+                        refer(&mut command.message, &routed);
+                        if matches!(&routed, Routed::Skill(route) if route.how == "answer") {
+                            let joined = route::joined(&original, &full_message);
+                            references = Some(joined.reference_task_ids);
+                        }
+                        let modes = &command.accepted_output_modes;
+                        self.route_message(routed, modes, from, &mut pin)?
+                    }
                 }
-                self.route_message(decision, modes, &mut pin)?
             }
         };
+        let modes = &command.accepted_output_modes;
+        let mut facts = self.facts(&record, caller, modes, Some(&command.message));
+        facts.turn = record.turn() + 1;
+        facts.references = references.unwrap_or(facts.references);
+        let message = placed(command.message.clone(), &record);
         let skill = input.skill().map(|skill| *skill.metadata());
         let is_queued = is_queued(&input, command.mode);
         let mut opening = vec![if is_queued {
@@ -252,12 +363,30 @@ impl Engine {
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
             opening,
-            // Other callers can see the task, so a continuation is not deferred.
-            force: true,
+            // Other callers can see the task, so a continuation is not deferred. One that is
+            // forwarded is stored when the other task has its message.
+            force: !matches!(input, TurnInput::Forward { .. }),
             is_queued,
             context_status: Some(context_status),
+            retry,
             ..TurnSpec::new(record, input, facts, budget)
         })
+    }
+
+    /// The messages of a client to the router as one; `None` without a message.
+    pub(in crate::engine) async fn load_request(
+        &self,
+        messages: &[&Message],
+    ) -> Result<Option<Message>, EngineError> {
+        let mut request = None;
+        for message in messages {
+            let next = self.reader.load_message_files(message).await?;
+            request = Some(match request {
+                Some(first) => route::with_line(first, &next),
+                None => next,
+            });
+        }
+        Ok(request)
     }
 
     /// The facts that the skill of a turn can read. `message` opened the turn.
@@ -326,16 +455,28 @@ fn is_queued(input: &TurnInput, mode: SendMode) -> bool {
             // creation.
             skill.makes_task() && (mode == SendMode::Immediate || skill.metadata().background)
         }
-        TurnInput::Ask { .. } | TurnInput::Fail(_) => false,
+        TurnInput::Ask { .. } | TurnInput::Forward { .. } | TurnInput::Fail(_) => false,
     }
 }
 
-/// The request that opened a task.
-pub(in crate::engine) fn first_request(record: &TaskRecord) -> Option<&Message> {
-    record
-        .history()
-        .iter()
-        .find(|message| message.role == Role::User)
+/// The messages of the client to a task whose skill is not known yet.
+pub(in crate::engine) fn messages_to_router(record: &TaskRecord) -> Vec<&Message> {
+    let messages = record.history().iter();
+    messages
+        .filter(|message| message.role == Role::User)
+        .collect()
+}
+
+/// Lets a message refer to the task that it is about, as its conversation or a model says.
+fn refer(message: &mut Message, routed: &Routed) {
+    let references = &mut message.reference_task_ids;
+    if let Routed::Skill(Route {
+        about: Some(id), ..
+    }) = routed
+        && !references.iter().any(|it| it == id.as_str())
+    {
+        references.push(id.to_string());
+    }
 }
 
 /// The error for a message to a task that is not interrupted.

@@ -111,7 +111,6 @@ fn text_of_two_skills_leads_to_a_question_whose_answer_reads_the_pattern() {
         pinned: None,
         message: &said("plus"),
         request_metadata: &Metadata::new(),
-        earlier: EarlierTasks::default(),
     };
     let (id, how, content) = chosen(route_answer(&agent, &original, &offered, &reply));
     assert_eq!((id.as_str(), how), ("plus", "answer"));

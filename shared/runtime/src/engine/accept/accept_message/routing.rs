@@ -1,22 +1,39 @@
-//! Chooses the skill of a message: by rules, and by a model when they do not decide.
+//! Chooses the skill of a message, or the open task that it answers: by rules, by a model when
+//! they do not decide, and by what was said before.
 
 use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
+use crate::engine::accept::context_status::ContextStatus;
 use crate::engine::budget::CallBudget;
+use crate::engine::turn::references::newest;
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::OpenTask;
 use crate::task::{
-    A2aError, Change, ContextId, Message, Owner, PartContent, SendCommand, SkillId, TaskId,
-    TaskRecord,
+    A2aError, Change, Message, Owner, PartContent, SendCommand, SkillId, TaskId, TaskRecord,
 };
-use a2a_lambda_skill::route::{self, RouteRequest, Routed};
-use a2a_lambda_skill::route::{ModelChoice, RouterModel, Undecided};
-use std::collections::BTreeSet;
+use a2a_lambda_skill::route::{
+    self, Answer, Choice, Conversation, ModelChoice, Offer, RouteRequest, Routed, RouterModel,
+    Undecided,
+};
 
-/// The most tasks whose skill decides for a message that refers to them.
-const REFERENCES: usize = 16;
-/// Tasks of a context among which the last skill is looked for.
-const NEWEST: usize = 3;
+/// The newest tasks of a context that are its conversation.
+const NEWEST: usize = 16;
+
+/// What a message does.
+#[derive(Debug)]
+pub(super) enum Decision {
+    /// It has a skill, or gets a question.
+    Route(Routed),
+    /// It is the message to this open task.
+    Continue(TaskRecord),
+    /// It gets a question in this task, which is an open question of the router. `is_joined`:
+    /// the skill that the client chooses gets it with what the task asked about before.
+    Ask {
+        question: TaskRecord,
+        routed: Routed,
+        is_joined: bool,
+    },
+}
 
 /// The skill that a message would get, which is not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,140 +46,173 @@ pub struct RoutePreview {
 }
 
 impl Engine {
-    /// The skill of a message that opens a task, in this context.
+    /// What a message without a task does, in its context.
     pub(super) async fn route_request(
         &self,
-        caller: &Caller,
+        owner: &Owner,
+        context: Option<&ContextStatus>,
         request: RouteRequest<'_>,
-        context: Option<&ContextId>,
-    ) -> Result<Routed, EngineError> {
+    ) -> Result<Decision, EngineError> {
+        let (agent, message) = (&*self.agent, request.message);
+        let routed = route::route(agent, &request)?;
+        let decided = match agent.answers_by_context() {
+            true => route::before_parts(agent, routed.clone(), message)?,
+            false => Some(routed.clone()),
+        };
+        if let Some(decided @ Routed::Skill(_)) = decided {
+            return Ok(Decision::Route(decided));
+        }
+        let conversation = self.conversation(owner, context, message).await?;
+        conversation.check_credentials()?;
+        let question = conversation.question();
+        if let Some(question) = question.filter(|it| !conversation.said_since(it))
+            && offer_of(question).choice(agent, message).is_some()
+        {
+            return Ok(Decision::Continue(question.clone()));
+        }
         let case = Undecided {
-            message: request.message,
+            message,
             first: None,
             pending: None,
+            conversation: &conversation,
         };
-        let decide = |request: &RouteRequest<'_>| route::route(&self.agent, request);
-        self.decide(&caller.owner, context, request, &case, decide)
-            .await
+        if decided.is_some() {
+            return self.undecided(&case).await;
+        }
+        match conversation.answer(agent, message) {
+            Some(answer) => self.answered(&case, answer),
+            None => Ok(Decision::Route(routed)),
+        }
     }
 
-    /// The skill of a message that answers the question of the router.
+    /// What a message does that replies to the question of the router in `record`. The question is
+    /// about `original`.
     pub(super) async fn route_reply(
         &self,
         record: &TaskRecord,
+        context: &ContextStatus,
         original: &Message,
         reply: RouteRequest<'_>,
-    ) -> Result<Routed, EngineError> {
+    ) -> Result<Decision, EngineError> {
+        let (agent, message, offer) = (&*self.agent, reply.message, offer_of(record));
+        if let Some(Choice::Task(id)) = offer.choice(agent, message) {
+            let now = self.reader.clock.now();
+            let task = self.records.load(record.owner(), &id, now).await?;
+            if let Some(task) = task.filter(|task| task.state().is_interrupted()) {
+                return Ok(Decision::Continue(task));
+            }
+        }
+        let routed = route::route_answer(agent, original, &offer, &reply)?;
+        if matches!(routed, Routed::Skill(_)) {
+            return Ok(Decision::Route(routed));
+        }
+        let conversation = self.conversation(record.owner(), Some(context), message);
         let question = record.status().message.as_ref();
-        let offer = record.saved().slot.as_ref().map(route::offer);
-        let offer = offer.unwrap_or_default();
         let case = Undecided {
-            message: reply.message,
+            message,
             first: Some(original),
             pending: question.and_then(first_text),
+            conversation: &conversation.await?,
         };
-        let context = Some(record.context_id());
-        let decide =
-            |reply: &RouteRequest<'_>| route::route_answer(&self.agent, original, &offer, reply);
-        self.decide(record.owner(), context, reply, &case, decide)
-            .await
+        self.undecided(&case).await
     }
 
-    /// What `decide` says with the tasks that the message refers to; in place of a question the
-    /// skill that the model chooses, if there is one, or the fallback, if the agent has one. A
-    /// question offers the last skill of the context first.
-    async fn decide(
+    /// What a message does that no rule decides: what the model says, else its conversation, the
+    /// fallback, or a question. A reply to the router answers no other task.
+    async fn undecided(&self, case: &Undecided<'_>) -> Result<Decision, EngineError> {
+        let (agent, message) = (&*self.agent, case.message);
+        let choice = self.model_choice(case).await;
+        let answer = match &choice {
+            Some(ModelChoice::Skill(route)) => {
+                return Ok(Decision::Route(route.clone().admitted(agent)?));
+            }
+            Some(ModelChoice::Answer(id)) => case.conversation.answer_to(agent, message, id),
+            Some(ModelChoice::Ask(_)) => None,
+            None => match case.conversation.refinement(agent, message) {
+                Some(route) => return Ok(Decision::Route(route.admitted(agent)?)),
+                None if case.first.is_none() => case.conversation.answer(agent, message),
+                None => None,
+            },
+        };
+        if let Some(answer) = answer {
+            return self.answered(case, answer);
+        }
+        if let (Some(id), Some(_)) = (agent.fallback(), &self.router)
+            && let Ok(routed) = route::route_to(agent, id, message, "fallback", None)
+        {
+            return Ok(Decision::Route(routed));
+        }
+        let text = match &choice {
+            Some(ModelChoice::Ask(text)) => text.as_deref(),
+            _ => None,
+        };
+        self.ask(case, &[], text)
+    }
+
+    fn answered(&self, case: &Undecided<'_>, answer: Answer<'_>) -> Result<Decision, EngineError> {
+        match answer {
+            Answer::To(task) => Ok(Decision::Continue(task.clone())),
+            Answer::Unclear(tasks) => self.ask(case, &tasks, None),
+        }
+    }
+
+    /// The question about a message, in the open question of its context if there is one.
+    fn ask(
+        &self,
+        case: &Undecided<'_>,
+        tasks: &[&TaskRecord],
+        text: Option<&str>,
+    ) -> Result<Decision, EngineError> {
+        let routed = route::ask(&self.agent, case, tasks, text)?;
+        let question = case.conversation.question();
+        Ok(match question.filter(|_| case.first.is_none()) {
+            Some(question) => Decision::Ask {
+                is_joined: tasks.is_empty() && !case.conversation.said_since(question),
+                question: question.clone(),
+                routed,
+            },
+            None => Decision::Route(routed),
+        })
+    }
+
+    /// The tasks before a message: the last ones it refers to, and the newest ones of its context.
+    async fn conversation(
         &self,
         owner: &Owner,
-        context: Option<&ContextId>,
-        mut request: RouteRequest<'_>,
-        case: &Undecided<'_>,
-        decide: impl Fn(&RouteRequest<'_>) -> Result<Routed, A2aError>,
-    ) -> Result<Routed, EngineError> {
-        let mut decision = decide(&request)?;
-        let references = &request.message.reference_task_ids;
-        if !references.is_empty() && !decision.is_named() {
-            request.earlier.reference = self.referred_skill(owner, references).await?;
-            decision = decide(&request)?;
+        context: Option<&ContextStatus>,
+        message: &Message,
+    ) -> Result<Conversation, EngineError> {
+        let now = self.reader.clock.now();
+        let ids = newest(&message.reference_task_ids);
+        let named: Vec<OpenTask> = (ids.iter())
+            .filter_map(|id| TaskId::parse(*id).ok())
+            .map(|task| OpenTask {
+                owner: owner.clone(),
+                task,
+            })
+            .collect();
+        let mut conversation = Conversation::default();
+        if !named.is_empty() {
+            conversation.references = self.records.heads(&named, now).await?;
         }
-        let Routed::Ask { candidates, .. } = &decision else {
-            return Ok(decision);
-        };
-        let choice = self.model_choice(case).await;
-        if let Some(ModelChoice::Skill(route)) = choice {
-            return Ok(route.admitted(&self.agent)?);
+        let place = |head: &TaskRecord| named.iter().position(|it| it.task == *head.id());
+        conversation.references.sort_by_key(place);
+        if let Some(ContextStatus { id, began, .. }) = context {
+            let (mut tasks, _) = self.records.tasks_in(owner, id, None, NEWEST).await?;
+            tasks.truncate(NEWEST);
+            tasks.retain(|task| {
+                !task.expired(now) && !self.is_earlier(id, task.created_at(), *began)
+            });
+            tasks.reverse();
+            conversation.tasks = tasks;
         }
-        let fallback = self.agent.fallback().filter(|id| candidates.contains(id));
-        if let (Some(id), Some(_)) = (fallback, &self.router) {
-            return Ok(route::route_to(
-                &self.agent,
-                id,
-                case.message,
-                "fallback",
-                None,
-            )?);
-        }
-        if let Some(context) = context {
-            request.earlier.last = self.last_skill(owner, context).await;
-            decision = decide(&request)?;
-        }
-        match (choice, decision) {
-            (Some(ModelChoice::Ask(Some(question))), Routed::Ask { candidates, .. }) => Ok(
-                route::ask_with(&self.agent, candidates, &question, case.first),
-            ),
-            (_, decision) => Ok(decision),
-        }
+        Ok(conversation)
     }
 
     async fn model_choice(&self, case: &Undecided<'_>) -> Option<ModelChoice> {
         let router = self.router.as_deref()?;
         let now = self.reader.clock.now();
         router.choose(&self.agent, case, now).await
-    }
-
-    /// The one skill of these tasks of the caller; `None` if one of them is missing or has
-    /// another skill.
-    async fn referred_skill(
-        &self,
-        owner: &Owner,
-        references: &[String],
-    ) -> Result<Option<SkillId>, EngineError> {
-        let ids: BTreeSet<&String> = references.iter().collect();
-        let tasks = ids.into_iter().map(|id| {
-            Some(OpenTask {
-                owner: owner.clone(),
-                task: TaskId::parse(id.clone()).ok()?,
-            })
-        });
-        let Some(tasks) = tasks.collect::<Option<Vec<_>>>() else {
-            return Ok(None);
-        };
-        if tasks.len() > REFERENCES {
-            return Ok(None);
-        }
-        let heads = self.records.heads(&tasks, self.reader.clock.now()).await?;
-        let skills: BTreeSet<_> = heads.iter().map(|head| head.skill()).collect();
-        if heads.len() < tasks.len() || skills.len() > 1 {
-            return Ok(None);
-        }
-        Ok(skills.into_iter().flatten().next().cloned())
-    }
-
-    /// The skill of the newest task in a context that has one, of the newest few. It orders an
-    /// offer, so an outage of the store only leaves the offer as it is.
-    async fn last_skill(&self, owner: &Owner, context: &ContextId) -> Option<SkillId> {
-        let now = self.reader.clock.now();
-        match self.records.tasks_in(owner, context, None, NEWEST).await {
-            Ok((heads, _)) => {
-                let mut lives = heads.iter().filter(|head| !head.expired(now));
-                lives.find_map(|head| head.skill()).cloned()
-            }
-            Err(error) => {
-                let cause = error.to_string();
-                tracing::warn!(error.cause = cause, "an offer without the last skill");
-                None
-            }
-        }
     }
 
     /// The skill that a message would get, and the step that decides. The message is not sent
@@ -185,10 +235,11 @@ impl Engine {
             _ => None,
         });
         let skill = spec.input.skill().map(|skill| skill.metadata().id);
-        let other = match (skill, is_reply && spec.record.skill().is_some()) {
+        let other = match (skill, spec.record.skill()) {
             (None, _) => "ask",
-            (Some(_), true) => "pinned",
-            (Some(_), false) => "explicit",
+            (Some(_), Some(_)) if is_reply => "pinned",
+            (Some(_), Some(_)) => "context",
+            (Some(_), None) => "explicit",
         };
         Ok(RoutePreview {
             skill: skill.and_then(|id| SkillId::parse(id).ok()),
@@ -202,6 +253,12 @@ impl Engine {
         self.router = Some(router.into());
         self
     }
+}
+
+/// What the question of the router in `record` offers.
+pub(super) fn offer_of(record: &TaskRecord) -> Offer {
+    let slot = record.saved().slot.as_ref();
+    slot.map(Offer::of).unwrap_or_default()
 }
 
 fn first_text(message: &Message) -> Option<&str> {

@@ -6,7 +6,7 @@ use crate::engine::{Engine, EngineError};
 use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
 };
-use a2a_lambda_skill::route::{self, EarlierTasks, RouteRequest, Routed, Wrapped};
+use a2a_lambda_skill::route::{self, Offer, RouteRequest, Routed, Wrapped};
 use a2a_lambda_skill::{AgentError, Content, TurnStart, media};
 use std::sync::Arc;
 
@@ -40,11 +40,12 @@ impl Engine {
     }
 
     /// The skill that the router chose with its decoded input, or the question that the
-    /// router asks the client.
+    /// router asks the client. Both are about the messages to the task after the first `from`.
     pub(super) fn route_message(
         &self,
         decision: Routed,
         accepted_output_modes: &[String],
+        from: usize,
         opening: &mut Vec<Change>,
     ) -> Result<TurnInput, EngineError> {
         match decision {
@@ -60,6 +61,7 @@ impl Engine {
                 // The message itself shows the other decisions, so they need no bytes.
                 let is_kept = route.input.is_some() || !matches!(route.how, "explicit" | "single");
                 let reason = is_kept.then(|| SkillRoute {
+                    from: if route.how == "answer" { from } else { 0 },
                     how: route.how.to_owned(),
                     input: route.input,
                 });
@@ -69,12 +71,9 @@ impl Engine {
                     TurnStart::Request(input),
                 ))
             }
-            Routed::Ask {
-                candidates,
+            Routed::Ask { offer, question } => Ok(TurnInput::Ask {
                 question,
-            } => Ok(TurnInput::Ask {
-                question,
-                slot: route::which_skill(&candidates),
+                slot: Offer { from, ..offer }.slot(),
             }),
         }
     }
@@ -103,7 +102,10 @@ fn unreadable(error: &AgentError, content: &Content, wrapper: Option<Wrapped>) -
             });
         }
     } else if let Some(at) = contents().position(|it| matches!(it, PartContent::Text(_))) {
-        field.push_str(&format!("[{at}].text"));
+        field.push_str(&match wrapper.filter(|call| call.part == at) {
+            Some(call) => format!("[{at}].data.{}", call.member),
+            None => format!("[{at}].text"),
+        });
     }
     A2aError::invalid(field, error.text())
 }
@@ -117,6 +119,5 @@ pub(super) fn routing_message<'a>(
         pinned: None,
         message,
         request_metadata: &command.metadata,
-        earlier: EarlierTasks::default(),
     }
 }
