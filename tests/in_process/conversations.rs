@@ -1,6 +1,7 @@
 //! Conversations: what each message starts or answers, for clients that keep the task, the context,
 //! all earlier tasks or the last one. They send nothing of ours.
 
+use a2a_lambda::engine::Clock as _;
 use a2a_lambda::prelude::*;
 use a2a_lambda::task::{Owner, Part, Subject, TaskId, TaskRecord, TenantId};
 use a2a_lambda_rows::each_row_async;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 mod bad_input;
+mod models;
 mod options;
 mod rows;
 

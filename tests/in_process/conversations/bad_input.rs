@@ -40,7 +40,7 @@ impl SkillHandler<May> for Store {
         _: May,
         answer: Content,
     ) -> AgentResult<OnInputResult<String, May>> {
-        Ok(OnInputResult::done(answer.text()?.to_owned()))
+        OnInputResult::done(answer.text()?.to_owned())
     }
 }
 
@@ -72,7 +72,7 @@ impl SkillHandler<May> for Flight {
         _: May,
         answer: Content,
     ) -> AgentResult<OnInputResult<String, May>> {
-        Ok(OnInputResult::done(answer.text()?.to_owned()))
+        OnInputResult::done(answer.text()?.to_owned())
     }
 }
 

@@ -31,7 +31,7 @@ impl SkillHandler<Other> for Compare {
         _: Other,
         _: Content,
     ) -> AgentResult<OnInputResult<String, Other>> {
-        Ok(OnInputResult::done("compared".to_owned()))
+        OnInputResult::done("compared".to_owned())
     }
 }
 
@@ -63,7 +63,7 @@ impl SkillHandler<Other> for Flight {
         _: Other,
         answer: Content,
     ) -> AgentResult<OnInputResult<String, Other>> {
-        Ok(OnInputResult::done(answer.text()?.to_owned()))
+        OnInputResult::done(answer.text()?.to_owned())
     }
 }
 

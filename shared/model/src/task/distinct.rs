@@ -164,7 +164,7 @@ members! {
     StepError { code, text, details }
     StepResult { outcome, ordinal, number, ended_at, input_hash, circumstances_hash, operations }
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent }
-    SkillRoute { how, from, input }
+    SkillRoute { how, input }
     Used { hand_overs, progress_at, deaths }
     MovedParts { parts, replaced }
     MovedContent { version, last_event, messages, artifacts, replaced, bytes }

@@ -10,21 +10,10 @@ pub struct SkillRoute {
     /// The step of the router that decided: `command`, `single`, `media_type`, `schema`,
     /// `example`, `text`, `model`, `refines`, `fallback`, or `answer` of the router's question.
     pub how: String,
-    /// How many of the client's messages to the task the skill does not get, if `how` is `answer`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub from: usize,
     /// The input that a model or a pattern made of the message, until the turn ends. A turn that
     /// runs again gets the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the form that `skip_serializing_if` calls"
-)]
-const fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 impl SkillRoute {

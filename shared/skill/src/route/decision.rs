@@ -142,23 +142,29 @@ pub fn joined(first: &Message, reply: &Message) -> Message {
     message
 }
 
-/// The same message, with the text of the next one as its last line, and the rest of that.
+/// The first message with the text of the next one as its last line, and with the rest of that.
 #[must_use]
 pub fn with_line(mut first: Message, next: &Message) -> Message {
     let line = text(next);
-    let mut contents = first.parts.iter_mut().map(|part| &mut part.content);
-    let before = contents.find_map(|content| match content {
+    let contents = first.parts.iter_mut().map(|part| &mut part.content);
+    let mut texts = contents.filter_map(|content| match content {
         PartContent::Text(text) => Some(text),
         _ => None,
     });
-    match before {
-        Some(before) => before.push_str(&format!("\n{line}")),
-        None => first.parts.insert(0, Part::text(line)),
+    match texts.next() {
+        Some(before) => *before = format!("{before}\n{line}"),
+        None => first.parts.push(Part::text(line)),
     }
-    let next = joined(&first, next);
-    first.parts = next.parts;
-    first.reference_task_ids = next.reference_task_ids;
-    first
+    let Message {
+        parts,
+        reference_task_ids,
+        ..
+    } = joined(&first, next);
+    Message {
+        parts,
+        reference_task_ids,
+        ..first
+    }
 }
 
 /// Whether the part is text.

@@ -25,17 +25,6 @@ pub struct Offer {
     /// The skills.
     #[serde(default, rename = "candidates")]
     pub skills: Vec<SkillId>,
-    /// How many of the client's messages to the task are no part of what is asked about.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub from: usize,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the form that `skip_serializing_if` calls"
-)]
-const fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 /// What a reply chooses.
@@ -131,7 +120,6 @@ pub(super) fn ask(
         offer: Offer {
             tasks: tasks.iter().map(|task| task.id().clone()).collect(),
             skills: skills.iter().map(|(id, _)| (*id).clone()).collect(),
-            from: 0,
         },
         question,
     }

@@ -25,8 +25,8 @@ use a2a_lambda_model::stored;
 use a2a_lambda_skill::TurnFacts;
 use a2a_lambda_skill::route::{self, Route, Routed};
 use futures::future::BoxFuture;
+use routing::Decision;
 pub use routing::RoutePreview;
-use routing::{Decision, offer_of};
 use turn_input::routing_message;
 
 /// Bytes of a message above which its task is stored before its skill runs.
@@ -65,20 +65,38 @@ impl Engine {
         if command.message.id.is_empty() {
             command.message.id = format!("msg-{:032x}", self.ids.next());
         }
-        let target = self.target(caller, &command).await?;
-        let spec = match (target, &print) {
+        match (self.target(caller, &command).await?, print) {
             (Some(record), Some(print)) => {
-                if self.is_repeat(&record, print).await? {
-                    return Ok(Acceptance::Repeat(record));
-                }
-                if !record.state().is_interrupted() {
-                    return Err(closed_error(record.state()).into());
-                }
-                Box::pin(self.resume(caller, record, command, None, print, budget)).await?
+                self.continued(caller, record, command, None, print, budget)
+                    .await
             }
-            (_, print) => return self.new_turn(caller, command, print.as_ref(), budget).await,
-        };
-        Ok(Acceptance::Run(Box::new(TurnSpec { print, ..spec })))
+            (_, print) => self.new_turn(caller, command, print, budget).await,
+        }
+    }
+
+    /// Accepts a message to an open task. With `asked` the router asks about it.
+    fn continued<'a>(
+        &'a self,
+        caller: &'a Caller,
+        record: TaskRecord,
+        command: SendCommand,
+        asked: Option<Routed>,
+        print: MessagePrint,
+        budget: CallBudget,
+    ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
+        Box::pin(async move {
+            if self.is_repeat(&record, &print).await? {
+                return Ok(Acceptance::Repeat(record));
+            }
+            if !record.state().is_interrupted() {
+                return Err(closed_error(record.state()).into());
+            }
+            let spec = self.resume(caller, record, command, asked, &print, budget);
+            Ok(Acceptance::Run(Box::new(TurnSpec {
+                print: Some(print.clone()),
+                ..spec.await?
+            })))
+        })
     }
 
     /// The stored task that a message names; `None` if it opens one.
@@ -144,7 +162,7 @@ impl Engine {
         &self,
         caller: &Caller,
         mut command: SendCommand,
-        print: Option<&MessagePrint>,
+        print: Option<MessagePrint>,
         budget: CallBudget,
     ) -> Result<Acceptance, EngineError> {
         let now = self.reader.clock.now();
@@ -156,7 +174,11 @@ impl Engine {
         let owner = &caller.owner;
         let routed = match Box::pin(self.route_request(owner, context, request)).await? {
             Decision::Route(routed) => routed,
-            other => return self.continue_task(caller, command, other, budget).await,
+            Decision::Continue(head, asked) => {
+                return self
+                    .continue_task(caller, command, head, asked, budget)
+                    .await;
+            }
         };
         refer(&mut command.message, &routed);
         let modes = &command.accepted_output_modes;
@@ -165,9 +187,9 @@ impl Engine {
         let message = placed(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
-        let input = self.route_message(routed, modes, 0, &mut opening)?;
+        let input = self.route_message(routed, modes, &mut opening)?;
         let skill = input.skill().map(|skill| *skill.metadata());
-        self.seal_opening(&record, skill, record.turn(), print, &mut opening)
+        self.seal_opening(&record, skill, record.turn(), print.as_ref(), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
         // A message-only skill has no task events to push.
@@ -191,98 +213,69 @@ impl Engine {
             opening,
             force,
             is_queued,
-            print: print.cloned(),
+            print,
             context_status: Some(context_status),
             ..TurnSpec::new(record, input, facts, budget)
         })))
     }
 
-    /// Prepares the turn of a message that continues a task by its context. The turn begins with
-    /// the version of the task that was read; if that is not stored any more, the message is
-    /// accepted again.
+    /// Accepts a message that continues the task of `head` by its context. Its turn begins with the
+    /// version that was read; if that is not stored any more, the message is accepted again.
     fn continue_task<'a>(
         &'a self,
         caller: &'a Caller,
-        mut command: SendCommand,
-        decision: Decision,
+        command: SendCommand,
+        head: TaskRecord,
+        asked: Option<Routed>,
         budget: CallBudget,
     ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
         Box::pin(async move {
-            let (head, asked) = match decision {
-                Decision::Continue(task) => (task, None),
-                Decision::Ask {
-                    question,
-                    routed,
-                    is_joined,
-                } => (question, Some((routed, is_joined))),
-                Decision::Route(_) => return Err(EngineError::broken("a new task continues none")),
-            };
             let record = self.reader.load(caller, head.id()).await?;
             if record.version() != head.version() {
-                return Box::pin(self.accept_unkeyed(caller, command, budget)).await;
+                return self.accept_unkeyed(caller, command, budget).await;
             }
             scope::note_skill_of(&record);
-            let print = MessagePrint::of_send(&command);
-            if self.is_repeat(&record, &print).await? {
-                return Ok(Acceptance::Repeat(record));
+            let (print, retry) = (MessagePrint::of_send(&command), Some(command.clone()));
+            let acceptance = self.continued(caller, record, command, asked, print, budget);
+            let mut acceptance = acceptance.await?;
+            if let Acceptance::Run(spec) = &mut acceptance {
+                spec.retry = retry;
+                if let TurnInput::Forward(_, is_response) = &mut spec.input {
+                    *is_response = true;
+                }
             }
-            let retry = Some(command.clone());
-            command.message.task_id = Some(head.id().clone());
-            let spec = Box::pin(self.resume(caller, record, command, asked, &print, budget));
-            let mut spec = spec.await?;
-            if let TurnInput::Forward { is_response, .. } = &mut spec.input {
-                *is_response = true;
-            }
-            Ok(Acceptance::Run(Box::new(TurnSpec {
-                print: Some(print),
-                retry,
-                ..spec
-            })))
+            Ok(acceptance)
         })
     }
 
-    /// Gives the message that the router asked about to the open task that its client chose.
-    fn forward<'a>(
-        &'a self,
-        caller: &'a Caller,
+    /// Gives a message that the router asked about to the open task that its client chose. The task
+    /// may have it already, from a call that did not end.
+    async fn forward(
+        &self,
+        caller: &Caller,
         task: TaskRecord,
         message: Message,
-        command: &'a SendCommand,
+        command: &SendCommand,
         budget: CallBudget,
-    ) -> BoxFuture<'a, Result<TurnInput, EngineError>> {
-        Box::pin(async move {
-            let command = SendCommand {
-                message: placed(message, &task),
-                idempotency_key: None,
-                push: None,
-                ..command.clone()
-            };
-            // The task may have it already, from a call that did not end.
-            let print = MessagePrint::of_send(&command);
-            let acceptance = if self.is_repeat(&task, &print).await? {
-                Acceptance::Repeat(task)
-            } else {
-                let spec = Box::pin(self.resume(caller, task, command, None, &print, budget));
-                Acceptance::Run(Box::new(TurnSpec {
-                    print: Some(print.clone()),
-                    ..spec.await?
-                }))
-            };
-            Ok(TurnInput::Forward {
-                acceptance: Box::new(acceptance),
-                is_response: false,
-            })
-        })
+    ) -> Result<TurnInput, EngineError> {
+        let command = SendCommand {
+            message: placed(message, &task),
+            idempotency_key: None,
+            push: None,
+            ..command.clone()
+        };
+        let print = MessagePrint::of_send(&command);
+        let acceptance = self.continued(caller, task, command, None, print, budget);
+        Ok(TurnInput::Forward(Box::new(acceptance.await?), false))
     }
 
-    /// Prepares the next turn of an interrupted task. With `asked` the router asks again: about
-    /// this message, or about it with those before.
+    /// Prepares the next turn of an interrupted task. With `asked` the router asks about it.
     async fn resume(
         &self,
         caller: &Caller,
         record: TaskRecord,
         mut command: SendCommand,
-        asked: Option<(Routed, bool)>,
+        asked: Option<Routed>,
         print: &MessagePrint,
         budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
@@ -299,37 +292,31 @@ impl Engine {
             Some(id) => self.pinned_skill(id, &record, &full_message, &command)?,
             None => {
                 // No skill is pinned yet: the message answers the question of the router.
-                let said = messages_to_router(&record);
-                let mut from = offer_of(&record).from;
-                let original = self
-                    .load_request(said.get(from..).unwrap_or_default())
-                    .await?;
-                let original = original.unwrap_or_else(|| full_message.clone());
+                let said = self.load_request(&messages_to_router(&record)).await?;
+                let original = said.as_ref().unwrap_or(&full_message);
                 let reply = routing_message(&full_message, &command);
                 let decision = match asked {
-                    Some((routed, is_joined)) => {
-                        from = if is_joined { from } else { said.len() };
-                        Decision::Route(routed)
-                    }
+                    Some(routed) => Decision::Route(routed),
                     None => {
-                        let reply = self.route_reply(&record, &context_status, &original, reply);
+                        let reply = self.route_reply(&record, &context_status, original, reply);
                         Box::pin(reply).await?
                     }
                 };
                 match decision {
-                    Decision::Continue(task) => {
+                    Decision::Continue(task, _) => {
                         retry = Some(command.clone());
-                        self.forward(caller, task, original, &command, budget)
-                            .await?
+                        let last = messages_to_router(&record).pop().cloned();
+                        let last = last.unwrap_or_else(|| command.message.clone());
+                        self.forward(caller, task, last, &command, budget).await?
                     }
-                    Decision::Route(routed) | Decision::Ask { routed, .. } => {
+                    Decision::Route(routed) => {
                         refer(&mut command.message, &routed);
                         if matches!(&routed, Routed::Skill(route) if route.how == "answer") {
-                            let joined = route::joined(&original, &full_message);
+                            let joined = route::joined(original, &full_message);
                             references = Some(joined.reference_task_ids);
                         }
                         let modes = &command.accepted_output_modes;
-                        self.route_message(routed, modes, from, &mut pin)?
+                        self.route_message(routed, modes, &mut pin)?
                     }
                 }
             }
@@ -365,7 +352,7 @@ impl Engine {
             opening,
             // Other callers can see the task, so a continuation is not deferred. One that is
             // forwarded is stored when the other task has its message.
-            force: !matches!(input, TurnInput::Forward { .. }),
+            force: !matches!(input, TurnInput::Forward(..)),
             is_queued,
             context_status: Some(context_status),
             retry,
@@ -455,7 +442,7 @@ fn is_queued(input: &TurnInput, mode: SendMode) -> bool {
             // creation.
             skill.makes_task() && (mode == SendMode::Immediate || skill.metadata().background)
         }
-        TurnInput::Ask { .. } | TurnInput::Forward { .. } | TurnInput::Fail(_) => false,
+        TurnInput::Ask { .. } | TurnInput::Forward(..) | TurnInput::Fail(_) => false,
     }
 }
 

@@ -24,16 +24,6 @@ pub(in crate::engine) enum Acceptance {
     Repeat(TaskRecord),
 }
 
-impl Acceptance {
-    /// The message, if another writer may answer its task first: then it is accepted again.
-    pub(in crate::engine) fn take_retry(&mut self) -> Option<SendCommand> {
-        match self {
-            Self::Run(spec) => spec.retry.take(),
-            Self::Repeat(_) => None,
-        }
-    }
-}
-
 impl Engine {
     /// Accepts a message again whose turn could not begin because of `error`: another writer had
     /// answered the task that the message continued by its context.

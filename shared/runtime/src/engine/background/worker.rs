@@ -134,16 +134,13 @@ impl Engine {
             return Ok(None);
         };
         let last = self.reader.load_message_files(last).await?;
-        let Some(route) = first_route(record).filter(|route| route.is_answer()) else {
+        if !first_route(record).is_some_and(SkillRoute::is_answer) {
             return Ok(Some(last));
-        };
+        }
         let mut said = messages_to_router(record);
         said.pop();
-        let first = self.load_request(said.get(route.from..).unwrap_or_default());
-        let first = first.await?;
-        Ok(Some(first.map_or(last.clone(), |first| {
-            route::joined(&first, &last)
-        })))
+        let first = self.load_request(&said).await?;
+        Ok(first.map(|first| route::joined(&first, &last)))
     }
 
     /// The task of a message whose turn can be claimed; else what to do with the message.

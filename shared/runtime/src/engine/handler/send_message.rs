@@ -37,7 +37,10 @@ impl Engine {
         let (history_length, mode) = (command.history_length, command.mode);
         let mut acceptance = self.accept(caller, command, budget).await?;
         let (end, reset) = loop {
-            let retry = acceptance.take_retry();
+            let retry = match &mut acceptance {
+                Acceptance::Run(spec) => spec.retry.take(),
+                Acceptance::Repeat(_) => None,
+            };
             let reset = matches!(&acceptance, Acceptance::Run(spec) if spec.is_reset());
             match self.run_accepted(acceptance, waits_until).await {
                 Ok(end) => break (end, reset),

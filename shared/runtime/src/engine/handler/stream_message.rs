@@ -29,7 +29,10 @@ impl Engine {
         command.mode = SendMode::Blocking;
         let mut acceptance = self.accept(caller, command, budget).await?;
         loop {
-            let retry = acceptance.take_retry();
+            let retry = match &mut acceptance {
+                Acceptance::Run(spec) => spec.retry.take(),
+                Acceptance::Repeat(_) => None,
+            };
             match self.show_turn(caller, acceptance, budget, &mut sink).await {
                 Err(error) if retry.is_some() => {
                     acceptance = self.accept_again(caller, retry, budget, error).await?;

@@ -58,9 +58,7 @@ impl Engine {
         let (turn, inbox) = TurnHandle::new(self, &spec);
         let mut no_sink = EventSink::default();
         let sink = match spec.input {
-            TurnInput::Forward {
-                is_response: true, ..
-            } => &mut no_sink,
+            TurnInput::Forward(_, true) => &mut no_sink,
             _ => sink,
         };
         let is_stream = sink.is_stream();
@@ -71,18 +69,11 @@ impl Engine {
             return Ok(TurnEnd::Duplicate(first));
         }
         let input = match input {
-            TurnInput::Forward {
-                acceptance,
-                is_response,
-            } => {
+            TurnInput::Forward(acceptance, is_response) => {
                 let other = self.forwarded(*acceptance).await?;
                 let end = buffer.finish_turn(forward_outcome(&other), turn.turn_thread());
-                let end = end.await?;
-                return Ok(if is_response {
-                    TurnEnd::Duplicate(other)
-                } else {
-                    end
-                });
+                let (end, other) = (end.await?, TurnEnd::Duplicate(other));
+                return Ok(if is_response { other } else { end });
             }
             input => input,
         };

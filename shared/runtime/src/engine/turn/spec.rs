@@ -115,12 +115,9 @@ pub(in crate::engine) enum TurnInput {
         /// The candidate skills.
         slot: SavedSlot,
     },
-    /// Another open task gets the message that the router asked about. Then this one is completed.
-    Forward {
-        acceptance: Box<Acceptance>,
-        /// Whether the other task is the response.
-        is_response: bool,
-    },
+    /// Another open task gets the message that the router asked about, and then this one is
+    /// completed. The flag: the other task is the response.
+    Forward(Box<Acceptance>, bool),
     /// The stored turn cannot be resumed: its task fails.
     Fail(AgentError),
 }
@@ -139,7 +136,7 @@ impl TurnInput {
                 let message = Content::from_text(question);
                 Err(SkillOutcome::InputRequired { message, slot })
             }
-            Self::Forward { .. } => Err(SkillOutcome::Failed {
+            Self::Forward(..) => Err(SkillOutcome::Failed {
                 error: AgentError::internal("a message was not forwarded"),
             }),
             Self::Fail(error) => Err(SkillOutcome::Failed { error }),
@@ -150,7 +147,7 @@ impl TurnInput {
     pub(in crate::engine) fn skill(&self) -> Option<&dyn AnySkill> {
         match self {
             Self::Skill(skill, _) => Some(&**skill),
-            Self::Ask { .. } | Self::Forward { .. } | Self::Fail(_) => None,
+            Self::Ask { .. } | Self::Forward(..) | Self::Fail(_) => None,
         }
     }
 
@@ -158,7 +155,7 @@ impl TurnInput {
     pub(in crate::engine) fn makes_task(&self) -> bool {
         match self {
             Self::Skill(skill, _) => skill.makes_task(),
-            Self::Ask { .. } | Self::Forward { .. } | Self::Fail(_) => true,
+            Self::Ask { .. } | Self::Forward(..) | Self::Fail(_) => true,
         }
     }
 }

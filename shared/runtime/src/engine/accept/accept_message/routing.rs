@@ -24,15 +24,8 @@ const NEWEST: usize = 16;
 pub(super) enum Decision {
     /// It has a skill, or gets a question.
     Route(Routed),
-    /// It is the message to this open task.
-    Continue(TaskRecord),
-    /// It gets a question in this task, which is an open question of the router. `is_joined`:
-    /// the skill that the client chooses gets it with what the task asked about before.
-    Ask {
-        question: TaskRecord,
-        routed: Routed,
-        is_joined: bool,
-    },
+    /// It is a message to this open task: its answer, or one more that the router asks about.
+    Continue(TaskRecord, Option<Routed>),
 }
 
 /// The skill that a message would get, which is not sent.
@@ -68,7 +61,7 @@ impl Engine {
         if let Some(question) = question.filter(|it| !conversation.said_since(it))
             && offer_of(question).choice(agent, message).is_some()
         {
-            return Ok(Decision::Continue(question.clone()));
+            return Ok(Decision::Continue(question.clone(), None));
         }
         let case = Undecided {
             message,
@@ -99,7 +92,7 @@ impl Engine {
             let now = self.reader.clock.now();
             let task = self.records.load(record.owner(), &id, now).await?;
             if let Some(task) = task.filter(|task| task.state().is_interrupted()) {
-                return Ok(Decision::Continue(task));
+                return Ok(Decision::Continue(task, None));
             }
         }
         let routed = route::route_answer(agent, original, &offer, &reply)?;
@@ -151,7 +144,7 @@ impl Engine {
 
     fn answered(&self, case: &Undecided<'_>, answer: Answer<'_>) -> Result<Decision, EngineError> {
         match answer {
-            Answer::To(task) => Ok(Decision::Continue(task.clone())),
+            Answer::To(task) => Ok(Decision::Continue(task.clone(), None)),
             Answer::Unclear(tasks) => self.ask(case, &tasks, None),
         }
     }
@@ -166,11 +159,7 @@ impl Engine {
         let routed = route::ask(&self.agent, case, tasks, text)?;
         let question = case.conversation.question();
         Ok(match question.filter(|_| case.first.is_none()) {
-            Some(question) => Decision::Ask {
-                is_joined: tasks.is_empty() && !case.conversation.said_since(question),
-                question: question.clone(),
-                routed,
-            },
+            Some(question) => Decision::Continue(question.clone(), Some(routed)),
             None => Decision::Route(routed),
         })
     }
@@ -256,7 +245,7 @@ impl Engine {
 }
 
 /// What the question of the router in `record` offers.
-pub(super) fn offer_of(record: &TaskRecord) -> Offer {
+fn offer_of(record: &TaskRecord) -> Offer {
     let slot = record.saved().slot.as_ref();
     slot.map(Offer::of).unwrap_or_default()
 }

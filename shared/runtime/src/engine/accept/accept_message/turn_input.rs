@@ -6,7 +6,7 @@ use crate::engine::{Engine, EngineError};
 use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
 };
-use a2a_lambda_skill::route::{self, Offer, RouteRequest, Routed, Wrapped};
+use a2a_lambda_skill::route::{self, RouteRequest, Routed, Wrapped};
 use a2a_lambda_skill::{AgentError, Content, TurnStart, media};
 use std::sync::Arc;
 
@@ -40,12 +40,11 @@ impl Engine {
     }
 
     /// The skill that the router chose with its decoded input, or the question that the
-    /// router asks the client. Both are about the messages to the task after the first `from`.
+    /// router asks the client.
     pub(super) fn route_message(
         &self,
         decision: Routed,
         accepted_output_modes: &[String],
-        from: usize,
         opening: &mut Vec<Change>,
     ) -> Result<TurnInput, EngineError> {
         match decision {
@@ -61,7 +60,6 @@ impl Engine {
                 // The message itself shows the other decisions, so they need no bytes.
                 let is_kept = route.input.is_some() || !matches!(route.how, "explicit" | "single");
                 let reason = is_kept.then(|| SkillRoute {
-                    from: if route.how == "answer" { from } else { 0 },
                     how: route.how.to_owned(),
                     input: route.input,
                 });
@@ -73,7 +71,7 @@ impl Engine {
             }
             Routed::Ask { offer, question } => Ok(TurnInput::Ask {
                 question,
-                slot: Offer { from, ..offer }.slot(),
+                slot: offer.slot(),
             }),
         }
     }

@@ -128,7 +128,6 @@ async fn model_chooses_the_skill_of_a_message_that_no_rule_routes() {
     let record = routing.record(&task).await;
     let route = SkillRoute {
         how: "model".to_owned(),
-        from: 0,
         input: None,
     };
     assert_eq!(record.route(), Some(&route));
