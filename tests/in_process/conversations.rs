@@ -290,14 +290,19 @@ impl<'w> Client<'w> {
         for commit in self.world.store.commits() {
             let id = commit.task.to_string();
             if !turns.contains_key(&id) {
-                let turn = self.record(&id).await.turn();
-                turns.insert(id, turn);
+                // A task of another caller is not read.
+                let turn = self.read(&id).await.map(|record| record.turn());
+                turns.extend(turn.map(|turn| (id, turn)));
             }
         }
         turns
     }
 
     async fn record(&self, id: &str) -> TaskRecord {
+        self.read(id).await.unwrap()
+    }
+
+    async fn read(&self, id: &str) -> Option<TaskRecord> {
         let owner = Owner {
             tenant: TenantId::parse("local").unwrap(),
             subject: Subject::parse("local").unwrap(),
@@ -307,7 +312,7 @@ impl<'w> Client<'w> {
             self.world.clock.now(),
         );
         let records = &self.world.store.memory().records;
-        records.load(&owner, &id, now).await.unwrap().unwrap()
+        records.load(&owner, &id, now).await.unwrap()
     }
 }
 

@@ -280,6 +280,7 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
         input_modes,
         output_modes,
         background,
+        cancel_words,
         reads_only,
         forgets_input,
         ..
@@ -302,6 +303,7 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
             input_modes: &[#(#input_modes),*],
             output_modes: &[#(#output_modes),*],
             background: #background,
+            cancel_words: #cancel_words,
             effect: #effect,
             keeps_input: #keeps_input,
         }

@@ -10,7 +10,7 @@ use proc_macro::TokenStream;
 /// Makes a struct or an `async fn` a skill.
 ///
 /// The arguments are `#[skill(id, name, description, tags, examples, text, refines, input_modes,
-/// output_modes, background, states)]`:
+/// output_modes, background, cancel_words, states)]`:
 ///
 /// - `id` and `tags` are required.
 /// - `description` defaults to the doc comment, which is required without it.
@@ -23,7 +23,7 @@ use proc_macro::TokenStream;
 ///   which refers to it.
 /// - `input_modes` and `output_modes` default to what the types imply. Their form is
 ///   checked at compile time.
-/// - `background` defaults to `false`: `background = true`.
+/// - `background` and `cancel_words` default to `false`: `background = true`.
 /// - `states` are the types of the `State`s that a struct takes: `states = [Prices]`.
 ///
 /// The item is one of:

@@ -45,6 +45,9 @@ pub struct SkillMetadata {
     /// What the skill does to the world. A model may call a skill that writes only if its user
     /// confirms the call: see [`Tool::trusted`](super::Tool::trusted).
     pub effect: SkillEffect,
+    /// Whether the answer "cancel" or "never mind" to a question of the skill cancels its task.
+    #[serde(skip)]
+    pub cancel_words: bool,
     /// Whether the task keeps the messages to the skill. Otherwise each is sealed until its turn
     /// ends, and the history and the thread have a message that says so.
     pub keeps_input: bool,
@@ -70,6 +73,7 @@ impl SkillMetadata {
             output_modes: &[],
             background: false,
             effect: SkillEffect::Write,
+            cancel_words: false,
             keeps_input: true,
         }
     }

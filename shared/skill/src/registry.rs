@@ -554,8 +554,7 @@ impl AgentDefinition {
     }
 
     /// Whether a message may answer by its context before its parts choose a skill.
-    #[must_use]
-    pub const fn answers_by_context(&self) -> bool {
+    pub(crate) const fn answers_by_context(&self) -> bool {
         self.answers_by_context
     }
 

@@ -24,25 +24,31 @@
 //! engine asks the model in `by_model` when the steps before it end with a question.
 
 mod by_model;
-mod conversation;
 mod decision;
 mod explicit;
+mod message_text;
 mod offer;
 mod pattern;
+mod prior_tasks;
 mod text;
 
 pub use by_model::{ModelChoice, RouterModel, Undecided};
-pub use conversation::{Answer, Conversation};
-pub use decision::{Route, RouteRequest, Routed, STEPS, Wrapped, joined, with_line};
-pub use offer::{Choice, Offer};
+pub use decision::{Decision, Route, RouteRequest, Routed, STEPS, Wrapped, joined, with_line};
+pub use offer::Offer;
+pub use prior_tasks::PriorTasks;
 
 use super::media::admits;
 use super::{AgentDefinition, AnySkill, Content};
-use a2a_lambda_model::task::{A2aError, Message, SkillId, TaskRecord};
-use decision::{Skills, only_text, takes_any};
+use a2a_lambda_model::task::metadata_keys::CHOICES;
+use a2a_lambda_model::task::{A2aError, Message, Part, SkillId, TaskRecord};
+use decision::{Skills, takes_any};
+use message_text::{cut, only_text, text, text_of};
+use offer::Choice;
 pub(crate) use pattern::TextPattern;
-use serde_json::Value;
-use text::{command, declared, input, order, text};
+use pattern::Words;
+use prior_tasks::Answer;
+use serde_json::{Value, json};
+use text::{command, declared, input, order};
 
 impl Route {
     /// The message for the skill `id`, which the step `how` decided. A pattern of that skill
@@ -74,35 +80,102 @@ pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Rout
     if let Some((id, how)) = by_parts(&takers, request.message) {
         return read(id, how).admitted(agent);
     }
-    match declared_by_one(&takers, request.message) {
-        Some(route) => route.admitted(agent),
-        None => Ok(offer::ask(agent, &[], &takers, None, None)),
+    let mut routes = declared(&takers, request.message).into_iter();
+    match (routes.next(), routes.next()) {
+        (Some(route), None) => route.admitted(agent),
+        _ => Ok(question(agent, &[], takers, None, None)),
     }
 }
 
-/// The only skill that declares the text, for an agent that answers by context: its conversation
-/// comes before what only the parts of a message decide. `None`: another step decides.
+/// Whether the conversation of a message may change the `decision`: if that is a question, or if
+/// the agent answers by context and only the parts of the message decided.
+#[must_use]
+pub fn is_open(agent: &AgentDefinition, decision: &Routed, message: &Message) -> bool {
+    const BY_PARTS: [&str; 3] = ["single", "media_type", "schema"];
+    match decision {
+        Routed::Ask { .. } => true,
+        Routed::Skill(route) => {
+            agent.answers_by_context()
+                && BY_PARTS.contains(&route.how)
+                && declared(&agent.skills().collect(), message).len() != 1
+        }
+    }
+}
+
+/// What a message without a task does by its context, whatever a model says; `None` if a model is
+/// to be asked.
 ///
 /// # Errors
-/// When the skill does not take the parts.
-pub fn before_parts(
+/// When the newest question asks for credentials, or no skill takes the parts.
+pub fn by_context(
     agent: &AgentDefinition,
-    routed: Routed,
-    message: &Message,
-) -> Result<Option<Routed>, A2aError> {
-    let by_parts = ["single", "media_type", "schema"];
-    match routed {
-        Routed::Skill(route) if by_parts.contains(&route.how) => {
-            let route = declared_by_one(&agent.skills().collect(), message);
-            route.map(|route| route.admitted(agent)).transpose()
+    case: &Undecided<'_>,
+    decision: Routed,
+) -> Result<Option<Decision>, A2aError> {
+    case.prior.check_credentials()?;
+    let question = case.prior.question();
+    if let Some(question) = question.filter(|it| !case.prior.said_since(it)) {
+        let offer = question.saved().slot.as_ref().map(Offer::of);
+        let offer = offer.unwrap_or_default();
+        let is_reply = offer.choice(agent, case.message).is_some()
+            || lacking(agent, &offer, case.message).is_some()
+            || cancels(agent, None, case.message);
+        if is_reply {
+            return Ok(Some(Decision::Continue(question.clone().into(), None)));
         }
-        routed => Ok(Some(routed)),
+    }
+    match (decision, case.prior.answer(agent, case.message)) {
+        (Routed::Ask { .. }, _) => Ok(None),
+        (_, Some(answer)) => answered(agent, case, answer).map(Some),
+        (decision, None) => Ok(Some(Decision::Route(decision))),
     }
 }
 
-fn declared_by_one(skills: &Skills<'_>, message: &Message) -> Option<Route> {
-    let mut routes = declared(skills, message).into_iter();
-    routes.next().filter(|_| routes.next().is_none())
+/// What a message does that no rule decides: what the model says, else its conversation, the
+/// fallback of an agent with a model, or a question. A reply to the router answers no other task.
+///
+/// # Errors
+/// When no skill takes the parts.
+pub fn conclude(
+    agent: &AgentDefinition,
+    case: &Undecided<'_>,
+    choice: Option<ModelChoice>,
+    has_model: bool,
+) -> Result<Decision, A2aError> {
+    let mut text = None;
+    let answer = match choice {
+        Some(ModelChoice::Skill(route)) => return route.admitted(agent).map(Decision::Route),
+        Some(ModelChoice::Answer(id)) => case.prior.answer_to(agent, case.message, &id),
+        Some(ModelChoice::Ask(question)) => {
+            text = question;
+            None
+        }
+        None => match case.prior.refinement(agent, case.message) {
+            Some(route) => return route.admitted(agent).map(Decision::Route),
+            None if case.first.is_none() => case.prior.answer(agent, case.message),
+            None => None,
+        },
+    };
+    if let Some(answer) = answer {
+        return answered(agent, case, answer);
+    }
+    let fallback = agent.fallback().filter(|_| has_model);
+    let fallback = fallback.map(|id| route_to(agent, id, case.message, "fallback", None));
+    match fallback {
+        Some(Ok(decision)) => Ok(Decision::Route(decision)),
+        _ => ask(agent, case, &[], text.as_deref()),
+    }
+}
+
+fn answered(
+    agent: &AgentDefinition,
+    case: &Undecided<'_>,
+    answer: Answer<'_>,
+) -> Result<Decision, A2aError> {
+    match answer {
+        Answer::To(task) => Ok(Decision::Continue(task.clone().into(), None)),
+        Answer::Unclear(tasks) => ask(agent, case, &tasks, None),
+    }
 }
 
 /// The skill `id`, which the step `how` decided, with the input that it made of the message.
@@ -143,30 +216,158 @@ pub fn route_answer(
         };
         return route.admitted(agent);
     }
-    match choice {
-        Some(Choice::Skill(id)) => answer(&id).admitted(agent),
+    match (choice, lacking(agent, offer, message)) {
+        (Some(Choice::Skill(id)), _) => {
+            let route = answer(&id);
+            match agent.skill(&id) {
+                Some(skill) if !reads(&**skill, &route) => Ok(ask_for_input(&id, &**skill)),
+                _ => route.admitted(agent),
+            }
+        }
+        (_, Some(route)) => route.admitted(agent),
         _ => route(agent, reply),
     }
 }
 
-/// Step 9: the question, which offers the tasks that may get the message, and the skills that fit:
-/// that of the task that spoke last first, then those that share most words with the message.
-/// `text` begins the question, if a model asks it.
-///
-/// # Errors
-/// When no skill takes the parts.
-pub fn ask(
+/// Whether a skill takes the parts of a message and can decode them.
+fn reads(skill: &dyn AnySkill, route: &Route) -> bool {
+    let parts = route.content.parts();
+    admits(skill.metadata(), parts) && skill.decode(&route.content).is_ok()
+}
+
+/// The input of the skill that the client has chosen and that could not read what was said before:
+/// data, its JSON text, or what else the skill reads.
+fn lacking(agent: &AgentDefinition, offer: &Offer, message: &Message) -> Option<Route> {
+    let id = offer.skills.first().filter(|_| offer.lacks)?;
+    let json = serde_json::from_str(&text(message)).ok();
+    let route = match json.filter(Value::is_object) {
+        Some(input) => Route::with_input(id, message, "text", Some(input)),
+        None => Route::read(agent, id, message, "text"),
+    };
+    reads(&**agent.skill(id)?, &route).then_some(route)
+}
+
+/// The question for what a chosen skill lacks: its required members, or its media types.
+fn ask_for_input(id: &SkillId, skill: &dyn AnySkill) -> Routed {
+    let (metadata, schema) = (skill.metadata(), skill.input_schema());
+    let required = schema.get("required").and_then(Value::as_array);
+    let required = required.into_iter().flatten().filter_map(Value::as_str);
+    let members = required.map(|name| {
+        let kind = schema.pointer(&format!("/properties/{name}/type"));
+        (name.to_owned(), kind.cloned().unwrap_or_default())
+    });
+    let members: serde_json::Map<_, _> = members.collect();
+    let input = match members.is_empty() {
+        true => metadata.input_modes.join(" or "),
+        false => format!("data, as {}", Value::from(members)),
+    };
+    let offer = Offer {
+        skills: vec![id.clone()],
+        lacks: true,
+        ..Offer::default()
+    };
+    Routed::Ask {
+        offer,
+        question: Part::text(format!("{} (`{id}`) needs {input}.", metadata.name)),
+    }
+}
+
+/// Whether a message is a word that cancels the open question of `skill`, or of the router.
+#[must_use]
+pub fn cancels(agent: &AgentDefinition, skill: Option<&SkillId>, message: &Message) -> bool {
+    let skill = skill.map(|id| agent.skill(id));
+    let has_words = skill.is_none_or(|it| it.is_some_and(|it| it.metadata().cancel_words));
+    let text = text(message);
+    let is = |word: &str| Words::of(word).same(&Words::of(&text));
+    let mut skills = agent.skills();
+    let is_skill = skills.any(|(id, skill)| is(id.as_str()) || is(skill.metadata().name));
+    has_words && only_text(message) && !is_skill && (is("cancel") || is("never mind"))
+}
+
+/// Step 9: the question, in the open one of the context if there is one. Of the skills that fit it
+/// offers those first that declare the text, then that of the task that spoke last, then those
+/// that share most words with the message.
+fn ask(
     agent: &AgentDefinition,
     case: &Undecided<'_>,
     tasks: &[&TaskRecord],
     text: Option<&str>,
-) -> Result<Routed, A2aError> {
+) -> Result<Decision, A2aError> {
     let mut skills = takers(agent.skills().collect(), case.message)?;
     order(&mut skills, case.message);
-    if let Some(last) = case.conversation.last().and_then(|task| task.skill()) {
+    if let Some(last) = case.prior.last().and_then(|task| task.skill()) {
         skills.sort_by_key(|(id, _)| *id != last);
     }
-    Ok(offer::ask(agent, tasks, &skills, text, case.first))
+    let routes = declared(&skills, case.message);
+    skills.sort_by_key(|(id, _)| routes.iter().all(|route| route.id != **id));
+    let asks = question(agent, tasks, skills, text, case.first);
+    Ok(
+        match case.prior.question().filter(|_| case.first.is_none()) {
+            Some(question) => Decision::Continue(question.clone().into(), Some(asks)),
+            None => Decision::Route(asks),
+        },
+    )
+}
+
+/// The most skills that a question offers.
+const OFFERED: usize = 5;
+/// The most bytes of a text that a question shows.
+const SHOWN: usize = 60;
+/// How a question of the rules begins.
+const WHICH: &str = "Which of these skills do you need? Answer with its number, id or name.";
+/// The same with tasks that wait.
+const WAITING: &str = "Which of these do you mean? Answer with its number.";
+const ANY: &str = "For any other skill answer with its id or name, or write `/id` and your wish.";
+
+/// The question that offers these tasks and skills. It begins with `text`, if a model asks. `first`
+/// is what the client wrote before, which the skill gets.
+fn question(
+    agent: &AgentDefinition,
+    tasks: &[&TaskRecord],
+    mut skills: Skills<'_>,
+    text: Option<&str>,
+    first: Option<&Message>,
+) -> Routed {
+    skills.truncate(OFFERED);
+    let which = if tasks.is_empty() { WHICH } else { WAITING };
+    let mut question = text.unwrap_or(which).to_owned();
+    if let Some(first) = first.map(text_of) {
+        let words = cut(&first, SHOWN);
+        question.push_str(&format!(" The skill that you choose gets \"{words}\"."));
+    }
+    let mut choices = Vec::new();
+    for task in tasks {
+        let skill = task.skill().and_then(|id| agent.skill(id));
+        let name = skill.map_or("", |skill| skill.metadata().name);
+        let words = task
+            .status()
+            .message
+            .as_ref()
+            .map(text_of)
+            .unwrap_or_default();
+        let words = format!("waits for the answer to \"{}\"", cut(&words, SHOWN));
+        choices.push(json!({ "id": task.id(), "name": name, "description": words }));
+        question.push_str(&format!("\n{}. {name} {words}", choices.len()));
+    }
+    for (id, skill) in &skills {
+        let (name, description) = (skill.metadata().name, skill.metadata().description);
+        choices.push(json!({ "id": id, "name": name, "description": description }));
+        question.push_str(&format!(
+            "\n{}. {name} (`{id}`): {description}",
+            choices.len()
+        ));
+    }
+    question.push_str(&format!("\n{ANY}"));
+    let mut question = Part::text(question);
+    question.metadata.insert(CHOICES.to_owned(), choices.into());
+    let tasks = tasks.iter().map(|task| task.id().clone()).collect();
+    let skills = skills.iter().map(|(id, _)| (*id).clone()).collect();
+    let offer = Offer {
+        tasks,
+        skills,
+        lacks: false,
+    };
+    Routed::Ask { offer, question }
 }
 
 /// Steps 1 and 2. INVARIANT: no model is in scope, and no later step runs when the message

@@ -15,6 +15,7 @@ const LINE: usize = 80;
     tags = ["example", "documents", "pdf", "file"],
     examples = ["Create a report", "Create a report on sales as PDF"],
     refines = ["make it shorter"],
+    cancel_words = true,
     input_modes = ["text/plain"],
     output_modes = ["application/pdf", "text/markdown", "text/plain"],
     effect = "read",

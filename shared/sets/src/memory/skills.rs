@@ -40,6 +40,7 @@ pub(crate) fn set() -> SkillSet {
     tags = ["memory", "remember"],
     examples = ["Remember that I like tea"],
     text = ["remember that {content}", "please remember that {content}"],
+    cancel_words = true,
     output_modes = ["application/json"],
 )]
 pub(crate) struct MemoryAdd;

@@ -6,12 +6,13 @@
 //! or a question. So an instruction inside the message can at most choose a skill that its sender
 //! may call anyway, or a task that the sender may read.
 
-use super::conversation::Conversation;
-use super::decision::{Route, joined, only_text};
+use super::decision::{Route, joined};
+use super::message_text::{cut, only_text, text_of};
+use super::prior_tasks::PriorTasks;
 use crate::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
 use crate::model_line::ModelCall;
 use crate::{AgentDefinition, AgentError, AgentResult, AnySkill, media};
-use a2a_lambda_model::task::{Message, PartContent, SkillId, TaskId, TaskRecord, Timestamp};
+use a2a_lambda_model::task::{Message, SkillId, TaskId, TaskRecord, Timestamp};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,8 +23,6 @@ use tokio::time::timeout;
 const ROUTE: &str = "route";
 /// The word for no skill.
 const NONE: &str = "none";
-/// The longest text that the model gets, in bytes.
-const TEXT: usize = 4096;
 /// The longest question that a client gets from the model, in bytes.
 const QUESTION: usize = 500;
 /// The most tokens of an answer.
@@ -76,7 +75,7 @@ pub struct Undecided<'a> {
     /// The question that the message answers, if it answers the router.
     pub pending: Option<&'a str>,
     /// What was said before.
-    pub conversation: &'a Conversation,
+    pub prior: &'a PriorTasks,
 }
 
 impl RouterModel {
@@ -137,25 +136,6 @@ impl RouterModel {
     }
 }
 
-/// The texts of the message with single spaces, cut at [`TEXT`].
-pub(super) fn text_of(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match &part.content {
-        PartContent::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    let words = texts.flat_map(str::split_whitespace);
-    cut(&words.collect::<Vec<_>>().join(" "), TEXT).to_owned()
-}
-
-/// The beginning of a text, of at most `most` bytes.
-pub(super) fn cut(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.split_at(end).0
-}
-
 /// The skills that take the parts of the message.
 fn takers<'a>(
     agent: &'a AgentDefinition,
@@ -178,8 +158,8 @@ const RELATION: &str = "`answers`: the message answers the question of the earli
 
 /// The earlier tasks that the model may name, each once.
 fn shown<'c>(case: &Undecided<'c>) -> Vec<&'c TaskRecord> {
-    let tasks = case.conversation.tasks.iter();
-    let mut all: Vec<_> = tasks.chain(&case.conversation.references).collect();
+    let tasks = case.prior.tasks.iter();
+    let mut all: Vec<_> = tasks.chain(&case.prior.references).collect();
     all.retain(|task| task.skill().is_some());
     all.sort_by_key(|task| (task.created_at(), task.id()));
     all.dedup_by_key(|task| task.id());
@@ -194,7 +174,7 @@ fn fact(case: &Undecided<'_>, task: &TaskRecord) -> Value {
         "skill": task.skill(),
         "state": task.state().as_str(),
         "artifacts": names.collect::<Vec<_>>(),
-        "spokeLast": case.conversation.last().is_some_and(|last| last.id() == task.id()),
+        "spokeLast": case.prior.last().is_some_and(|last| last.id() == task.id()),
     })
 }
 
@@ -272,31 +252,15 @@ fn choice(
         let question = question.map(|text| cut(text, QUESTION).to_owned());
         return Ok(ModelChoice::Ask(question));
     }
-    let text = |name| arguments.get(name).and_then(Value::as_str);
-    let task = match (text("relation"), text("task")) {
-        (Some("answers" | "about"), Some(id)) => {
-            let task = shown(case)
-                .into_iter()
-                .find(|task| task.id().as_str() == id);
-            Some(
-                task.ok_or_else(|| wrong("a task that it was not shown"))?
-                    .id(),
-            )
-        }
-        (Some("answers" | "about"), None) => return Err(wrong("no task")),
-        _ => None,
+    let task = match earlier(agent, case, arguments)? {
+        Some((id, true)) => return Ok(ModelChoice::Answer(id)),
+        Some((id, false)) => Some(id),
+        None => None,
     };
-    if let (Some(id), Some("answers")) = (task, text("relation")) {
-        let mut waiting = case.conversation.waiting(agent, case.message).into_iter();
-        return match case.first.is_none() && waiting.any(|task| task.id() == id) {
-            true => Ok(ModelChoice::Answer(id.clone())),
-            false => Err(wrong("an answer to a task that does not wait for it")),
-        };
-    }
     let about = |route: Route| {
-        ModelChoice::Skill(match task {
-            Some(id) => route.about(id),
-            None => route,
+        ModelChoice::Skill(Route {
+            about: task.clone(),
+            ..route
         })
     };
     let only_chooses = arguments.get("only_chooses") == Some(&Value::Bool(true));
@@ -331,6 +295,34 @@ fn choice(
         Ok(_) => Ok(about(route)),
         Err(_) => Err(wrong(error.text())),
     }
+}
+
+/// The earlier task that the model names, and whether the message answers it.
+fn earlier(
+    agent: &AgentDefinition,
+    case: &Undecided<'_>,
+    arguments: &Value,
+) -> AgentResult<Option<(TaskId, bool)>> {
+    let text = |name| {
+        arguments
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let is_answer = text("relation") == "answers";
+    if !is_answer && text("relation") != "about" {
+        return Ok(None);
+    }
+    let mut tasks = match is_answer {
+        true if case.first.is_some() => Vec::new(),
+        true => case.prior.waiting(agent, case.message),
+        false => shown(case),
+    };
+    tasks.retain(|task| task.id().as_str() == text("task"));
+    let task = tasks
+        .first()
+        .ok_or_else(|| wrong("a task that it may not name"))?;
+    Ok(Some((task.id().clone(), is_answer)))
 }
 
 fn wrong(cause: &str) -> AgentError {

@@ -1,10 +1,12 @@
 //! What the routing gets, and the skill or the question that it decides on.
 
+use super::message_text::{is_text, text};
 use super::offer::Offer;
-use super::text::text;
 use crate::media::check_input;
 use crate::{AgentDefinition, AnySkill, CallNames, Content};
-use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, SkillId, TaskId};
+use a2a_lambda_model::task::{
+    A2aError, Message, Metadata, Part, PartContent, SkillId, TaskId, TaskRecord,
+};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -50,8 +52,17 @@ pub enum Routed {
         /// What it offers.
         offer: Offer,
         /// The question.
-        question: String,
+        question: Part,
     },
+}
+
+/// What a message does.
+#[derive(Debug)]
+pub enum Decision {
+    /// It begins a task, or its task goes on, with a skill or with a question.
+    Route(Routed),
+    /// It is a message to this open task: its answer, or one more that the router asks about.
+    Continue(Box<TaskRecord>, Option<Routed>),
 }
 
 /// A chosen skill.
@@ -90,12 +101,6 @@ impl Route {
             input: None,
             about: None,
         }
-    }
-
-    /// The same, about an earlier task.
-    pub(super) fn about(mut self, id: &TaskId) -> Self {
-        self.about = Some(id.clone());
-        self
     }
 
     /// The same, with the input that a model or a pattern made of the message.
@@ -142,18 +147,19 @@ pub fn joined(first: &Message, reply: &Message) -> Message {
     message
 }
 
-/// The first message with the text of the next one as its last line, and with the rest of that.
+/// The first message with the text of the next one as its last line, and with the rest of that. A
+/// number is no line: it was to choose what the question does not offer.
 #[must_use]
 pub fn with_line(mut first: Message, next: &Message) -> Message {
     let line = text(next);
-    let contents = first.parts.iter_mut().map(|part| &mut part.content);
-    let mut texts = contents.filter_map(|content| match content {
-        PartContent::Text(text) => Some(text),
-        _ => None,
-    });
-    match texts.next() {
-        Some(before) => *before = format!("{before}\n{line}"),
+    let has_line = line.trim().parse::<f64>().is_err();
+    match first.parts.iter_mut().find(|part| is_text(part)) {
+        Some(Part {
+            content: PartContent::Text(before),
+            ..
+        }) if has_line => *before = format!("{before}\n{line}"),
         None => first.parts.push(Part::text(line)),
+        Some(_) => {}
     }
     let Message {
         parts,
@@ -165,16 +171,6 @@ pub fn with_line(mut first: Message, next: &Message) -> Message {
         reference_task_ids,
         ..first
     }
-}
-
-/// Whether the part is text.
-const fn is_text(part: &Part) -> bool {
-    matches!(part.content, PartContent::Text(_))
-}
-
-/// Whether the message has text parts alone.
-pub(super) fn only_text(message: &Message) -> bool {
-    message.parts.iter().all(is_text)
 }
 
 /// Whether a schema admits every value.

@@ -11,8 +11,8 @@
 //!
 //! If a message has several, they must name the same skill.
 
-use super::by_model::cut;
 use super::decision::{Route, RouteRequest, Wrapped};
+use super::message_text::cut;
 use crate::media::admits;
 use crate::{AgentDefinition, Content};
 use a2a_lambda_model::task::metadata_keys::SKILL_ID;
@@ -155,8 +155,8 @@ fn in_object<'a>(
 ) -> Result<Option<DataCall<'a>>, A2aError> {
     let text = |key: &&'static str| Some((*key, data.get(*key)?.as_str()?));
     let mut members = ARGUMENTS.into_iter().filter(|it| data.contains_key(*it));
-    let named = NAMES.iter().find_map(text).zip(members.next());
-    let Some(((key, id), member)) = named else {
+    let call = NAMES.iter().find_map(text).zip(members.next());
+    let Some(((key, id), member)) = call else {
         return Ok(None);
     };
     let value = arguments(member, data.get(member).unwrap_or(&Value::Null));
@@ -200,12 +200,15 @@ fn in_object<'a>(
     }))
 }
 
-/// The value of a member. The OpenAI API writes `arguments` as the JSON text of an object.
+/// The value of a member. The OpenAI API writes `arguments` as the JSON text of an object; a text
+/// that begins as JSON and is no object is no value.
 fn arguments<'a>(member: &str, value: &'a Value) -> Cow<'a, Value> {
-    let text = value.as_str().filter(|_| member == "arguments");
-    let json = text.and_then(|text| serde_json::from_str(text).ok());
-    match json {
-        Some(json @ Value::Object(_)) => Cow::Owned(json),
+    let Some(text) = value.as_str().filter(|_| member == "arguments") else {
+        return Cow::Borrowed(value);
+    };
+    match serde_json::from_str(text) {
+        Ok(json @ Value::Object(_)) => Cow::Owned(json),
+        _ if text.trim_start().starts_with(['{', '[']) => Cow::Owned(Value::Null),
         _ => Cow::Borrowed(value),
     }
 }

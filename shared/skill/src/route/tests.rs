@@ -1,4 +1,4 @@
-use super::{Offer, RouteRequest, Routed, route, route_answer};
+use super::{Offer, RouteRequest, Routed, message_text, route, route_answer};
 use crate::prelude::*;
 use crate::testing::message;
 use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, SkillId};
@@ -476,7 +476,7 @@ fn asked(routed: Result<Routed, A2aError>) -> (Vec<String>, String) {
     match routed.unwrap() {
         Routed::Ask { offer, question } => (
             offer.skills.iter().map(ToString::to_string).collect(),
-            question,
+            message_text::text(&message(vec![question])),
         ),
         other => panic!("{other:?}"),
     }

@@ -1,7 +1,7 @@
 //! Chooses a skill by a text that the skill declares: a command, an example or a pattern.
 
-use super::by_model;
-use super::decision::{Route, Skills, only_text, takes_any};
+use super::decision::{Route, Skills, takes_any};
+use super::message_text::{cut, only_text, text};
 use super::pattern::{TextPattern, Words, value};
 use crate::media::admits;
 use crate::{AgentDefinition, AnySkill, Content, SkillMetadata};
@@ -11,15 +11,6 @@ use std::cmp::Reverse;
 
 /// The longest text that is compared with what skills declare, in bytes.
 const TEXT_MAX: usize = 64 * 1024;
-
-/// The texts of a message.
-pub(super) fn text(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match &part.content {
-        PartContent::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
-}
 
 /// The skill of a text that starts with `/skill-id`, and the message without that word. An
 /// unknown word after the slash is not a command. A JSON object behind the word is the input
@@ -108,7 +99,7 @@ pub(super) fn input(skill: &dyn AnySkill, message: &Message) -> Option<Value> {
 /// others. It decides nothing: it orders an offer.
 pub(super) fn order(skills: &mut Skills<'_>, message: &Message) {
     let text = text(message);
-    let text = Words::of(by_model::cut(&text, TEXT_MAX));
+    let text = Words::of(cut(&text, TEXT_MAX));
     let text = text.long();
     skills.sort_by_cached_key(|(_, skill)| {
         let metadata = skill.metadata();

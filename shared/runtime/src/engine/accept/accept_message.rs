@@ -10,7 +10,7 @@ mod turn_input;
 
 use super::Acceptance;
 use super::context_status::ContextStatus;
-use super::repeat::MessagePrint;
+use super::repeat::{MessagePrint, last_message};
 use crate::auth::Caller;
 use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
@@ -23,9 +23,8 @@ use crate::task::{
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
 use a2a_lambda_skill::TurnFacts;
-use a2a_lambda_skill::route::{self, Route, Routed};
+use a2a_lambda_skill::route::{self, Decision, RouteRequest, Routed};
 use futures::future::BoxFuture;
-use routing::Decision;
 pub use routing::RoutePreview;
 use turn_input::routing_message;
 
@@ -74,13 +73,13 @@ impl Engine {
         }
     }
 
-    /// Accepts a message to an open task. With `asked` the router asks about it.
+    /// Accepts a message to an open task. With a `question` the router asks about it.
     fn continued<'a>(
         &'a self,
         caller: &'a Caller,
         record: TaskRecord,
         command: SendCommand,
-        asked: Option<Routed>,
+        question: Option<Routed>,
         print: MessagePrint,
         budget: CallBudget,
     ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
@@ -91,7 +90,10 @@ impl Engine {
             if !record.state().is_interrupted() {
                 return Err(closed_error(record.state()).into());
             }
-            let spec = self.resume(caller, record, command, asked, &print, budget);
+            if route::cancels(&self.agent, record.skill(), &command.message) {
+                return Ok(Acceptance::Repeat(self.cancel_task(caller, record).await?));
+            }
+            let spec = self.resume(caller, record, command, question, &print, budget);
             Ok(Acceptance::Run(Box::new(TurnSpec {
                 print: Some(print.clone()),
                 ..spec.await?
@@ -170,24 +172,24 @@ impl Engine {
         self.take_uploads(caller, &mut command.message).await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
         let request = routing_message(&full_message, &command);
-        let context = Some(&context_status).filter(|_| command.message.context_id.is_some());
-        let owner = &caller.owner;
-        let routed = match Box::pin(self.route_request(owner, context, request)).await? {
-            Decision::Route(routed) => routed,
-            Decision::Continue(head, asked) => {
-                return self
-                    .continue_task(caller, command, head, asked, budget)
-                    .await;
+        let context = command.message.context_id.as_ref();
+        let context = context.map(|id| (id, context_status.began));
+        let decision = Box::pin(self.route_request(&caller.owner, context, request)).await?;
+        let decision = match decision {
+            Decision::Route(decision) => decision,
+            Decision::Continue(head, question) => {
+                let turn = self.continue_task(caller, command, *head, question, budget);
+                return turn.await;
             }
         };
-        refer(&mut command.message, &routed);
+        refer(&mut command.message, &full_message, &decision);
         let modes = &command.accepted_output_modes;
         let facts = self.facts(&record, caller, modes, Some(&command.message));
         let listen = self.listen(&record, command.push.as_ref()).await?;
         let message = placed(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
-        let input = self.route_message(routed, modes, &mut opening)?;
+        let input = self.route_message(decision, modes, &mut opening)?;
         let skill = input.skill().map(|skill| *skill.metadata());
         self.seal_opening(&record, skill, record.turn(), print.as_ref(), &mut opening)
             .await?;
@@ -226,7 +228,7 @@ impl Engine {
         caller: &'a Caller,
         command: SendCommand,
         head: TaskRecord,
-        asked: Option<Routed>,
+        question: Option<Routed>,
         budget: CallBudget,
     ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
         Box::pin(async move {
@@ -236,7 +238,7 @@ impl Engine {
             }
             scope::note_skill_of(&record);
             let (print, retry) = (MessagePrint::of_send(&command), Some(command.clone()));
-            let acceptance = self.continued(caller, record, command, asked, print, budget);
+            let acceptance = self.continued(caller, record, command, question, print, budget);
             let mut acceptance = acceptance.await?;
             if let Acceptance::Run(spec) = &mut acceptance {
                 spec.retry = retry;
@@ -248,18 +250,19 @@ impl Engine {
         })
     }
 
-    /// Gives a message that the router asked about to the open task that its client chose. The task
-    /// may have it already, from a call that did not end.
+    /// Gives the last message of `question` to the open task that its client chose. The task may have
+    /// it already, from a call that did not end.
     async fn forward(
         &self,
         caller: &Caller,
+        question: &TaskRecord,
         task: TaskRecord,
-        message: Message,
         command: &SendCommand,
         budget: CallBudget,
     ) -> Result<TurnInput, EngineError> {
+        let message = last_message(question).unwrap_or(&command.message);
         let command = SendCommand {
-            message: placed(message, &task),
+            message: placed(message.clone(), &task),
             idempotency_key: None,
             push: None,
             ..command.clone()
@@ -269,13 +272,30 @@ impl Engine {
         Ok(TurnInput::Forward(Box::new(acceptance.await?), false))
     }
 
-    /// Prepares the next turn of an interrupted task. With `asked` the router asks about it.
+    /// What the reply to a question of the router does, and what the question is about. With a
+    /// `question` the router asks again.
+    async fn reply_decision(
+        &self,
+        record: &TaskRecord,
+        reply: RouteRequest<'_>,
+        question: Option<Routed>,
+    ) -> Result<(Message, Decision), EngineError> {
+        let original = self.load_request(&messages_to_router(record)).await?;
+        let original = original.unwrap_or_else(|| reply.message.clone());
+        let decision = match question {
+            Some(question) => Decision::Route(question),
+            None => Box::pin(self.route_reply(record, &original, reply)).await?,
+        };
+        Ok((original, decision))
+    }
+
+    /// Prepares the next turn of an interrupted task. With a `question` the router asks about it.
     async fn resume(
         &self,
         caller: &Caller,
         record: TaskRecord,
         mut command: SendCommand,
-        asked: Option<Routed>,
+        question: Option<Routed>,
         print: &MessagePrint,
         budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
@@ -287,40 +307,27 @@ impl Engine {
         self.take_uploads(caller, &mut command.message).await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
         let (mut pin, mut references) = (Vec::new(), None);
-        let mut retry = None;
         let input = match record.skill() {
             Some(id) => self.pinned_skill(id, &record, &full_message, &command)?,
             None => {
                 // No skill is pinned yet: the message answers the question of the router.
-                let said = self.load_request(&messages_to_router(&record)).await?;
-                let original = said.as_ref().unwrap_or(&full_message);
                 let reply = routing_message(&full_message, &command);
-                let decision = match asked {
-                    Some(routed) => Decision::Route(routed),
-                    None => {
-                        let reply = self.route_reply(&record, &context_status, original, reply);
-                        Box::pin(reply).await?
-                    }
-                };
+                let (original, decision) = self.reply_decision(&record, reply, question).await?;
                 match decision {
                     Decision::Continue(task, _) => {
-                        retry = Some(command.clone());
-                        let last = messages_to_router(&record).pop().cloned();
-                        let last = last.unwrap_or_else(|| command.message.clone());
-                        self.forward(caller, task, last, &command, budget).await?
+                        let input = self.forward(caller, &record, *task, &command, budget);
+                        input.await?
                     }
-                    Decision::Route(routed) => {
-                        refer(&mut command.message, &routed);
-                        if matches!(&routed, Routed::Skill(route) if route.how == "answer") {
-                            let joined = route::joined(original, &full_message);
-                            references = Some(joined.reference_task_ids);
-                        }
+                    Decision::Route(decision) => {
+                        references = refer(&mut command.message, &original, &decision);
                         let modes = &command.accepted_output_modes;
-                        self.route_message(routed, modes, &mut pin)?
+                        self.route_message(decision, modes, &mut pin)?
                     }
                 }
             }
         };
+        let is_forward = matches!(input, TurnInput::Forward(..));
+        let retry = is_forward.then(|| command.clone());
         let modes = &command.accepted_output_modes;
         let mut facts = self.facts(&record, caller, modes, Some(&command.message));
         facts.turn = record.turn() + 1;
@@ -352,7 +359,7 @@ impl Engine {
             opening,
             // Other callers can see the task, so a continuation is not deferred. One that is
             // forwarded is stored when the other task has its message.
-            force: !matches!(input, TurnInput::Forward(..)),
+            force: !is_forward,
             is_queued,
             context_status: Some(context_status),
             retry,
@@ -454,16 +461,17 @@ pub(in crate::engine) fn messages_to_router(record: &TaskRecord) -> Vec<&Message
         .collect()
 }
 
-/// Lets a message refer to the task that it is about, as its conversation or a model says.
-fn refer(message: &mut Message, routed: &Routed) {
+/// Lets a message refer to the task that it is about, as its conversation or a model says. Returns
+/// the references for the skill, if the message chose it for the `original` one.
+fn refer(message: &mut Message, original: &Message, decision: &Routed) -> Option<Vec<String>> {
+    let Routed::Skill(route) = decision else {
+        return None;
+    };
     let references = &mut message.reference_task_ids;
-    if let Routed::Skill(Route {
-        about: Some(id), ..
-    }) = routed
-        && !references.iter().any(|it| it == id.as_str())
-    {
-        references.push(id.to_string());
-    }
+    let about = route.about.as_ref().map(ToString::to_string);
+    references.extend(about.filter(|id| !references.contains(id)));
+    let is_answer = route.how == "answer";
+    is_answer.then(|| route::joined(original, message).reference_task_ids)
 }
 
 /// The error for a message to a task that is not interrupted.

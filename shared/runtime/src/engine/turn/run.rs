@@ -79,7 +79,13 @@ impl Engine {
         };
         let (skill, start) = match input.into_run() {
             Ok(run) => run,
-            Err(outcome) => return buffer.finish_turn(outcome, turn.turn_thread()).await,
+            Err(outcome) => {
+                // Clients that read status updates only get the question as one.
+                if is_stream && !is_forced {
+                    buffer.open().await?;
+                }
+                return buffer.finish_turn(outcome, turn.turn_thread()).await;
+            }
         };
         let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());

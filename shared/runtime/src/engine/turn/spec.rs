@@ -5,7 +5,9 @@ use crate::engine::accept::context_status::ContextStatus;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::SendKey;
-use crate::task::{Base, Change, Message, Saved, SavedSlot, SendCommand, TaskRecord, Timestamp};
+use crate::task::{
+    Base, Change, Message, Part, Saved, SavedSlot, SendCommand, TaskRecord, Timestamp,
+};
 use a2a_lambda_skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
 use std::sync::Arc;
 
@@ -111,7 +113,7 @@ pub(in crate::engine) enum TurnInput {
     /// The router asks the client which skill is meant.
     Ask {
         /// The question.
-        question: String,
+        question: Part,
         /// The candidate skills.
         slot: SavedSlot,
     },
@@ -133,7 +135,7 @@ impl TurnInput {
         match self {
             Self::Skill(skill, call) => Ok((skill, call)),
             Self::Ask { question, slot } => {
-                let message = Content::from_text(question);
+                let message = Content::from_parts(vec![question]);
                 Err(SkillOutcome::InputRequired { message, slot })
             }
             Self::Forward(..) => Err(SkillOutcome::Failed {

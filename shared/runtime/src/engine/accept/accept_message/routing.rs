@@ -3,30 +3,20 @@
 
 use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
-use crate::engine::accept::context_status::ContextStatus;
 use crate::engine::budget::CallBudget;
 use crate::engine::turn::references::newest;
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::OpenTask;
 use crate::task::{
-    A2aError, Change, Message, Owner, PartContent, SendCommand, SkillId, TaskId, TaskRecord,
+    A2aError, Change, ContextId, Message, Owner, PartContent, SendCommand, SkillId, TaskId,
+    TaskRecord, Timestamp,
 };
 use a2a_lambda_skill::route::{
-    self, Answer, Choice, Conversation, ModelChoice, Offer, RouteRequest, Routed, RouterModel,
-    Undecided,
+    self, Decision, Offer, PriorTasks, RouteRequest, Routed, RouterModel, Undecided,
 };
 
 /// The newest tasks of a context that are its conversation.
 const NEWEST: usize = 16;
-
-/// What a message does.
-#[derive(Debug)]
-pub(super) enum Decision {
-    /// It has a skill, or gets a question.
-    Route(Routed),
-    /// It is a message to this open task: its answer, or one more that the router asks about.
-    Continue(TaskRecord, Option<Routed>),
-}
 
 /// The skill that a message would get, which is not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,38 +33,23 @@ impl Engine {
     pub(super) async fn route_request(
         &self,
         owner: &Owner,
-        context: Option<&ContextStatus>,
+        context: Option<(&ContextId, Timestamp)>,
         request: RouteRequest<'_>,
     ) -> Result<Decision, EngineError> {
         let (agent, message) = (&*self.agent, request.message);
-        let routed = route::route(agent, &request)?;
-        let decided = match agent.answers_by_context() {
-            true => route::before_parts(agent, routed.clone(), message)?,
-            false => Some(routed.clone()),
-        };
-        if let Some(decided @ Routed::Skill(_)) = decided {
-            return Ok(Decision::Route(decided));
-        }
-        let conversation = self.conversation(owner, context, message).await?;
-        conversation.check_credentials()?;
-        let question = conversation.question();
-        if let Some(question) = question.filter(|it| !conversation.said_since(it))
-            && offer_of(question).choice(agent, message).is_some()
-        {
-            return Ok(Decision::Continue(question.clone(), None));
+        let decision = route::route(agent, &request)?;
+        if !route::is_open(agent, &decision, message) {
+            return Ok(Decision::Route(decision));
         }
         let case = Undecided {
             message,
             first: None,
             pending: None,
-            conversation: &conversation,
+            prior: &self.prior_tasks(owner, context, message).await?,
         };
-        if decided.is_some() {
-            return self.undecided(&case).await;
-        }
-        match conversation.answer(agent, message) {
-            Some(answer) => self.answered(&case, answer),
-            None => Ok(Decision::Route(routed)),
+        match route::by_context(agent, &case, decision)? {
+            Some(decision) => Ok(decision),
+            None => self.conclude(&case).await,
         }
     }
 
@@ -83,125 +58,73 @@ impl Engine {
     pub(super) async fn route_reply(
         &self,
         record: &TaskRecord,
-        context: &ContextStatus,
         original: &Message,
         reply: RouteRequest<'_>,
     ) -> Result<Decision, EngineError> {
-        let (agent, message, offer) = (&*self.agent, reply.message, offer_of(record));
-        if let Some(Choice::Task(id)) = offer.choice(agent, message) {
+        let (agent, message, owner) = (&*self.agent, reply.message, record.owner());
+        let offer = record.saved().slot.as_ref().map(Offer::of);
+        let offer = offer.unwrap_or_default();
+        if let Some(id) = offer.task(agent, message) {
             let now = self.reader.clock.now();
-            let task = self.records.load(record.owner(), &id, now).await?;
+            let task = self.records.load(owner, &id, now).await?;
             if let Some(task) = task.filter(|task| task.state().is_interrupted()) {
-                return Ok(Decision::Continue(task, None));
+                return Ok(Decision::Continue(task.into(), None));
             }
         }
-        let routed = route::route_answer(agent, original, &offer, &reply)?;
-        if matches!(routed, Routed::Skill(_)) {
-            return Ok(Decision::Route(routed));
+        let decision = route::route_answer(agent, original, &offer, &reply)?;
+        if matches!(decision, Routed::Skill(_)) {
+            return Ok(Decision::Route(decision));
         }
-        let conversation = self.conversation(record.owner(), Some(context), message);
+        let context = Some((record.context_id(), Timestamp::default()));
         let question = record.status().message.as_ref();
         let case = Undecided {
             message,
             first: Some(original),
             pending: question.and_then(first_text),
-            conversation: &conversation.await?,
+            prior: &self.prior_tasks(owner, context, message).await?,
         };
-        self.undecided(&case).await
+        self.conclude(&case).await
     }
 
-    /// What a message does that no rule decides: what the model says, else its conversation, the
-    /// fallback, or a question. A reply to the router answers no other task.
-    async fn undecided(&self, case: &Undecided<'_>) -> Result<Decision, EngineError> {
-        let (agent, message) = (&*self.agent, case.message);
-        let choice = self.model_choice(case).await;
-        let answer = match &choice {
-            Some(ModelChoice::Skill(route)) => {
-                return Ok(Decision::Route(route.clone().admitted(agent)?));
-            }
-            Some(ModelChoice::Answer(id)) => case.conversation.answer_to(agent, message, id),
-            Some(ModelChoice::Ask(_)) => None,
-            None => match case.conversation.refinement(agent, message) {
-                Some(route) => return Ok(Decision::Route(route.admitted(agent)?)),
-                None if case.first.is_none() => case.conversation.answer(agent, message),
-                None => None,
-            },
+    async fn conclude(&self, case: &Undecided<'_>) -> Result<Decision, EngineError> {
+        let (agent, now) = (&*self.agent, self.reader.clock.now());
+        let choice = match &self.router {
+            Some(router) => router.choose(agent, case, now).await,
+            None => None,
         };
-        if let Some(answer) = answer {
-            return self.answered(case, answer);
-        }
-        if let (Some(id), Some(_)) = (agent.fallback(), &self.router)
-            && let Ok(routed) = route::route_to(agent, id, message, "fallback", None)
-        {
-            return Ok(Decision::Route(routed));
-        }
-        let text = match &choice {
-            Some(ModelChoice::Ask(text)) => text.as_deref(),
-            _ => None,
-        };
-        self.ask(case, &[], text)
+        Ok(route::conclude(agent, case, choice, self.router.is_some())?)
     }
 
-    fn answered(&self, case: &Undecided<'_>, answer: Answer<'_>) -> Result<Decision, EngineError> {
-        match answer {
-            Answer::To(task) => Ok(Decision::Continue(task.clone(), None)),
-            Answer::Unclear(tasks) => self.ask(case, &tasks, None),
-        }
-    }
-
-    /// The question about a message, in the open question of its context if there is one.
-    fn ask(
-        &self,
-        case: &Undecided<'_>,
-        tasks: &[&TaskRecord],
-        text: Option<&str>,
-    ) -> Result<Decision, EngineError> {
-        let routed = route::ask(&self.agent, case, tasks, text)?;
-        let question = case.conversation.question();
-        Ok(match question.filter(|_| case.first.is_none()) {
-            Some(question) => Decision::Continue(question.clone(), Some(routed)),
-            None => Decision::Route(routed),
-        })
-    }
-
-    /// The tasks before a message: the last ones it refers to, and the newest ones of its context.
-    async fn conversation(
+    /// The tasks before a message: the last ones it refers to, and the newest ones of its context,
+    /// which began at this time.
+    async fn prior_tasks(
         &self,
         owner: &Owner,
-        context: Option<&ContextStatus>,
+        context: Option<(&ContextId, Timestamp)>,
         message: &Message,
-    ) -> Result<Conversation, EngineError> {
+    ) -> Result<PriorTasks, EngineError> {
         let now = self.reader.clock.now();
-        let ids = newest(&message.reference_task_ids);
-        let named: Vec<OpenTask> = (ids.iter())
-            .filter_map(|id| TaskId::parse(*id).ok())
-            .map(|task| OpenTask {
-                owner: owner.clone(),
-                task,
-            })
-            .collect();
-        let mut conversation = Conversation::default();
-        if !named.is_empty() {
-            conversation.references = self.records.heads(&named, now).await?;
+        let ids = newest(&message.reference_task_ids).into_iter();
+        let ids = ids.filter_map(|id| TaskId::parse(id).ok());
+        let ids = ids.map(|task| OpenTask {
+            owner: owner.clone(),
+            task,
+        });
+        let ids: Vec<OpenTask> = ids.collect();
+        let mut prior = PriorTasks::default();
+        if !ids.is_empty() {
+            prior.references = self.records.heads(&ids, now).await?;
         }
-        let place = |head: &TaskRecord| named.iter().position(|it| it.task == *head.id());
-        conversation.references.sort_by_key(place);
-        if let Some(ContextStatus { id, began, .. }) = context {
+        let index = |head: &TaskRecord| ids.iter().position(|it| it.task == *head.id());
+        prior.references.sort_by_key(index);
+        if let Some((id, began)) = context {
             let (mut tasks, _) = self.records.tasks_in(owner, id, None, NEWEST).await?;
             tasks.truncate(NEWEST);
-            tasks.retain(|task| {
-                !task.expired(now) && !self.is_earlier(id, task.created_at(), *began)
-            });
+            tasks.retain(|it| !it.expired(now) && !self.is_earlier(id, it.created_at(), began));
             tasks.reverse();
-            conversation.tasks = tasks;
+            prior.tasks = tasks;
         }
-        Ok(conversation)
-    }
-
-    async fn model_choice(&self, case: &Undecided<'_>) -> Option<ModelChoice> {
-        let router = self.router.as_deref()?;
-        let now = self.reader.clock.now();
-        router.choose(&self.agent, case, now).await
+        Ok(prior)
     }
 
     /// The skill that a message would get, and the step that decides. The message is not sent
@@ -242,12 +165,6 @@ impl Engine {
         self.router = Some(router.into());
         self
     }
-}
-
-/// What the question of the router in `record` offers.
-fn offer_of(record: &TaskRecord) -> Offer {
-    let slot = record.saved().slot.as_ref();
-    slot.map(Offer::of).unwrap_or_default()
 }
 
 fn first_text(message: &Message) -> Option<&str> {

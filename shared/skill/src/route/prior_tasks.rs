@@ -3,8 +3,9 @@
 //! Only a message that names no skill and that no rule routes is looked at so. The questions of
 //! the router itself are no part of it.
 
-use super::decision::{Route, only_text};
-use super::text::{refines, text};
+use super::decision::Route;
+use super::message_text::{only_text, text};
+use super::text::refines;
 use crate::media::admits;
 use crate::{AgentDefinition, consent};
 use a2a_lambda_model::task::metadata_keys::CONFIRM;
@@ -13,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// The tasks before a message.
 #[derive(Debug, Clone, Default)]
-pub struct Conversation {
+pub struct PriorTasks {
     /// Those that the message refers to and that its caller may read, in its order.
     pub references: Vec<TaskRecord>,
     /// The newest ones of its context, oldest first.
@@ -22,14 +23,14 @@ pub struct Conversation {
 
 /// How a message answers by its context.
 #[derive(Debug)]
-pub enum Answer<'c> {
+pub(super) enum Answer<'c> {
     /// It answers the question of this task.
     To(&'c TaskRecord),
     /// It may answer one of these, or none: the client is asked.
     Unclear(Vec<&'c TaskRecord>),
 }
 
-impl Conversation {
+impl PriorTasks {
     /// The task that spoke last: the last reference, else the task of the context.
     pub(super) fn last(&self) -> Option<&TaskRecord> {
         let mut references = self.skilled(&self.references);
@@ -58,16 +59,14 @@ impl Conversation {
     }
 
     /// Whether the caller has opened or answered another task of the context since `task` asked.
-    #[must_use]
-    pub fn said_since(&self, task: &TaskRecord) -> bool {
+    pub(super) fn said_since(&self, task: &TaskRecord) -> bool {
         let asked_at = task.status().timestamp;
         let mut others = self.skilled(&self.tasks);
         others.any(|other| other.id() != task.id() && said_at(other) > asked_at)
     }
 
     /// The open question of the router in the context: the newest one.
-    #[must_use]
-    pub fn question(&self) -> Option<&TaskRecord> {
+    pub(super) fn question(&self) -> Option<&TaskRecord> {
         let questions = self.tasks.iter().filter(|task| task.skill().is_none());
         let open = questions.filter(|task| task.state() == TaskState::InputRequired);
         open.max_by_key(|task| task.status().timestamp)
@@ -78,7 +77,7 @@ impl Conversation {
     ///
     /// # Errors
     /// [`A2aError::InvalidParams`] with the task and the way out.
-    pub fn check_credentials(&self) -> Result<(), A2aError> {
+    pub(super) fn check_credentials(&self) -> Result<(), A2aError> {
         let questions = self.skilled(&self.tasks);
         let questions = questions.filter(|task| task.state().is_interrupted());
         match questions.max_by_key(|task| task.status().timestamp) {
@@ -95,18 +94,19 @@ impl Conversation {
     }
 
     /// A new task of the skill that spoke last, if the text is one that refines its results.
-    #[must_use]
-    pub fn refinement(&self, agent: &AgentDefinition, message: &Message) -> Option<Route> {
+    pub(super) fn refinement(&self, agent: &AgentDefinition, message: &Message) -> Option<Route> {
         let last = self.last().filter(|task| task.state().is_terminal())?;
         let (id, skill) = (last.skill()?, agent.skill(last.skill()?)?);
-        let route = Route::read(agent, id, message, "refines").about(last.id());
+        let route = Route {
+            about: Some(last.id().clone()),
+            ..Route::read(agent, id, message, "refines")
+        };
         (refines(skill.metadata(), message) && skill.decode(&route.content).is_ok())
             .then_some(route)
     }
 
     /// How the message answers by its context; `None` if nothing waits for it.
-    #[must_use]
-    pub fn answer(&self, agent: &AgentDefinition, message: &Message) -> Option<Answer<'_>> {
+    pub(super) fn answer(&self, agent: &AgentDefinition, message: &Message) -> Option<Answer<'_>> {
         if !only_text(message) && !agent.answers_by_context() {
             return None;
         }
@@ -126,7 +126,7 @@ impl Conversation {
     }
 
     /// The answer to the task `id`, as a model says; `None` if that does not wait.
-    pub fn answer_to(
+    pub(super) fn answer_to(
         &self,
         agent: &AgentDefinition,
         message: &Message,
