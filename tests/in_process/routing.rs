@@ -273,7 +273,11 @@ async fn chosen_skill_gets_all_that_was_said_as_lines() {
 async fn chosen_skill_that_cannot_read_what_was_said_asks_for_what_it_lacks() {
     let world = world();
     let rows = [
-        ("memory_delete", "{\"id\": \"nothing\"}", "needs data, as {"),
+        (
+            "memory_delete",
+            "{\"id\": \"none\", \"layer\": \"user\"}",
+            "needs data, as {",
+        ),
         ("fingerprint", "hello", "needs application/pdf or image/*"),
     ];
     each_row_async(rows, async |(skill, reply, needs)| {
@@ -425,15 +429,15 @@ async fn reply_with_a_number_out_of_the_offer_asks_again() {
 async fn number_counts_in_the_newest_offer() {
     let world = world();
     let asked = says(&world, &text("hm: 19 and 23")).await;
-    let before = number(&offer(&asked), "logo");
+    let before = number(&offer(&asked), "add");
     // These words put another skill first.
     let say = Say::in_task(id(&asked), "a flight, travel").with_id("m-2");
     let again = says(&world, &say).await;
-    let now = number(&offer(&again), "logo");
+    let now = number(&offer(&again), "add");
     assert_ne!(before, now);
     let say = Say::in_task(id(&asked), &now).with_id("m-3");
     let done = says(&world, &say).await;
-    picture(&done);
+    assert_eq!(sum(&done), 42);
 }
 
 #[tokio::test(start_paused = true)]
@@ -473,7 +477,7 @@ fn words(skill: &Value) -> Vec<String> {
 }
 
 /// 200 texts, each with words of two skills. Every other one ends with a whole example.
-fn resembling(skills: &[Value]) -> Vec<(String, [String; 2])> {
+fn resembling(skills: &[Value]) -> Vec<String> {
     let mut numbers = Numbers(7);
     let mut all = Vec::new();
     while all.len() < 200 {
@@ -492,8 +496,7 @@ fn resembling(skills: &[Value]) -> Vec<(String, [String; 2])> {
         if all.len() % 2 == 1 {
             said.push(pair[0]["examples"][0].as_str().unwrap().to_owned());
         }
-        let ids = pair.map(|skill| skill["id"].as_str().unwrap().to_owned());
-        all.push((said.join(" "), ids));
+        all.push(said.join(" "));
     }
     all
 }
@@ -503,21 +506,17 @@ async fn text_that_resembles_two_skills_is_asked_about() {
     let world = world();
     let card = Request::new("GET", "/.well-known/agent-card.json");
     let card = world.call(&card).await.json();
-    let offered = offer(&says(&world, &text("hm")).await);
     let skills = card["skills"].as_array().unwrap().iter();
     let skills = skills.filter(|skill| {
-        let id = skill["id"].as_str().unwrap();
-        ids(&offered).contains(&id) && skill["examples"][0].is_string()
+        let modes = skill["inputModes"].as_array().unwrap();
+        modes.contains(&json!("text/plain")) && skill["examples"][0].is_string()
     });
     let skills: Vec<Value> = skills.cloned().collect();
     assert!(skills.len() > 8, "{card}");
     let texts = resembling(&skills);
-    each_row_async(&texts, async |(words, pair)| {
+    each_row_async(&texts, async |words| {
         let asked = says(&world, &text(words)).await;
-        let offered = offer(&asked);
-        for skill in pair {
-            assert!(ids(&offered).contains(&skill.as_str()), "{words}");
-        }
+        assert_eq!(offer(&asked).len(), 5, "{words}");
         assert_eq!(skill_of(&world).await, None, "{words}");
     })
     .await;

@@ -194,7 +194,8 @@ pub fn route_to(
 
 /// Chooses the skill for the reply to a question of the router. A reply that only names an
 /// offered skill sends the `original` message to that skill, with what it carries beside its
-/// words: see [`joined`]. Any other reply is routed as a message of its own.
+/// words: see [`joined`]. Any other reply is routed as a message of its own; `None` if no rule
+/// decides.
 ///
 /// # Errors
 /// As for [`route`].
@@ -203,7 +204,7 @@ pub fn route_answer(
     original: &Message,
     offer: &Offer,
     reply: &RouteRequest<'_>,
-) -> Result<Routed, A2aError> {
+) -> Result<Option<Routed>, A2aError> {
     let message = reply.message;
     let choice = offer.choice(agent, message);
     let answer = |id| Route::read(agent, id, &joined(original, message), "answer");
@@ -214,19 +215,23 @@ pub fn route_answer(
             true => answer(&call.id),
             false => call,
         };
-        return route.admitted(agent);
+        return route.admitted(agent).map(Some);
     }
-    match (choice, lacking(agent, offer, message)) {
+    let decision = match (choice, lacking(agent, offer, message)) {
         (Some(Choice::Skill(id)), _) => {
             let route = answer(&id);
             match agent.skill(&id) {
-                Some(skill) if !reads(&**skill, &route) => Ok(ask_for_input(&id, &**skill)),
-                _ => route.admitted(agent),
+                Some(skill) if !reads(&**skill, &route) => ask_for_input(&id, &**skill),
+                _ => route.admitted(agent)?,
             }
         }
-        (_, Some(route)) => route.admitted(agent),
-        _ => route(agent, reply),
-    }
+        (_, Some(route)) => route.admitted(agent)?,
+        _ => match route(agent, reply)? {
+            Routed::Ask { .. } => return Ok(None),
+            decision => decision,
+        },
+    };
+    Ok(Some(decision))
 }
 
 /// Whether a skill takes the parts of a message and can decode them.
@@ -250,9 +255,9 @@ fn lacking(agent: &AgentDefinition, offer: &Offer, message: &Message) -> Option<
 /// The question for what a chosen skill lacks: its required members, or its media types.
 fn ask_for_input(id: &SkillId, skill: &dyn AnySkill) -> Routed {
     let (metadata, schema) = (skill.metadata(), skill.input_schema());
-    let required = schema.get("required").and_then(Value::as_array);
-    let required = required.into_iter().flatten().filter_map(Value::as_str);
-    let members = required.map(|name| {
+    let names = schema.get("required").and_then(Value::as_array);
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    let members = names.map(|name| {
         let kind = schema.pointer(&format!("/properties/{name}/type"));
         (name.to_owned(), kind.cloned().unwrap_or_default())
     });
@@ -300,7 +305,9 @@ fn ask(
     }
     let routes = declared(&skills, case.message);
     skills.sort_by_key(|(id, _)| routes.iter().all(|route| route.id != **id));
-    let asks = question(agent, tasks, skills, text, case.first);
+    let first = case.first.cloned();
+    let first = first.map(|first| with_line(first, case.message));
+    let asks = question(agent, tasks, skills, text, first.as_ref());
     Ok(
         match case.prior.question().filter(|_| case.first.is_none()) {
             Some(question) => Decision::Continue(question.clone().into(), Some(asks)),
@@ -320,7 +327,7 @@ const WAITING: &str = "Which of these do you mean? Answer with its number.";
 const ANY: &str = "For any other skill answer with its id or name, or write `/id` and your wish.";
 
 /// The question that offers these tasks and skills. It begins with `text`, if a model asks. `first`
-/// is what the client wrote before, which the skill gets.
+/// is what the client wrote before and now, which the skill gets.
 fn question(
     agent: &AgentDefinition,
     tasks: &[&TaskRecord],

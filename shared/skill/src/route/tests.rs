@@ -542,7 +542,8 @@ fn answered(original: &Message, answer: &Message) -> Result<Routed, A2aError> {
         message: answer,
         request_metadata: &Metadata::new(),
     };
-    route_answer(&agent(), original, &offer, &request)
+    let decision = route_answer(&agent(), original, &offer, &request)?;
+    decision.map_or_else(|| route(&agent(), &request), Ok)
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::task::{
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
 use a2a_lambda_skill::TurnFacts;
-use a2a_lambda_skill::route::{self, Decision, RouteRequest, Routed};
+use a2a_lambda_skill::route::{self, Decision, Routed};
 use futures::future::BoxFuture;
 pub use routing::RoutePreview;
 use turn_input::routing_message;
@@ -272,21 +272,37 @@ impl Engine {
         Ok(TurnInput::Forward(Box::new(acceptance.await?), false))
     }
 
-    /// What the reply to a question of the router does, and what the question is about. With a
-    /// `question` the router asks again.
-    async fn reply_decision(
+    /// What a message to the router in the task of `record` starts, with the changes that pin its
+    /// skill, and the references for a skill that it chose. With a `question` the router asks.
+    async fn router_input(
         &self,
+        caller: &Caller,
         record: &TaskRecord,
-        reply: RouteRequest<'_>,
+        full_message: &Message,
+        command: &mut SendCommand,
         question: Option<Routed>,
-    ) -> Result<(Message, Decision), EngineError> {
+        budget: CallBudget,
+    ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
         let original = self.load_request(&messages_to_router(record)).await?;
-        let original = original.unwrap_or_else(|| reply.message.clone());
+        let original = original.as_ref().unwrap_or(full_message);
         let decision = match question {
             Some(question) => Decision::Route(question),
-            None => Box::pin(self.route_reply(record, &original, reply)).await?,
+            None => {
+                let reply = routing_message(full_message, command);
+                Box::pin(self.route_reply(record, original, reply)).await?
+            }
         };
-        Ok((original, decision))
+        let decision = match decision {
+            Decision::Route(decision) => decision,
+            Decision::Continue(task, _) => {
+                let input = self.forward(caller, record, *task, command, budget);
+                return Ok((input.await?, Vec::new(), None));
+            }
+        };
+        let mut pin = Vec::new();
+        let references = refer(&mut command.message, original, &decision);
+        let input = self.route_message(decision, &command.accepted_output_modes, &mut pin)?;
+        Ok((input, pin, references))
     }
 
     /// Prepares the next turn of an interrupted task. With a `question` the router asks about it.
@@ -306,24 +322,16 @@ impl Engine {
         }
         self.take_uploads(caller, &mut command.message).await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
-        let (mut pin, mut references) = (Vec::new(), None);
-        let input = match record.skill() {
-            Some(id) => self.pinned_skill(id, &record, &full_message, &command)?,
+        let (input, mut pin, references) = match record.skill() {
+            Some(id) => {
+                let input = self.pinned_skill(id, &record, &full_message, &command)?;
+                (input, Vec::new(), None)
+            }
+            // No skill is pinned yet: the message answers the question of the router.
             None => {
-                // No skill is pinned yet: the message answers the question of the router.
-                let reply = routing_message(&full_message, &command);
-                let (original, decision) = self.reply_decision(&record, reply, question).await?;
-                match decision {
-                    Decision::Continue(task, _) => {
-                        let input = self.forward(caller, &record, *task, &command, budget);
-                        input.await?
-                    }
-                    Decision::Route(decision) => {
-                        references = refer(&mut command.message, &original, &decision);
-                        let modes = &command.accepted_output_modes;
-                        self.route_message(decision, modes, &mut pin)?
-                    }
-                }
+                let message = &full_message;
+                self.router_input(caller, &record, message, &mut command, question, budget)
+                    .await?
             }
         };
         let is_forward = matches!(input, TurnInput::Forward(..));

@@ -105,14 +105,16 @@ fn text_of_two_skills_leads_to_a_question_whose_answer_reads_the_pattern() {
         .skill(plus);
     let agent = agent.build().unwrap();
     let original = said("1 + 2");
-    let (offered, _) = asked(routed(&agent, &original));
-    let offered: Vec<SkillId> = offered.iter().map(|it| id(it)).collect();
+    let Ok(Routed::Ask { offer, .. }) = routed(&agent, &original) else {
+        panic!("not asked");
+    };
     let reply = RouteRequest {
         pinned: None,
         message: &said("plus"),
         request_metadata: &Metadata::new(),
     };
-    let (id, how, content) = chosen(route_answer(&agent, &original, &offered, &reply));
+    let (id, how, content) =
+        chosen(route_answer(&agent, &original, &offer, &reply).map(Option::unwrap));
     assert_eq!((id.as_str(), how), ("plus", "answer"));
     assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
 }

@@ -12,7 +12,7 @@ use crate::task::{
     TaskRecord, Timestamp,
 };
 use a2a_lambda_skill::route::{
-    self, Decision, Offer, PriorTasks, RouteRequest, Routed, RouterModel, Undecided,
+    self, Decision, Offer, PriorTasks, RouteRequest, RouterModel, Undecided,
 };
 
 /// The newest tasks of a context that are its conversation.
@@ -71,8 +71,7 @@ impl Engine {
                 return Ok(Decision::Continue(task.into(), None));
             }
         }
-        let decision = route::route_answer(agent, original, &offer, &reply)?;
-        if matches!(decision, Routed::Skill(_)) {
+        if let Some(decision) = route::route_answer(agent, original, &offer, &reply)? {
             return Ok(Decision::Route(decision));
         }
         let context = Some((record.context_id(), Timestamp::default()));
