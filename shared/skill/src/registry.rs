@@ -490,13 +490,16 @@ fn check_patterns(skill: &dyn AnySkill) -> Result<(), BuildError> {
         let wrong =
             |what: &str| BuildError(format!("the skill `{id}` has the text `{pattern}`: {what}"));
         let text_pattern = TextPattern::parse(pattern).map_err(wrong)?;
+        let admits = |part| media::admits(metadata, &[part]);
+        if fields.is_none() && text_pattern.places().count() == 1 && admits(Part::text("")) {
+            continue;
+        }
         let is_field = |name: &str| fields.is_some_and(|fields| fields.get(name).is_some());
         if let Some(field) = text_pattern.places().find(|name| !is_field(name)) {
             return Err(wrong(&format!(
                 "`{field}` is no field of its input: take `TextOr<T>` of a struct with that field"
             )));
         }
-        let admits = |part| media::admits(metadata, &[part]);
         if !admits(Part::text("")) || !admits(Part::data(Value::Null)) {
             return Err(wrong("it has to take text and data, as `TextOr` does"));
         }

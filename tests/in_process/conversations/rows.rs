@@ -48,7 +48,18 @@ fn session() -> Vec<Turn> {
 
 #[tokio::test(start_paused = true)]
 async fn every_message_of_a_session_finds_its_task() {
-    play(reference, vec![conversation("session", EVERY, session())]).await;
+    let memory = || says("Remember that I like tea", Begins("memory_add", "memory"));
+    let lists = says("list my memories", Begins("memory_list", "list")).free();
+    let rows = vec![
+        conversation("session", EVERY, session()),
+        conversation(
+            "for me",
+            EVERY,
+            [memory(), says("for me", Answers("memory"))],
+        ),
+        conversation("a list", EVERY, [says("hello", Asks), lists]),
+    ];
+    play(reference, rows).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,7 +112,10 @@ impl Route {
     ) -> Self {
         let mut route = Self::to(id, message, how);
         if let Some(input) = &input {
-            route.content = Content::from_parts(vec![Part::data(input.clone())]);
+            route.content = match input {
+                Value::String(text) => Content::from_text(text.as_str()),
+                input => Content::from_parts(vec![Part::data(input.clone())]),
+            };
         }
         route.input = input;
         route

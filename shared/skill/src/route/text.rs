@@ -79,8 +79,13 @@ pub(super) fn input(skill: &dyn AnySkill, message: &Message) -> Option<Value> {
         return None;
     }
     let (text, schema) = (Words::of(&text), skill.input_schema());
-    let fits = |field: &str, text: &str| value(schema, field, text).is_some();
+    // The place of a skill that takes a text, and no fields, is that text.
+    let has_fields = schema.get("properties").is_some();
+    let fits = |field: &str, text: &str| !has_fields || value(schema, field, text).is_some();
     let decode = |places: &[(&str, &str)]| {
+        if let ([(_, text)], false) = (places, has_fields) {
+            return Some(Value::from(*text));
+        }
         let values = places.iter().map(|(field, text)| {
             let value = value(schema, field, text)?;
             Some(((*field).to_owned(), value))
