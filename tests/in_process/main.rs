@@ -24,6 +24,8 @@ mod context_membership;
 #[cfg(test)]
 mod contexts;
 #[cfg(test)]
+mod conversations;
+#[cfg(test)]
 mod cors;
 #[cfg(test)]
 mod credentials;

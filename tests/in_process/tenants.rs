@@ -275,6 +275,6 @@ async fn a_skill_sees_only_the_callers_own_references_each_once() {
     let ask = dialect.request(Op::Send, "", &params).from(OWNER);
     let task = dialect.task(&world.call(&ask).await);
     let said = &task["artifacts"][0]["parts"][0]["text"];
-    let expected = format!("shown: {mine}; not: {theirs} no id at all {neighbours}");
+    let expected = format!("shown: {mine}; not: no id at all {neighbours} {theirs}");
     assert_eq!(said, &json!(expected));
 }

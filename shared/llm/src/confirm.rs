@@ -3,7 +3,7 @@
 use super::conversation::{Approval, Conversation, ToolCall};
 use a2a_lambda_model::task::metadata_keys::CONFIRM;
 use a2a_lambda_model::task::{Part, PartContent};
-use a2a_lambda_skill::{AgentError, AgentResult, Content, digest, is_invisible};
+use a2a_lambda_skill::{AgentError, AgentResult, Content, consent, digest, is_invisible};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::iter;
@@ -155,9 +155,8 @@ pub(super) fn approval(answer: &Content) -> AgentResult<Approval> {
         });
     }
     let text = answer.text()?;
-    let word = text.trim().trim_end_matches(['.', '!']).to_lowercase();
-    Ok(match word.as_str() {
-        "yes" | "y" | "true" | "ok" | "okay" | "confirm" => Approval::Given,
+    Ok(match consent(text) {
+        Some(true) => Approval::Given,
         _ => Approval::Refused(text.to_owned()),
     })
 }

@@ -5,8 +5,8 @@ use syn::punctuated::Punctuated;
 use syn::{Ident, LitBool, LitStr, Token, Type, bracketed};
 
 /// All keys, for the error message that lists them.
-const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `text`, `input_modes`, `output_modes`, \
-     `background`, `effect`, \
+const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `text`, `refines`, `input_modes`, `output_modes`, \
+     `background`, `cancel_words`, `effect`, \
      `keeps_input`, `states`";
 
 #[derive(Default)]
@@ -18,9 +18,12 @@ pub(crate) struct Attributes {
     pub(crate) examples: Vec<LitStr>,
     /// Patterns of texts.
     pub(crate) text: Vec<LitStr>,
+    /// Patterns of texts that refine a result.
+    pub(crate) refines: Vec<LitStr>,
     pub(crate) input_modes: Vec<LitStr>,
     pub(crate) output_modes: Vec<LitStr>,
     pub(crate) background: bool,
+    pub(crate) cancel_words: bool,
     /// Whether it says `keeps_input = false`.
     pub(crate) forgets_input: bool,
     /// Whether it changes nothing.
@@ -43,7 +46,7 @@ impl Parse for Attributes {
             }
             if !input.peek(Token![=]) {
                 let value = match key.to_string().as_str() {
-                    "background" => "true",
+                    "background" | "cancel_words" => "true",
                     "keeps_input" => "false",
                     _ => "…",
                 };
@@ -71,9 +74,12 @@ impl Attributes {
             "examples" => self.examples = texts(key, input)?,
             "text" if input.peek(LitStr) => self.text = vec![text(key, input)?],
             "text" => self.text = texts(key, input)?,
+            "refines" if input.peek(LitStr) => self.refines = vec![text(key, input)?],
+            "refines" => self.refines = texts(key, input)?,
             "input_modes" => self.input_modes = texts(key, input)?,
             "output_modes" => self.output_modes = texts(key, input)?,
             "background" => self.background = flag(key, input)?,
+            "cancel_words" => self.cancel_words = flag(key, input)?,
             "keeps_input" => self.forgets_input = !flag(key, input)?,
             "effect" => self.reads_only = reads_only(key, input)?,
             "states" => self.states = types(input)?,

@@ -276,9 +276,11 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
         tags,
         examples,
         text,
+        refines,
         input_modes,
         output_modes,
         background,
+        cancel_words,
         reads_only,
         forgets_input,
         ..
@@ -297,9 +299,11 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
             tags: &[#(#tags),*],
             examples: &[#(#examples),*],
             text: &[#(#text),*],
+            refines: &[#(#refines),*],
             input_modes: &[#(#input_modes),*],
             output_modes: &[#(#output_modes),*],
             background: #background,
+            cancel_words: #cancel_words,
             effect: #effect,
             keeps_input: #keeps_input,
         }

@@ -9,8 +9,8 @@ use proc_macro::TokenStream;
 
 /// Makes a struct or an `async fn` a skill.
 ///
-/// The arguments are `#[skill(id, name, description, tags, examples, text, input_modes,
-/// output_modes, background, states)]`:
+/// The arguments are `#[skill(id, name, description, tags, examples, text, refines, input_modes,
+/// output_modes, background, cancel_words, states)]`:
 ///
 /// - `id` and `tags` are required.
 /// - `description` defaults to the doc comment, which is required without it.
@@ -18,9 +18,12 @@ use proc_macro::TokenStream;
 /// - `text` is a pattern of texts that go to the skill, or a list of them:
 ///   `text = "add {a} and {b}"`, with places for fields of the input. The skill takes text and
 ///   data, as with `TextOr`.
+/// - `refines` is a pattern of texts that refine a result of the skill, or a list of them:
+///   `refines = "make it {change}"`. Directly after a task of the skill such a text is a new one,
+///   which refers to it.
 /// - `input_modes` and `output_modes` default to what the types imply. Their form is
 ///   checked at compile time.
-/// - `background` defaults to `false`: `background = true`.
+/// - `background` and `cancel_words` default to `false`: `background = true`.
 /// - `states` are the types of the `State`s that a struct takes: `states = [Prices]`.
 ///
 /// The item is one of:

@@ -69,6 +69,9 @@ impl Layer {
 
     /// The layer with this name on the wire, in this case of letters.
     pub(crate) fn named(text: &str) -> Option<Self> {
+        if ["for me", "just for me"].contains(&text) {
+            return Some(Self::User);
+        }
         Self::ALL.into_iter().find(|layer| layer.as_str() == text)
     }
 }

@@ -98,6 +98,7 @@ pub use tool::Tool;
 pub use build::check_turns;
 pub use call_names::CallNames;
 pub use collect::Collected;
+pub use content::consent;
 pub use context::TurnFacts;
 pub use documents::bad_name;
 pub use erased::AnySkill;

@@ -31,6 +31,10 @@ pub struct SkillMetadata {
     /// place for each field of the input. Case, spacing and final punctuation do not count.
     #[serde(skip)]
     pub text: &'static [&'static str],
+    /// Patterns of texts that refine a result of the skill: `make it {change}`. They count directly
+    /// after a task of the skill, which the new task then refers to. A place takes any text.
+    #[serde(skip)]
+    pub refines: &'static [&'static str],
     /// Media types the skill accepts. Empty means those that the input type implies.
     pub input_modes: &'static [&'static str],
     /// Media types the skill produces. Empty means those that the output type implies.
@@ -41,6 +45,9 @@ pub struct SkillMetadata {
     /// What the skill does to the world. A model may call a skill that writes only if its user
     /// confirms the call: see [`Tool::trusted`](super::Tool::trusted).
     pub effect: SkillEffect,
+    /// Whether the answer "cancel" or "never mind" to a question of the skill cancels its task.
+    #[serde(skip)]
+    pub cancel_words: bool,
     /// Whether the task keeps the messages to the skill. Otherwise each is sealed until its turn
     /// ends, and the history and the thread have a message that says so.
     pub keeps_input: bool,
@@ -61,10 +68,12 @@ impl SkillMetadata {
             tags,
             examples: &[],
             text: &[],
+            refines: &[],
             input_modes: &[],
             output_modes: &[],
             background: false,
             effect: SkillEffect::Write,
+            cancel_words: false,
             keeps_input: true,
         }
     }

@@ -62,6 +62,7 @@ impl Agent {
             instructions: None,
             dispatcher_prompt: None,
             extended_description: None,
+            answers_by_context: false,
             skills: Vec::new(),
             states: States::default(),
             adapter: None,
@@ -209,6 +210,7 @@ pub struct AgentBuilder {
     instructions: Option<String>,
     dispatcher_prompt: Option<String>,
     extended_description: Option<String>,
+    answers_by_context: bool,
     skills: Vec<AddedSkill>,
     states: States,
     adapter: Option<Arc<dyn SessionAdapter>>,
@@ -260,6 +262,15 @@ impl AgentBuilder {
     #[must_use]
     pub fn dispatcher_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.dispatcher_prompt = Some(prompt.into());
+        self
+    }
+
+    /// Lets a message answer the open question of its context also if its parts alone would choose a
+    /// skill: for clients that send the context and no task, and an agent of one skill, or of one
+    /// skill for each media type. A text that a skill declares still begins a task of that.
+    #[must_use]
+    pub const fn answers_by_context(mut self) -> Self {
+        self.answers_by_context = true;
         self
     }
 
@@ -425,6 +436,7 @@ impl AgentBuilder {
                 skills,
             }),
             build_id,
+            answers_by_context: self.answers_by_context,
             states: self.states,
             kept_in_table: self.kept_in_table.into(),
             exports: self.exports.into(),
@@ -478,18 +490,30 @@ fn check_patterns(skill: &dyn AnySkill) -> Result<(), BuildError> {
         let wrong =
             |what: &str| BuildError(format!("the skill `{id}` has the text `{pattern}`: {what}"));
         let text_pattern = TextPattern::parse(pattern).map_err(wrong)?;
+        let admits = |part| media::admits(metadata, &[part]);
+        if fields.is_none() && text_pattern.places().count() == 1 && admits(Part::text("")) {
+            continue;
+        }
         let is_field = |name: &str| fields.is_some_and(|fields| fields.get(name).is_some());
         if let Some(field) = text_pattern.places().find(|name| !is_field(name)) {
             return Err(wrong(&format!(
                 "`{field}` is no field of its input: take `TextOr<T>` of a struct with that field"
             )));
         }
-        let admits = |part| media::admits(metadata, &[part]);
         if !admits(Part::text("")) || !admits(Part::data(Value::Null)) {
             return Err(wrong("it has to take text and data, as `TextOr` does"));
         }
     }
-    Ok(())
+    let refines = metadata.refines.iter();
+    match refines
+        .filter_map(|it| Some((it, TextPattern::parse(it).err()?)))
+        .next()
+    {
+        Some((pattern, what)) => Err(BuildError(format!(
+            "the skill `{id}` is refined by `{pattern}`: {what}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The form of the ids of agents and skills.
@@ -512,6 +536,7 @@ impl BuildError {
 pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
     build_id: Option<BuildId>,
+    answers_by_context: bool,
     states: States,
     kept_in_table: Arc<[String]>,
     exports: Arc<[(String, SetExport)]>,
@@ -529,6 +554,11 @@ impl AgentDefinition {
     #[must_use]
     pub const fn build_id(&self) -> Option<&BuildId> {
         self.build_id.as_ref()
+    }
+
+    /// Whether a message may answer by its context before its parts choose a skill.
+    pub(crate) const fn answers_by_context(&self) -> bool {
+        self.answers_by_context
     }
 
     /// Makes the states of the skills, which otherwise are made when a skill first needs them.

@@ -4,17 +4,21 @@
 //! 2. explicit, command: the message names a skill, or its text starts with `/skill-id`; an
 //!    invalid name is an error, and no later step runs
 //! 3. single: the agent has one skill
-//! 4. reference: all tasks that the message refers to have one skill, which takes the parts
-//! 5. media type, schema: one skill accepts all parts, or decodes the data part
-//! 6. example, text: the text is, as a whole, an example or a pattern of one skill
-//! 7. model: a language model chooses, if there is one. What it does not decide goes to the
-//!    fallback of the agent (fallback)
-//! 8. ask: the client gets a question that offers the skills that fit. A reply that names one
+//! 4. media type, schema: one skill accepts all parts, or decodes the data part
+//! 5. example, text: the text is, as a whole, an example or a pattern of one skill
+//! 6. model: a language model chooses, if there is one and it answers in time
+//! 7. conversation, without the answer of a model: the text refines what spoke last (refines), or
+//!    answers what waits (context)
+//! 8. fallback: the skill for what a model does not decide
+//! 9. ask: the client gets a question that offers the skills that fit. A reply that names one
 //!    of them sends the first message there (answer)
+//!
+//! An agent that answers by context looks at step 5 and then at what waits before step 3.
 //!
 //! From step 3 on, a pattern of the skill that gets a text reads it, whichever step decided.
 //!
-//! Words that a text shares with a skill decide nothing; they order what is offered.
+//! Words that a text shares with a skill decide nothing; they order what is offered. Nor does a
+//! reference to a task.
 //!
 //! No step here has access to a model, so an explicit call never causes the cost of one. The
 //! engine asks the model in `by_model` when the steps before it end with a question.
@@ -22,35 +26,29 @@
 mod by_model;
 mod decision;
 mod explicit;
+mod message_text;
+mod offer;
 mod pattern;
+mod prior_tasks;
 mod text;
 
 pub use by_model::{ModelChoice, RouterModel, Undecided};
-pub use decision::{EarlierTasks, Route, RouteRequest, Routed, STEPS, Wrapped, joined};
+pub use decision::{Decision, Route, RouteRequest, Routed, STEPS, Wrapped, joined, with_line};
+pub use offer::Offer;
+pub use prior_tasks::PriorTasks;
 
 use super::media::admits;
 use super::{AgentDefinition, AnySkill, Content};
-use a2a_lambda_model::task::{A2aError, Message, SavedSlot, SkillId};
-use decision::{Skills, only_text, takes_any};
+use a2a_lambda_model::task::metadata_keys::CHOICES;
+use a2a_lambda_model::task::{A2aError, Message, Part, SkillId, TaskRecord};
+use decision::{Skills, takes_any};
+use message_text::{cut, only_text, text, text_of};
+use offer::Choice;
 pub(crate) use pattern::TextPattern;
+use pattern::Words;
+use prior_tasks::Answer;
 use serde_json::{Value, json};
-use text::{choice, command, declared, input, order, text};
-
-/// The slot of the question "which skill?": what it offers.
-pub fn which_skill(candidates: &[SkillId]) -> SavedSlot {
-    let candidates: Vec<_> = candidates.iter().map(SkillId::as_str).collect();
-    SavedSlot {
-        version: 1,
-        value: json!({ "candidates": candidates }),
-    }
-}
-
-/// The skills that the question in a slot offers.
-pub fn offer(slot: &SavedSlot) -> Vec<SkillId> {
-    let candidates = slot.value.get("candidates").and_then(Value::as_array);
-    let ids = candidates.into_iter().flatten().filter_map(Value::as_str);
-    ids.filter_map(|id| SkillId::parse(id).ok()).collect()
-}
+use text::{command, declared, input, order};
 
 impl Route {
     /// The message for the skill `id`, which the step `how` decided. A pattern of that skill
@@ -78,26 +76,106 @@ pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Rout
     if let [(only, _)] = all.as_slice() {
         return read(only, "single").admitted(agent);
     }
-    let mut takers = takers(all, request.message)?;
-    let reference = request.earlier.reference.as_ref();
-    if let Some((id, skill)) = takers.iter().find(|(id, _)| Some(*id) == reference) {
-        let route = read(id, "reference");
-        if skill.decode(&route.content).is_ok() {
-            return route.admitted(agent);
-        }
-    }
+    let takers = takers(all, request.message)?;
     if let Some((id, how)) = by_parts(&takers, request.message) {
         return read(id, how).admitted(agent);
     }
     let mut routes = declared(&takers, request.message).into_iter();
-    if let (Some(route), None) = (routes.next(), routes.next()) {
-        return route.admitted(agent);
+    match (routes.next(), routes.next()) {
+        (Some(route), None) => route.admitted(agent),
+        _ => Ok(question(agent, &[], takers, None, None)),
     }
-    order(&mut takers, request.message);
-    if let Some(last) = &request.earlier.last {
-        takers.sort_by_key(|(id, _)| *id != last);
+}
+
+/// Whether the conversation of a message may change the `decision`: if that is a question, or if
+/// the agent answers by context and only the parts of the message decided.
+#[must_use]
+pub fn is_open(agent: &AgentDefinition, decision: &Routed, message: &Message) -> bool {
+    const BY_PARTS: [&str; 3] = ["single", "media_type", "schema"];
+    match decision {
+        Routed::Ask { .. } => true,
+        Routed::Skill(route) => {
+            agent.answers_by_context()
+                && BY_PARTS.contains(&route.how)
+                && declared(&agent.skills().collect(), message).len() != 1
+        }
     }
-    Ok(ask(agent, &takers))
+}
+
+/// What a message without a task does by its context, whatever a model says; `None` if a model is
+/// to be asked.
+///
+/// # Errors
+/// When the newest question asks for credentials, or no skill takes the parts.
+pub fn by_context(
+    agent: &AgentDefinition,
+    case: &Undecided<'_>,
+    decision: Routed,
+) -> Result<Option<Decision>, A2aError> {
+    case.prior.check_credentials()?;
+    let question = case.prior.question();
+    if let Some(question) = question.filter(|it| !case.prior.said_since(it)) {
+        let offer = question.saved().slot.as_ref().map(Offer::of);
+        let offer = offer.unwrap_or_default();
+        let is_reply = offer.choice(agent, case.message).is_some()
+            || lacking(agent, &offer, case.message).is_some()
+            || cancels(agent, None, case.message);
+        if is_reply {
+            return Ok(Some(Decision::Continue(question.clone().into(), None)));
+        }
+    }
+    match (decision, case.prior.answer(agent, case.message)) {
+        (Routed::Ask { .. }, _) => Ok(None),
+        (_, Some(answer)) => answered(agent, case, answer).map(Some),
+        (decision, None) => Ok(Some(Decision::Route(decision))),
+    }
+}
+
+/// What a message does that no rule decides: what the model says, else its conversation, the
+/// fallback of an agent with a model, or a question. A reply to the router answers no other task.
+///
+/// # Errors
+/// When no skill takes the parts.
+pub fn conclude(
+    agent: &AgentDefinition,
+    case: &Undecided<'_>,
+    choice: Option<ModelChoice>,
+    has_model: bool,
+) -> Result<Decision, A2aError> {
+    let mut text = None;
+    let answer = match choice {
+        Some(ModelChoice::Skill(route)) => return route.admitted(agent).map(Decision::Route),
+        Some(ModelChoice::Answer(id)) => case.prior.answer_to(agent, case.message, &id),
+        Some(ModelChoice::Ask(question)) => {
+            text = question;
+            None
+        }
+        None => match case.prior.refinement(agent, case.message) {
+            Some(route) => return route.admitted(agent).map(Decision::Route),
+            None if case.first.is_none() => case.prior.answer(agent, case.message),
+            None => None,
+        },
+    };
+    if let Some(answer) = answer {
+        return answered(agent, case, answer);
+    }
+    let fallback = agent.fallback().filter(|_| has_model);
+    let fallback = fallback.map(|id| route_to(agent, id, case.message, "fallback", None));
+    match fallback {
+        Some(Ok(decision)) => Ok(Decision::Route(decision)),
+        _ => ask(agent, case, &[], text.as_deref()),
+    }
+}
+
+fn answered(
+    agent: &AgentDefinition,
+    case: &Undecided<'_>,
+    answer: Answer<'_>,
+) -> Result<Decision, A2aError> {
+    match answer {
+        Answer::To(task) => Ok(Decision::Continue(task.clone().into(), None)),
+        Answer::Unclear(tasks) => ask(agent, case, &tasks, None),
+    }
 }
 
 /// The skill `id`, which the step `how` decided, with the input that it made of the message.
@@ -114,37 +192,189 @@ pub fn route_to(
     Route::with_input(id, message, how, input).admitted(agent)
 }
 
-/// Chooses the skill for the answer to [`which_skill`], which offered `offer`. An answer that
-/// only names an offered skill sends the `original` message to that skill, with what it
-/// carries beside its words: see [`joined`]. Any other answer is routed as a message of its
-/// own.
+/// Chooses the skill for the reply to a question of the router. A reply that only names an
+/// offered skill sends the `original` message to that skill, with what it carries beside its
+/// words: see [`joined`]. Any other reply is routed as a message of its own; `None` if no rule
+/// decides.
 ///
 /// # Errors
 /// As for [`route`].
 pub fn route_answer(
     agent: &AgentDefinition,
     original: &Message,
-    offer: &[SkillId],
+    offer: &Offer,
     reply: &RouteRequest<'_>,
-) -> Result<Routed, A2aError> {
+) -> Result<Option<Routed>, A2aError> {
     let message = reply.message;
-    let choice = choice(agent, offer, message);
+    let choice = offer.choice(agent, message);
     let answer = |id| Route::read(agent, id, &joined(original, message), "answer");
     if let Some(call) = explicit_route(agent, reply)? {
-        let is_choice = text(message).trim().is_empty() || choice == Some(&call.id);
+        let is_named = matches!(&choice, Some(Choice::Skill(id)) if *id == call.id);
+        let is_choice = text(message).trim().is_empty() || is_named;
         let route = match is_choice && only_text(message) {
             true => answer(&call.id),
             false => call,
         };
-        return route.admitted(agent);
+        return route.admitted(agent).map(Some);
     }
-    match choice {
-        Some(id) => answer(id).admitted(agent),
-        None => Ok(match route(agent, reply)? {
-            Routed::Ask { candidates, .. } => ask_with(agent, candidates, WHICH, Some(original)),
+    let decision = match (choice, lacking(agent, offer, message)) {
+        (Some(Choice::Skill(id)), _) => {
+            let route = answer(&id);
+            match agent.skill(&id) {
+                Some(skill) if !reads(&**skill, &route) => ask_for_input(&id, &**skill),
+                _ => route.admitted(agent)?,
+            }
+        }
+        (_, Some(route)) => route.admitted(agent)?,
+        _ => match route(agent, reply)? {
+            Routed::Ask { .. } => return Ok(None),
             decision => decision,
-        }),
+        },
+    };
+    Ok(Some(decision))
+}
+
+/// Whether a skill takes the parts of a message and can decode them.
+fn reads(skill: &dyn AnySkill, route: &Route) -> bool {
+    let parts = route.content.parts();
+    admits(skill.metadata(), parts) && skill.decode(&route.content).is_ok()
+}
+
+/// The input of the skill that the client has chosen and that could not read what was said before:
+/// data, its JSON text, or what else the skill reads.
+fn lacking(agent: &AgentDefinition, offer: &Offer, message: &Message) -> Option<Route> {
+    let id = offer.skills.first().filter(|_| offer.lacks)?;
+    let json = serde_json::from_str(&text(message)).ok();
+    let route = match json.filter(Value::is_object) {
+        Some(input) => Route::with_input(id, message, "text", Some(input)),
+        None => Route::read(agent, id, message, "text"),
+    };
+    reads(&**agent.skill(id)?, &route).then_some(route)
+}
+
+/// The question for what a chosen skill lacks: its required members, or its media types.
+fn ask_for_input(id: &SkillId, skill: &dyn AnySkill) -> Routed {
+    let (metadata, schema) = (skill.metadata(), skill.input_schema());
+    let names = schema.get("required").and_then(Value::as_array);
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    let members = names.map(|name| {
+        let kind = schema.pointer(&format!("/properties/{name}/type"));
+        (name.to_owned(), kind.cloned().unwrap_or_default())
+    });
+    let members: serde_json::Map<_, _> = members.collect();
+    let input = match members.is_empty() {
+        true => metadata.input_modes.join(" or "),
+        false => format!("data, as {}", Value::from(members)),
+    };
+    let offer = Offer {
+        skills: vec![id.clone()],
+        lacks: true,
+        ..Offer::default()
+    };
+    Routed::Ask {
+        offer,
+        question: Part::text(format!("{} (`{id}`) needs {input}.", metadata.name)),
     }
+}
+
+/// Whether a message is a word that cancels the open question of `skill`, or of the router.
+#[must_use]
+pub fn cancels(agent: &AgentDefinition, skill: Option<&SkillId>, message: &Message) -> bool {
+    let skill = skill.map(|id| agent.skill(id));
+    let has_words = skill.is_none_or(|it| it.is_some_and(|it| it.metadata().cancel_words));
+    let text = text(message);
+    let is = |word: &str| Words::of(word).same(&Words::of(&text));
+    let mut skills = agent.skills();
+    let is_skill = skills.any(|(id, skill)| is(id.as_str()) || is(skill.metadata().name));
+    has_words && only_text(message) && !is_skill && (is("cancel") || is("never mind"))
+}
+
+/// Step 9: the question, in the open one of the context if there is one. Of the skills that fit it
+/// offers those first that declare the text, then that of the task that spoke last, then those
+/// that share most words with the message.
+fn ask(
+    agent: &AgentDefinition,
+    case: &Undecided<'_>,
+    tasks: &[&TaskRecord],
+    text: Option<&str>,
+) -> Result<Decision, A2aError> {
+    let mut skills = takers(agent.skills().collect(), case.message)?;
+    order(&mut skills, case.message);
+    if let Some(last) = case.prior.last().and_then(|task| task.skill()) {
+        skills.sort_by_key(|(id, _)| *id != last);
+    }
+    let routes = declared(&skills, case.message);
+    skills.sort_by_key(|(id, _)| routes.iter().all(|route| route.id != **id));
+    let first = case.first.cloned();
+    let first = first.map(|first| with_line(first, case.message));
+    let asks = question(agent, tasks, skills, text, first.as_ref());
+    Ok(
+        match case.prior.question().filter(|_| case.first.is_none()) {
+            Some(question) => Decision::Continue(question.clone().into(), Some(asks)),
+            None => Decision::Route(asks),
+        },
+    )
+}
+
+/// The most skills that a question offers.
+const OFFERED: usize = 5;
+/// The most bytes of a text that a question shows.
+const SHOWN: usize = 60;
+/// How a question of the rules begins.
+const WHICH: &str = "Which of these skills do you need? Answer with its number, id or name.";
+/// The same with tasks that wait.
+const WAITING: &str = "Which of these do you mean? Answer with its number.";
+const ANY: &str = "For any other skill answer with its id or name, or write `/id` and your wish.";
+
+/// The question that offers these tasks and skills. It begins with `text`, if a model asks. `first`
+/// is what the client wrote before and now, which the skill gets.
+fn question(
+    agent: &AgentDefinition,
+    tasks: &[&TaskRecord],
+    mut skills: Skills<'_>,
+    text: Option<&str>,
+    first: Option<&Message>,
+) -> Routed {
+    skills.truncate(OFFERED);
+    let which = if tasks.is_empty() { WHICH } else { WAITING };
+    let mut question = text.unwrap_or(which).to_owned();
+    if let Some(first) = first.map(text_of) {
+        let words = cut(&first, SHOWN);
+        question.push_str(&format!(" The skill that you choose gets \"{words}\"."));
+    }
+    let mut choices = Vec::new();
+    for task in tasks {
+        let skill = task.skill().and_then(|id| agent.skill(id));
+        let name = skill.map_or("", |skill| skill.metadata().name);
+        let words = task
+            .status()
+            .message
+            .as_ref()
+            .map(text_of)
+            .unwrap_or_default();
+        let words = format!("waits for the answer to \"{}\"", cut(&words, SHOWN));
+        choices.push(json!({ "id": task.id(), "name": name, "description": words }));
+        question.push_str(&format!("\n{}. {name} {words}", choices.len()));
+    }
+    for (id, skill) in &skills {
+        let (name, description) = (skill.metadata().name, skill.metadata().description);
+        choices.push(json!({ "id": id, "name": name, "description": description }));
+        question.push_str(&format!(
+            "\n{}. {name} (`{id}`): {description}",
+            choices.len()
+        ));
+    }
+    question.push_str(&format!("\n{ANY}"));
+    let mut question = Part::text(question);
+    question.metadata.insert(CHOICES.to_owned(), choices.into());
+    let tasks = tasks.iter().map(|task| task.id().clone()).collect();
+    let skills = skills.iter().map(|(id, _)| (*id).clone()).collect();
+    let offer = Offer {
+        tasks,
+        skills,
+        lacks: false,
+    };
+    Routed::Ask { offer, question }
 }
 
 /// Steps 1 and 2. INVARIANT: no model is in scope, and no later step runs when the message
@@ -171,7 +401,7 @@ fn explicit_route(
     }
 }
 
-/// Step 5: the skills that accept every part.
+/// Step 4: the skills that accept every part.
 fn takers<'a>(all: Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError> {
     let takers: Skills<'_> = (all.into_iter())
         .filter(|(_, skill)| admits(skill.metadata(), &message.parts))
@@ -189,7 +419,7 @@ fn takers<'a>(all: Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError
     Ok(takers)
 }
 
-/// Step 5: the one of `takers` that alone takes the parts or decodes the data part.
+/// Step 4: the one of `takers` that alone takes the parts or decodes the data part.
 fn by_parts<'a>(takers: &Skills<'a>, message: &Message) -> Option<(&'a SkillId, &'static str)> {
     if let [(only, _)] = takers.as_slice() {
         return Some((only, "media_type"));
@@ -197,7 +427,7 @@ fn by_parts<'a>(takers: &Skills<'a>, message: &Message) -> Option<(&'a SkillId, 
     by_schema(takers, message).map(|id| (id, "schema"))
 }
 
-/// Step 5: the only skill that can decode the data part. Skills that accept every value do
+/// Step 4: the only skill that can decode the data part. Skills that accept every value do
 /// not count, since they would match any data.
 fn by_schema<'a>(takers: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
     let content = Content::from_parts(message.parts.clone());
@@ -213,47 +443,6 @@ fn only<'a>(skills: &Skills<'a>, fits: impl Fn(&dyn AnySkill) -> bool) -> Option
     match (fitting.next(), fitting.next()) {
         (Some((id, _)), None) => Some(id),
         _ => None,
-    }
-}
-
-/// The most bytes of the first message that a question shows.
-const SHOWN: usize = 60;
-/// How a question of the rules begins.
-const WHICH: &str = "Which of these skills do you need? Answer with its number, id or name.";
-
-/// Step 8: the question with the candidates.
-fn ask(agent: &AgentDefinition, candidates: &Skills<'_>) -> Routed {
-    let candidates = candidates.iter().map(|(id, _)| (*id).clone());
-    ask_with(agent, candidates.collect(), WHICH, None)
-}
-
-/// A question that begins with `text`, with the candidates. If it follows a question about the
-/// message `first`, it says that the skill gets that message.
-pub fn ask_with(
-    agent: &AgentDefinition,
-    candidates: Vec<SkillId>,
-    text: &str,
-    first: Option<&Message>,
-) -> Routed {
-    let mut question = text.to_owned();
-    if let (Some(first), Some(id)) = (first, candidates.first()) {
-        let words = by_model::text_of(first);
-        let words = by_model::cut(&words, SHOWN);
-        question.push_str(&format!(
-            " The skill that you choose gets your first message, \"{words}\". For another message \
-             write `/{id}`, or another id, and your wish."
-        ));
-    }
-    for (index, id) in candidates.iter().enumerate() {
-        if let Some(skill) = agent.skill(id) {
-            let (number, metadata) = (index + 1, skill.metadata());
-            let (name, description) = (metadata.name, metadata.description);
-            question.push_str(&format!("\n{number}. {name} (`{id}`): {description}"));
-        }
-    }
-    Routed::Ask {
-        candidates,
-        question,
     }
 }
 

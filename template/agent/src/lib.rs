@@ -57,7 +57,7 @@ pub struct HowMany {
 impl SkillSlot for HowMany {}
 
 /// Books a table, and asks for the number of guests.
-#[skill(id = "book", tags = ["table"])]
+#[skill(id = "book", tags = ["table"], cancel_words = true)]
 pub struct Book;
 
 impl SkillHandler<HowMany> for Book {

@@ -12,6 +12,7 @@ use serde_json::Value;
     tags = ["example", "travel", "flight"],
     examples = ["Book a flight"],
     text = ["book a flight to {to} on {on}", "book a flight to {to}"],
+    cancel_words = true,
 )]
 pub(crate) struct BookFlight;
 

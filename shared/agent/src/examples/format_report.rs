@@ -15,6 +15,7 @@ use serde_json::json;
     tags = ["example", "documents", "format"],
     examples = ["Format my report", "Format my report as Markdown"],
     input_modes = ["text/plain"],
+    cancel_words = true,
     effect = "read",
 )]
 struct FormatReport;

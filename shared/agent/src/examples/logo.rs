@@ -23,6 +23,7 @@ const SIZE: u32 = 64;
     name = "Logo designer",
     tags = ["example", "image", "design", "draw"],
     examples = ["Generate logo", "Draw a red square logo"],
+    refines = ["make it {change}"],
     input_modes = ["text/plain"],
     output_modes = ["image/png"],
     effect = "read",

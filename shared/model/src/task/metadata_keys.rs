@@ -16,6 +16,9 @@ pub const AUTH: &str = "a2a-lambda/auth";
 /// On the part of a question whether tools may run: the digest of their calls. On the message that
 /// answers it, or its part: the same digest, if the client wants to confirm just these calls.
 pub const CONFIRM: &str = "a2a-lambda/confirm";
+/// On the part with a question which skill is meant: what it offers, as objects with `id`, `name`
+/// and `description`. The id of one is an answer.
+pub const CHOICES: &str = "a2a-lambda/choices";
 /// On a task of 0.1 or 0.3: the last state changes, oldest first. The cards of
 /// these generations promise `stateTransitionHistory`.
 pub const STATE_TRANSITIONS: &str = "a2a-lambda/stateTransitions";

@@ -7,8 +7,8 @@ use serde_json::Value;
 /// route, and one of an agent with one skill has none unless a pattern read its message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SkillRoute {
-    /// The step of the router that decided: `command`, `single`, `reference`, `media_type`,
-    /// `schema`, `example`, `text`, `model`, or `answer` of the router's question.
+    /// The step of the router that decided: `command`, `single`, `media_type`, `schema`,
+    /// `example`, `text`, `model`, `refines`, `fallback`, or `answer` of the router's question.
     pub how: String,
     /// The input that a model or a pattern made of the message, until the turn ends. A turn that
     /// runs again gets the same.
@@ -18,7 +18,7 @@ pub struct SkillRoute {
 
 impl SkillRoute {
     /// Whether the client chose the skill in its answer to the router's question. Then the skill
-    /// gets the first message of the task, with what the answer carries beside its words.
+    /// gets the messages before it, with what the answer carries beside its words.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         self.how == "answer"

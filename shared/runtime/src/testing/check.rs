@@ -3,7 +3,7 @@
 use crate::runtime::Runtime;
 use crate::settings::{Settings, Source};
 use crate::task::{Message, Metadata};
-use a2a_lambda_skill::route::{self, EarlierTasks, RouteRequest, Routed};
+use a2a_lambda_skill::route::{self, RouteRequest, Routed};
 use a2a_lambda_skill::{AgentDefinition, AnySkill, Content, media};
 use serde_json::Value;
 
@@ -135,7 +135,6 @@ fn reaches(
         pinned: None,
         message: &Message::from_user("check", content.into_parts()),
         request_metadata: &Metadata::new(),
-        earlier: EarlierTasks::default(),
     };
     let reaches = match route::route(agent, &request) {
         Ok(Routed::Skill(route)) if route.id.as_str() == id => return None,

@@ -40,6 +40,7 @@ pub(crate) fn set() -> SkillSet {
     tags = ["memory", "remember"],
     examples = ["Remember that I like tea"],
     text = ["remember that {content}", "please remember that {content}"],
+    cancel_words = true,
     output_modes = ["application/json"],
 )]
 pub(crate) struct MemoryAdd;
@@ -336,14 +337,18 @@ pub(crate) struct ListedMemories {
     id = "memory_list",
     name = "List memories",
     tags = ["memory", "list"],
-    input_modes = ["application/json"],
+    text = ["list my memories", "what do you remember"],
     output_modes = ["application/json"],
     effect = "read",
 )]
 pub(crate) async fn memory_list(
     cx: &mut TaskContext<'_>,
-    options: MemoryList,
+    input: TextOr<MemoryList>,
 ) -> AgentResult<ListedMemories> {
+    let options = match input {
+        TextOr::Data(options) => options,
+        TextOr::Text(_) => MemoryList::default(),
+    };
     let limit = limit(options.limit)?;
     let after: Option<MemoryPlace> = match options.cursor.as_deref().map(serde_json::from_str) {
         None => None,

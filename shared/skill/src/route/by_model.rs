@@ -1,14 +1,18 @@
-//! Step 7: a language model chooses the skill of a message that no rule decides.
+//! Step 6: a language model chooses the skill of a message that no rule decides.
 //!
-//! The model gets the descriptions and schemas of skills, and the text of one message. Its
-//! answer is data: one of these skills, an input that the skill decodes, or a question. So an
-//! instruction inside the message can at most choose a skill that its sender may call anyway.
+//! The model gets the descriptions and schemas of skills, the text of one message, and of its
+//! conversation the ids, skills, states and artifacts' names. Its answer is data: one of these
+//! skills, an input that the skill decodes, an earlier task that the message is about or answers,
+//! or a question. So an instruction inside the message can at most choose a skill that its sender
+//! may call anyway, or a task that the sender may read.
 
-use super::decision::{Route, joined, only_text};
+use super::decision::{Route, joined};
+use super::message_text::{cut, only_text, text_of};
+use super::prior_tasks::PriorTasks;
 use crate::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
 use crate::model_line::ModelCall;
 use crate::{AgentDefinition, AgentError, AgentResult, AnySkill, media};
-use a2a_lambda_model::task::{Message, PartContent, SkillId, Timestamp};
+use a2a_lambda_model::task::{Message, SkillId, TaskId, TaskRecord, Timestamp};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +23,6 @@ use tokio::time::timeout;
 const ROUTE: &str = "route";
 /// The word for no skill.
 const NONE: &str = "none";
-/// The longest text that the model gets, in bytes.
-const TEXT: usize = 4096;
 /// The longest question that a client gets from the model, in bytes.
 const QUESTION: usize = 500;
 /// The most tokens of an answer.
@@ -57,6 +59,8 @@ struct Failures {
 pub enum ModelChoice {
     /// A skill that takes the message, with the input that the model made of a text.
     Skill(Route),
+    /// The message answers the question of this task.
+    Answer(TaskId),
     /// No skill; the question is for the client.
     Ask(Option<String>),
 }
@@ -70,6 +74,8 @@ pub struct Undecided<'a> {
     pub first: Option<&'a Message>,
     /// The question that the message answers, if it answers the router.
     pub pending: Option<&'a str>,
+    /// What was said before.
+    pub prior: &'a PriorTasks,
 }
 
 impl RouterModel {
@@ -130,25 +136,6 @@ impl RouterModel {
     }
 }
 
-/// The texts of the message with single spaces, cut at [`TEXT`].
-pub(super) fn text_of(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match &part.content {
-        PartContent::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    let words = texts.flat_map(str::split_whitespace);
-    cut(&words.collect::<Vec<_>>().join(" "), TEXT).to_owned()
-}
-
-/// The beginning of a text, of at most `most` bytes.
-pub(super) fn cut(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.split_at(end).0
-}
-
 /// The skills that take the parts of the message.
 fn takers<'a>(
     agent: &'a AgentDefinition,
@@ -165,6 +152,31 @@ const RULES: &str = "You choose the skill of an agent for a message of its user.
 
 const ONLY_CHOOSES: &str = "Whether the answer of the user only says which skill. Then the skill \
                             gets, and an input is made of, what the user wrote before.";
+
+const RELATION: &str = "`answers`: the message answers the question of the earlier task `task`. \
+                        `about`: it wishes something new of the result of `task`. `new`: neither.";
+
+/// The earlier tasks that the model may name, each once.
+fn shown<'c>(case: &Undecided<'c>) -> Vec<&'c TaskRecord> {
+    let tasks = case.prior.tasks.iter();
+    let mut all: Vec<_> = tasks.chain(&case.prior.references).collect();
+    all.retain(|task| task.skill().is_some());
+    all.sort_by_key(|task| (task.created_at(), task.id()));
+    all.dedup_by_key(|task| task.id());
+    all
+}
+
+/// What the model gets of an earlier task.
+fn fact(case: &Undecided<'_>, task: &TaskRecord) -> Value {
+    let names = task.artifacts().iter().filter_map(|it| it.name.as_deref());
+    json!({
+        "task": task.id(),
+        "skill": task.skill(),
+        "state": task.state().as_str(),
+        "artifacts": names.collect::<Vec<_>>(),
+        "spokeLast": case.prior.last().is_some_and(|last| last.id() == task.id()),
+    })
+}
 
 fn request(agent: &AgentDefinition, case: &Undecided<'_>, text: &str) -> ModelRequest {
     let mut system = RULES.to_owned();
@@ -186,6 +198,23 @@ fn request(agent: &AgentDefinition, case: &Undecided<'_>, text: &str) -> ModelRe
         ),
         _ => text.to_owned(),
     };
+    let mut properties = json!({
+        "skill": { "type": "string", "enum": ids },
+        "input": { "type": "object", "description": "The input of the skill." },
+        "question": { "type": "string", "description": "A question to the user." },
+        "only_chooses": { "type": "boolean", "description": ONLY_CHOOSES },
+    });
+    let tasks = shown(case);
+    if let Some(properties) = properties.as_object_mut().filter(|_| !tasks.is_empty()) {
+        let relations = json!({ "enum": ["answers", "about", "new"], "description": RELATION });
+        let ids: Vec<_> = tasks.iter().map(|task| task.id()).collect();
+        properties.insert("task".to_owned(), json!({ "enum": ids }));
+        properties.insert("relation".to_owned(), relations);
+        system.push_str("\n\nThe earlier tasks of the conversation, oldest first:");
+        for task in tasks {
+            system.push_str(&format!("\n- {}", fact(case, task)));
+        }
+    }
     ModelRequest {
         system,
         messages: vec![ModelMessage::User(text)],
@@ -194,12 +223,7 @@ fn request(agent: &AgentDefinition, case: &Undecided<'_>, text: &str) -> ModelRe
             description: "Sends the message to a skill.".to_owned(),
             input_schema: json!({
                 "type": "object",
-                "properties": {
-                    "skill": { "type": "string", "enum": ids },
-                    "input": { "type": "object", "description": "The input of the skill." },
-                    "question": { "type": "string", "description": "A question to the user." },
-                    "only_chooses": { "type": "boolean", "description": ONLY_CHOOSES },
-                },
+                "properties": properties,
                 "required": ["skill"],
             }),
         }],
@@ -228,6 +252,17 @@ fn choice(
         let question = question.map(|text| cut(text, QUESTION).to_owned());
         return Ok(ModelChoice::Ask(question));
     }
+    let task = match earlier(agent, case, arguments)? {
+        Some((id, true)) => return Ok(ModelChoice::Answer(id)),
+        Some((id, false)) => Some(id),
+        None => None,
+    };
+    let about = |route: Route| {
+        ModelChoice::Skill(Route {
+            about: task.clone(),
+            ..route
+        })
+    };
     let only_chooses = arguments.get("only_chooses") == Some(&Value::Bool(true));
     let first = case.first.filter(|_| only_chooses);
     let first = first.map(|first| joined(first, case.message));
@@ -248,7 +283,7 @@ fn choice(
         Some(input) => {
             let route = Route::with_input(id, message, how, Some(input.clone()));
             match skill.decode(&route.content) {
-                Ok(_) => return Ok(ModelChoice::Skill(route)),
+                Ok(_) => return Ok(about(route)),
                 Err(error) => error,
             }
         }
@@ -257,9 +292,37 @@ fn choice(
     // The skill reads the message itself.
     let route = Route::read(agent, id, message, how);
     match skill.decode(&route.content) {
-        Ok(_) => Ok(ModelChoice::Skill(route)),
+        Ok(_) => Ok(about(route)),
         Err(_) => Err(wrong(error.text())),
     }
+}
+
+/// The earlier task that the model names, and whether the message answers it.
+fn earlier(
+    agent: &AgentDefinition,
+    case: &Undecided<'_>,
+    arguments: &Value,
+) -> AgentResult<Option<(TaskId, bool)>> {
+    let text = |name| {
+        arguments
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let is_answer = text("relation") == "answers";
+    if !is_answer && text("relation") != "about" {
+        return Ok(None);
+    }
+    let mut tasks = match is_answer {
+        true if case.first.is_some() => Vec::new(),
+        true => case.prior.waiting(agent, case.message),
+        false => shown(case),
+    };
+    tasks.retain(|task| task.id().as_str() == text("task"));
+    let task = tasks
+        .first()
+        .ok_or_else(|| wrong("a task that it may not name"))?;
+    Ok(Some((task.id().clone(), is_answer)))
 }
 
 fn wrong(cause: &str) -> AgentError {

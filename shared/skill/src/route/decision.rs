@@ -1,24 +1,29 @@
 //! What the routing gets, and the skill or the question that it decides on.
 
+use super::message_text::{is_text, text};
+use super::offer::Offer;
 use crate::media::check_input;
 use crate::{AgentDefinition, AnySkill, CallNames, Content};
-use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, SkillId};
+use a2a_lambda_model::task::{
+    A2aError, Message, Metadata, Part, PartContent, SkillId, TaskId, TaskRecord,
+};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// The steps that decide, as they are named in logs and data sets; `ask` leaves it to the client.
-pub const STEPS: [&str; 13] = [
+pub const STEPS: [&str; 14] = [
     "command",
     "explicit",
     "pinned",
     "answer",
-    "reference",
     "media_type",
     "schema",
     "example",
     "text",
     "single",
     "model",
+    "refines",
+    "context",
     "fallback",
     "ask",
 ];
@@ -35,17 +40,6 @@ pub struct RouteRequest<'a> {
     pub message: &'a Message,
     /// The metadata of the request that contains the message.
     pub request_metadata: &'a Metadata,
-    /// What its conversation says about it.
-    pub earlier: EarlierTasks,
-}
-
-/// The skills of earlier tasks, as far as they concern a message.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EarlierTasks {
-    /// The one skill of all tasks that the message refers to.
-    pub reference: Option<SkillId>,
-    /// The skill of the newest task in the context.
-    pub last: Option<SkillId>,
 }
 
 /// The result of the routing.
@@ -55,21 +49,20 @@ pub enum Routed {
     Skill(Route),
     /// A question to the client.
     Ask {
-        /// The candidates, in the order in which they are offered.
-        candidates: Vec<SkillId>,
+        /// What it offers.
+        offer: Offer,
         /// The question.
-        question: String,
+        question: Part,
     },
 }
 
-impl Routed {
-    /// Whether the message names its skill, or needs none to be named: no earlier task changes
-    /// the decision.
-    #[must_use]
-    pub fn is_named(&self) -> bool {
-        const NAMED: [&str; 5] = ["pinned", "explicit", "command", "single", "answer"];
-        matches!(self, Self::Skill(route) if NAMED.contains(&route.how))
-    }
+/// What a message does.
+#[derive(Debug)]
+pub enum Decision {
+    /// It begins a task, or its task goes on, with a skill or with a question.
+    Route(Routed),
+    /// It is a message to this open task: its answer, or one more that the router asks about.
+    Continue(Box<TaskRecord>, Option<Routed>),
 }
 
 /// A chosen skill.
@@ -85,6 +78,8 @@ pub struct Route {
     pub how: &'static str,
     /// The input that a model or a pattern made of the message.
     pub input: Option<Value>,
+    /// The earlier task that the message is about, if its conversation or a model says so.
+    pub about: Option<TaskId>,
 }
 
 /// The location of the arguments of an explicit call in a data part.
@@ -104,6 +99,7 @@ impl Route {
             wrapper: None,
             how,
             input: None,
+            about: None,
         }
     }
 
@@ -116,7 +112,10 @@ impl Route {
     ) -> Self {
         let mut route = Self::to(id, message, how);
         if let Some(input) = &input {
-            route.content = Content::from_parts(vec![Part::data(input.clone())]);
+            route.content = match input {
+                Value::String(text) => Content::from_text(text.as_str()),
+                input => Content::from_parts(vec![Part::data(input.clone())]),
+            };
         }
         route.input = input;
         route
@@ -151,14 +150,30 @@ pub fn joined(first: &Message, reply: &Message) -> Message {
     message
 }
 
-/// Whether the part is text.
-const fn is_text(part: &Part) -> bool {
-    matches!(part.content, PartContent::Text(_))
-}
-
-/// Whether the message has text parts alone.
-pub(super) fn only_text(message: &Message) -> bool {
-    message.parts.iter().all(is_text)
+/// The first message with the text of the next one as its last line, and with the rest of that. A
+/// number is no line: it was to choose what the question does not offer.
+#[must_use]
+pub fn with_line(mut first: Message, next: &Message) -> Message {
+    let line = text(next);
+    let has_line = line.trim().parse::<f64>().is_err();
+    match first.parts.iter_mut().find(|part| is_text(part)) {
+        Some(Part {
+            content: PartContent::Text(before),
+            ..
+        }) if has_line => *before = format!("{before}\n{line}"),
+        None => first.parts.push(Part::text(line)),
+        Some(_) => {}
+    }
+    let Message {
+        parts,
+        reference_task_ids,
+        ..
+    } = joined(&first, next);
+    Message {
+        parts,
+        reference_task_ids,
+        ..first
+    }
 }
 
 /// Whether a schema admits every value.

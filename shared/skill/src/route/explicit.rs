@@ -4,18 +4,20 @@
 //! 1. `message.metadata["a2a-lambda/skillId"]`
 //! 2. `skillId`, `skill_id` or `skill` in `message.metadata`, then in the request's
 //!    metadata
-//! 3. a data part `{"skill" | "tool": id, "input" | "params" | "arguments": {…}}`, or
-//!    `{"name": id, "arguments": {…}}` if the agent has this skill. `arguments` may be JSON
-//!    text, as the OpenAI API writes it
+//! 3. a data part `{"skill" | "tool" | "tool_name" | "name": id, "input" | "params" | "arguments" |
+//!    "tool_input": {…} | "text"}`, or as the OpenAI API writes a call:
+//!    `{"type": "function", "function": {"name": id, "arguments": "{…}"}}` and
+//!    `{"type": "function_call", "name": id, "arguments": "{…}"}`
 //!
 //! If a message has several, they must name the same skill.
 
-use super::by_model::cut;
 use super::decision::{Route, RouteRequest, Wrapped};
+use super::message_text::cut;
+use crate::media::admits;
 use crate::{AgentDefinition, Content};
 use a2a_lambda_model::task::metadata_keys::SKILL_ID;
-use a2a_lambda_model::task::{A2aError, Message, Metadata, PartContent, SkillId};
-use serde_json::Value;
+use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, SkillId};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// Metadata keys that other A2A clients use.
@@ -48,7 +50,7 @@ pub(super) fn call(
     let data_call = in_data(agent, message)?;
     let mut arguments = None;
     if let Some(call) = data_call {
-        arguments = Some((call.wrapper, call.arguments));
+        arguments = Some((call.wrapper, call.content));
         skills.push(call.skill);
     }
 
@@ -63,7 +65,7 @@ pub(super) fn call(
     let id = known(agent, &field, id)?;
     let mut route = Route::to(&id, message, "explicit");
     if let Some((wrapper, arguments)) = arguments {
-        route.content = unwrapped(message, wrapper.part, arguments.into_owned());
+        route.content = unwrapped(message, wrapper.part, arguments);
         route.wrapper = Some(wrapper);
     }
     Ok(Some(ExplicitCall { field, route }))
@@ -104,11 +106,13 @@ fn in_metadata<'a>(
 struct DataCall<'a> {
     skill: NamedSkill<'a>,
     wrapper: Wrapped,
-    arguments: Cow<'a, Value>,
+    content: PartContent,
 }
 
+/// The members that name the skill of a call. With one of the first two, `skill` names the set.
+const NAMES: [&str; 4] = ["tool_name", "tool", "skill", "name"];
 /// The members that hold the arguments of a call.
-const ARGUMENTS: [&str; 3] = ["input", "params", "arguments"];
+const ARGUMENTS: [&str; 4] = ["input", "params", "arguments", "tool_input"];
 
 /// Form 3. It needs both members, so that ordinary data with a member `skill` is not a
 /// call.
@@ -121,66 +125,98 @@ fn in_data<'a>(
         let PartContent::Data(Value::Object(data)) = content else {
             continue;
         };
-        let text = |key| data.get(key).and_then(Value::as_str);
-        // With `tool`, the member `skill` names the set.
-        let (skill, tool) = (text("skill"), text("tool"));
-        let name = text("name").filter(|id| has(agent, id) && data.contains_key("arguments"));
-        let arguments = ARGUMENTS.iter().find_map(|member| {
-            let value = object(member, data.get(*member)?)?;
-            Some((*member, value))
-        });
         let path = format!("message.parts[{part}].data");
-        let (Some(id), Some((member, arguments))) = (tool.or(skill).or(name), arguments) else {
-            if tool.or(skill).or(name).is_some_and(|id| has(agent, id))
-                && data.contains_key("arguments")
-            {
-                let why = "must be an object, or the JSON text of one";
-                return Err(A2aError::invalid(format!("{path}.arguments"), why));
+        let call = match (
+            data.get("type").and_then(Value::as_str),
+            data.get("function"),
+        ) {
+            (Some("function"), Some(Value::Object(function))) => {
+                in_object(agent, &format!("{path}.function"), part, function)?
             }
-            continue;
+            _ => in_object(agent, &path, part, data)?,
         };
-        if ARGUMENTS
-            .iter()
-            .filter(|it| data.contains_key(**it))
-            .count()
-            > 1
-        {
-            return Err(A2aError::invalid(
-                path,
-                "give one of `input`, `params` and `arguments`",
-            ));
+        if call.is_some() && data_call.is_some() {
+            let why = "a message holds one call of a skill";
+            return Err(A2aError::invalid(path, why));
         }
-        if data_call.is_some() {
-            return Err(A2aError::invalid(
-                path,
-                "a message holds one call of a skill",
-            ));
-        }
-        let names = [("tool", tool), ("skill", skill), ("name", name)];
-        let key = names.iter().find(|(_, id)| id.is_some());
-        let field = format!("{path}.{}", key.map_or("name", |(key, _)| key));
-        if let (Some(set), Some(tool)) = (skill, tool) {
-            in_set(agent, &field, set, tool)?;
-        }
-        data_call = Some(DataCall {
-            skill: NamedSkill { field, id },
-            wrapper: Wrapped { part, member },
-            arguments,
-        });
+        data_call = data_call.or(call);
     }
     Ok(data_call)
 }
 
-/// The arguments of a call: an object, or in `arguments` also JSON text of one.
-fn object<'a>(member: &str, value: &'a Value) -> Option<Cow<'a, Value>> {
-    match value {
-        Value::Object(_) => Some(Cow::Borrowed(value)),
-        Value::String(text) if member == "arguments" => {
-            let value: Value = serde_json::from_str(text).ok()?;
-            value.is_object().then_some(Cow::Owned(value))
+/// The call in an object at `path`. A text is the input of a skill of this agent that takes text.
+/// The member `name` is ordinary data unless it names a skill of this agent, also beside a text in
+/// a member that is not only for calls.
+fn in_object<'a>(
+    agent: &AgentDefinition,
+    path: &str,
+    part: usize,
+    data: &'a Map<String, Value>,
+) -> Result<Option<DataCall<'a>>, A2aError> {
+    let text = |key: &&'static str| Some((*key, data.get(*key)?.as_str()?));
+    let mut members = ARGUMENTS.into_iter().filter(|it| data.contains_key(*it));
+    let call = NAMES.iter().find_map(text).zip(members.next());
+    let Some(((key, id), member)) = call else {
+        return Ok(None);
+    };
+    let value = arguments(member, data.get(member).unwrap_or(&Value::Null));
+    let is_known = has(agent, id);
+    let is_call = match &*value {
+        Value::Object(_) => is_known || key != "name",
+        Value::String(_) if key == "name" => {
+            is_known && ["arguments", "tool_input"].contains(&member)
         }
-        _ => None,
+        _ => is_known,
+    };
+    if !is_call {
+        return Ok(None);
     }
+    if members.next().is_some() {
+        let why = "give one of `input`, `params`, `arguments` and `tool_input`";
+        return Err(A2aError::invalid(path, why));
+    }
+    let field = format!("{path}.{key}");
+    if let (Some((_, set)), "tool" | "tool_name") = (text(&"skill"), key) {
+        in_set(agent, &field, set, id)?;
+    }
+    let takes_text = takes_text(agent, id);
+    let content = match value.into_owned() {
+        value @ Value::Object(_) => PartContent::Data(value),
+        Value::String(text) if takes_text => PartContent::Text(text),
+        _ => {
+            let or_text = if takes_text { " or a text" } else { "" };
+            let why = format!("the input of the skill `{id}` is a JSON object{or_text}");
+            return Err(A2aError::invalid(format!("{path}.{member}"), why));
+        }
+    };
+    let member = match path.ends_with(".function") {
+        true => "function.arguments",
+        false => member,
+    };
+    Ok(Some(DataCall {
+        skill: NamedSkill { field, id },
+        wrapper: Wrapped { part, member },
+        content,
+    }))
+}
+
+/// The value of a member. The OpenAI API writes `arguments` as the JSON text of an object; a text
+/// that begins as JSON and is no object is no value.
+fn arguments<'a>(member: &str, value: &'a Value) -> Cow<'a, Value> {
+    let Some(text) = value.as_str().filter(|_| member == "arguments") else {
+        return Cow::Borrowed(value);
+    };
+    match serde_json::from_str(text) {
+        Ok(json @ Value::Object(_)) => Cow::Owned(json),
+        _ if text.trim_start().starts_with(['{', '[']) => Cow::Owned(Value::Null),
+        _ => Cow::Borrowed(value),
+    }
+}
+
+/// Whether the skill `id` of the agent takes a text alone.
+fn takes_text(agent: &AgentDefinition, id: &str) -> bool {
+    let skill = SkillId::parse(id).ok().and_then(|id| agent.skill(&id));
+    skill.is_some_and(|skill| admits(skill.metadata(), &[Part::text("")]))
 }
 
 fn has(agent: &AgentDefinition, id: &str) -> bool {
@@ -198,10 +234,13 @@ fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result
 }
 
 /// The parts of the message, with the call replaced by its arguments.
-fn unwrapped(message: &Message, call: usize, arguments: Value) -> Content {
+fn unwrapped(message: &Message, call: usize, arguments: PartContent) -> Content {
     let mut parts = message.parts.clone();
     if let Some(part) = parts.get_mut(call) {
-        part.content = PartContent::Data(arguments);
+        // The call may name its own media type.
+        part.media_type
+            .take_if(|_| matches!(arguments, PartContent::Text(_)));
+        part.content = arguments;
     }
     Content::from_parts(parts)
 }

@@ -1,4 +1,4 @@
-use super::{EarlierTasks, RouteRequest, Routed, offer, route, route_answer, which_skill};
+use super::{Offer, RouteRequest, Routed, message_text, route, route_answer};
 use crate::prelude::*;
 use crate::testing::message;
 use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, SkillId};
@@ -92,7 +92,6 @@ fn routed_with(
         pinned: None,
         message,
         request_metadata,
-        earlier: EarlierTasks::default(),
     };
     route(agent, &request)
 }
@@ -142,12 +141,70 @@ fn every_spelling_of_an_explicit_call_is_understood() {
         ("tool", "input"),
         ("tool", "params"),
         ("tool", "arguments"),
+        ("tool_name", "tool_input"),
+        ("tool", "tool_input"),
         ("name", "arguments"),
+        ("name", "input"),
+        ("name", "tool_input"),
     ] {
         let call = data(json!({name: "add", arguments: {"a": 1, "b": 2}}));
         let (id, how, content) = chosen(routed(&agent(), &call));
         assert_eq!((id.as_str(), how), ("add", "explicit"));
         assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
+    }
+    let arguments = "{\"a\": 1, \"b\": 2}";
+    for call in [
+        json!({"type": "function", "function": {"name": "add", "arguments": arguments}}),
+        json!({"type": "function_call", "name": "add", "arguments": arguments}),
+    ] {
+        let (id, how, content) = chosen(routed(&agent(), &data(call)));
+        assert_eq!((id.as_str(), how), ("add", "explicit"));
+        assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
+    }
+}
+
+#[test]
+fn text_of_a_call_is_the_text_of_a_skill_that_takes_text() {
+    for (key, member) in [
+        ("skill", "input"),
+        ("tool", "params"),
+        ("tool_name", "tool_input"),
+        ("name", "arguments"),
+        ("name", "tool_input"),
+    ] {
+        let call = data(json!({key: "echo", member: "hello"}));
+        let (id, how, content) = chosen(routed(&agent(), &call));
+        assert_eq!((id.as_str(), how), ("echo", "explicit"));
+        assert_eq!(content.text().unwrap(), "hello");
+    }
+    // A skill that takes no text refuses it, and other values too.
+    let agent = Agent::builder("agent").skill(echo).skill(subtract);
+    let agent = agent.build().unwrap();
+    for (input, skill) in [
+        (json!("1 and 2"), "subtract"),
+        (json!(7), "subtract"),
+        (json!([1]), "echo"),
+    ] {
+        let call = data(json!({"skill": skill, "input": input}));
+        let (field, why) = violation(routed(&agent, &call));
+        assert_eq!(field, "message.parts[0].data.input");
+        assert!(why.contains("a JSON object"), "{why}");
+    }
+    // Ordinary data: the name is no skill, or the member is not only for calls.
+    for value in [
+        json!({"skill": "Rust", "input": "5 years"}),
+        json!({"tool": "hammer", "params": "heavy"}),
+        json!({"name": "echo", "input": "brand/acme.svg"}),
+        json!({"name": "Ann", "arguments": {"a": 1}}),
+        json!({"type": "function", "function": {"name": "fly", "arguments": "{}"}}),
+    ] {
+        assert!(
+            matches!(
+                routed(&self::agent(), &data(value.clone())),
+                Ok(Routed::Ask { .. })
+            ),
+            "{value}"
+        );
     }
 }
 
@@ -158,9 +215,11 @@ fn arguments_may_be_json_text() {
         let (id, how, content) = chosen(routed(&agent(), &call));
         assert_eq!((id.as_str(), how), ("add", "explicit"));
         assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
+        let agent = Agent::builder("agent").skill(echo).skill(subtract);
+        let agent = agent.build().unwrap();
         for wrong in [json!("{broken"), json!("[1]"), json!(7)] {
-            let call = data(json!({name: "add", "arguments": wrong}));
-            let (field, _) = violation(routed(&agent(), &call));
+            let call = data(json!({name: "subtract", "arguments": wrong}));
+            let (field, _) = violation(routed(&agent, &call));
             assert_eq!(field, "message.parts[0].data.arguments", "{wrong}");
         }
     }
@@ -226,7 +285,7 @@ fn spellings_that_contradict_each_other_are_refused() {
 fn data_with_a_member_called_skill_is_not_a_call() {
     for value in [
         json!({"skill": "add"}),
-        json!({"skill": "add", "input": "text"}),
+        json!({"skill": "addition", "input": "text"}),
         json!({"skill": {"name": "add"}, "input": {}}),
         json!({"input": {}}),
         json!(["skill", "input"]),
@@ -268,7 +327,6 @@ fn a_task_keeps_its_skill() {
             pinned: Some(&owner),
             message,
             request_metadata: &Metadata::new(),
-            earlier: EarlierTasks::default(),
         };
         route(&agent(), &request)
     };
@@ -288,7 +346,6 @@ fn task_of_a_removed_skill_is_refused() {
         pinned: Some(&gone),
         message: &said("hi"),
         request_metadata: &Metadata::new(),
-        earlier: EarlierTasks::default(),
     };
     let refused = route(&agent(), &request);
     assert!(matches!(
@@ -415,64 +472,11 @@ fn a_command_has_json_as_the_input_of_a_skill_that_takes_data() {
     assert_eq!(content.first_data(), Some(&json!({})));
 }
 
-#[test]
-fn a_reference_decides_if_its_skill_takes_the_parts() {
-    let referring = |message: &Message, referred: &str| {
-        let request = RouteRequest {
-            pinned: None,
-            message,
-            request_metadata: &Metadata::new(),
-            earlier: EarlierTasks {
-                reference: Some(id(referred)),
-                last: None,
-            },
-        };
-        route(&agent(), &request)
-    };
-    let (id, how, _) = chosen(referring(&said("make it blue"), "book-flight"));
-    assert_eq!((id.as_str(), how), ("book-flight", "reference"));
-    // An image is nothing for that skill, and a removed skill decides nothing.
-    let (id, how, _) = chosen(referring(&message(vec![image()]), "echo"));
-    assert_eq!((id.as_str(), how), ("echo", "reference"));
-    asked(referring(&said("make it blue"), "draw"));
-    asked(referring(&said("make it blue"), "gone"));
-    // Data or a text that it cannot read is for another skill.
-    let (id, how, _) = chosen(referring(&data(json!({"a": 1, "b": 2})), "book-flight"));
-    assert_eq!((id.as_str(), how), ("add", "schema"));
-    asked(referring(&said("make it blue"), "add"));
-    let (id, how, _) = chosen(referring(&said("/echo hi"), "book-flight"));
-    assert_eq!((id.as_str(), how), ("echo", "command"));
-}
-
-#[test]
-fn offer_begins_with_the_last_skill_of_the_context_and_then_with_shared_words() {
-    let offered = |text: &str, last: Option<&str>| {
-        let request = RouteRequest {
-            pinned: None,
-            message: &said(text),
-            request_metadata: &Metadata::new(),
-            earlier: EarlierTasks {
-                reference: None,
-                last: last.map(id),
-            },
-        };
-        asked(route(&agent(), &request)).0
-    };
-    assert_eq!(offered("hm", None), ["echo", "add", "book-flight"]);
-    let text = "flights to a city, two";
-    assert_eq!(offered(text, None)[0], "book-flight");
-    assert_eq!(offered(text, Some("echo"))[..2], ["echo", "book-flight"]);
-    assert_eq!(offered("hm", Some("draw")), ["echo", "add", "book-flight"]);
-}
-
 fn asked(routed: Result<Routed, A2aError>) -> (Vec<String>, String) {
     match routed.unwrap() {
-        Routed::Ask {
-            candidates,
-            question,
-        } => (
-            candidates.iter().map(ToString::to_string).collect(),
-            question,
+        Routed::Ask { offer, question } => (
+            offer.skills.iter().map(ToString::to_string).collect(),
+            message_text::text(&message(vec![question])),
         ),
         other => panic!("{other:?}"),
     }
@@ -487,9 +491,13 @@ fn text_that_no_skill_declares_leads_to_a_question() {
         let line = "(`add`): Adds two numbers.";
         assert!(question.contains(line), "{question}");
     }
-    let slot = which_skill(&[id("add"), id("echo")]);
+    let offer = Offer {
+        skills: vec![id("add"), id("echo")],
+        ..Offer::default()
+    };
+    let slot = offer.slot();
     assert_eq!(slot.value, json!({"candidates": ["add", "echo"]}));
-    assert_eq!(offer(&slot), [id("add"), id("echo")]);
+    assert_eq!(Offer::of(&slot), offer);
 }
 
 #[test]
@@ -525,14 +533,17 @@ fn the_first_step_that_decides_routes_a_message() {
 }
 
 fn answered(original: &Message, answer: &Message) -> Result<Routed, A2aError> {
-    let offer = [id("echo"), id("add"), id("book-flight")];
+    let offer = Offer {
+        skills: vec![id("echo"), id("add"), id("book-flight")],
+        ..Offer::default()
+    };
     let request = RouteRequest {
         pinned: None,
         message: answer,
         request_metadata: &Metadata::new(),
-        earlier: EarlierTasks::default(),
     };
-    route_answer(&agent(), original, &offer, &request)
+    let decision = route_answer(&agent(), original, &offer, &request)?;
+    decision.map_or_else(|| route(&agent(), &request), Ok)
 }
 
 #[test]

@@ -1,26 +1,16 @@
-//! Chooses a skill by a text that the skill declares: a command, an example or a pattern; and
-//! reads which of the offered skills a reply names.
+//! Chooses a skill by a text that the skill declares: a command, an example or a pattern.
 
-use super::by_model;
-use super::decision::{Route, Skills, only_text, takes_any};
+use super::decision::{Route, Skills, takes_any};
+use super::message_text::{cut, only_text, text};
 use super::pattern::{TextPattern, Words, value};
 use crate::media::admits;
-use crate::{AgentDefinition, AnySkill, Content};
+use crate::{AgentDefinition, AnySkill, Content, SkillMetadata};
 use a2a_lambda_model::task::{Message, Part, PartContent, SkillId};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
 
 /// The longest text that is compared with what skills declare, in bytes.
 const TEXT_MAX: usize = 64 * 1024;
-
-/// The texts of a message.
-pub(super) fn text(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match &part.content {
-        PartContent::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
-}
 
 /// The skill of a text that starts with `/skill-id`, and the message without that word. An
 /// unknown word after the slash is not a command. A JSON object behind the word is the input
@@ -89,8 +79,13 @@ pub(super) fn input(skill: &dyn AnySkill, message: &Message) -> Option<Value> {
         return None;
     }
     let (text, schema) = (Words::of(&text), skill.input_schema());
-    let fits = |field: &str, text: &str| value(schema, field, text).is_some();
+    // The place of a skill that takes a text, and no fields, is that text.
+    let has_fields = schema.get("properties").is_some();
+    let fits = |field: &str, text: &str| !has_fields || value(schema, field, text).is_some();
     let decode = |places: &[(&str, &str)]| {
+        if let ([(_, text)], false) = (places, has_fields) {
+            return Some(Value::from(*text));
+        }
         let values = places.iter().map(|(field, text)| {
             let value = value(schema, field, text)?;
             Some(((*field).to_owned(), value))
@@ -109,7 +104,7 @@ pub(super) fn input(skill: &dyn AnySkill, message: &Message) -> Option<Value> {
 /// others. It decides nothing: it orders an offer.
 pub(super) fn order(skills: &mut Skills<'_>, message: &Message) {
     let text = text(message);
-    let text = Words::of(by_model::cut(&text, TEXT_MAX));
+    let text = Words::of(cut(&text, TEXT_MAX));
     let text = text.long();
     skills.sort_by_cached_key(|(_, skill)| {
         let metadata = skill.metadata();
@@ -122,26 +117,16 @@ pub(super) fn order(skills: &mut Skills<'_>, message: &Message) {
     });
 }
 
-/// The offered skill that a reply names: by its id, its name or its number in the offer.
-pub(super) fn choice<'a>(
-    agent: &AgentDefinition,
-    offer: &'a [SkillId],
-    reply: &Message,
-) -> Option<&'a SkillId> {
-    let reply = text(reply);
-    let reply = reply.trim().trim_matches(['`', '(', ')', '#']);
-    let reply = reply.trim_start_matches('/');
-    let reply = Words::of(reply);
-    let is = |text: &str| Words::of(text).same(&reply);
-    let mut ids = offer.iter().enumerate();
-    let by_id = ids.find(|(index, id)| is(id.as_str()) || is(&(index + 1).to_string()));
-    if let Some((_, id)) = by_id {
-        return Some(id);
+/// Whether a message is a text that refines the results of the skill. A place takes any text.
+pub(super) fn refines(skill: &SkillMetadata, message: &Message) -> bool {
+    let text = text(message);
+    if !only_text(message) || text.len() > TEXT_MAX {
+        return false;
     }
-    let has_name = |id: &&SkillId| {
-        let skill = agent.skill(id);
-        skill.is_some_and(|skill| is(skill.metadata().name))
-    };
-    let mut ids = offer.iter().filter(has_name);
-    ids.next().filter(|_| ids.next().is_none())
+    let text = Words::of(&text);
+    let mut patterns = (skill.refines.iter()).filter_map(|it| TextPattern::parse(it).ok());
+    patterns.any(|pattern| {
+        let input = pattern.read(&text, &|_, _| true, &|_| Some(Value::Null));
+        input.is_some()
+    })
 }

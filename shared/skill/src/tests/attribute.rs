@@ -135,6 +135,8 @@ fn everything_in_the_attribute_is_in_the_metadata() {
             tags: &["math", "test"],
             examples: &["add 1 and 2"],
             text: &["add {a} and {b}"],
+            refines: &[],
+            cancel_words: false,
             input_modes: &["application/json", "text/*"],
             output_modes: &["application/*"],
             background: true,

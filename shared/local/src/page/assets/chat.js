@@ -154,8 +154,8 @@ function changed() {
 }
 
 /** Continues with a reference to an artifact of a task, from another view. */
-export function refineIn(context, task, name) {
-  wish = () => box.refine(task, name);
+export function refineIn(context, task, name, skill) {
+  wish = () => box.refine(task, name, skill);
   location.hash = address(context);
 }
 

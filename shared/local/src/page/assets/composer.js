@@ -99,6 +99,7 @@ export function composer(send) {
     event.preventDefault();
     const task = state.target;
     const references = state.references.map((it) => it.task);
+    const chosen = task ? "" : skill.value || (state.references.at(-1)?.skill ?? "");
     if (isSecret()) {
       const given = secret.value;
       forget();
@@ -113,7 +114,6 @@ export function composer(send) {
     typed();
     files.clear();
     state.references = [];
-    const chosen = task ? "" : skill.value;
     send({ parts: [...sent, ...attached], skill: chosen, task, references });
     show();
     focus();
@@ -195,8 +195,8 @@ export function composer(send) {
     keep();
   }
 
-  function refine(task, name) {
-    if (!state.references.some((it) => it.task === task)) state.references.push({ task, name });
+  function refine(task, name, skill) {
+    if (!state.references.some((it) => it.task === task)) state.references.push({ task, name, skill });
     if (state.target) close();
     show();
     focus();

@@ -130,7 +130,7 @@ export function taskPanel(id, host) {
 
   function drawWhole(it) {
     const isData = (it.value.parts ?? []).every((part) => "data" in part);
-    const element = artifact(it.value, () => host.refine(id, it.value.name || it.value.artifactId));
+    const element = artifact(it.value, () => host.refine(id, it.value.name || it.value.artifactId, panel.skill));
     const bubble = element.querySelector(".bubble");
     if (it.streams) it.grow = growing(bubble, textOf(it.value));
     // What was read while it came is not folded again.

@@ -147,13 +147,15 @@ function top(task, cancel) {
 function filled(panels, { id, contextId }, falls) {
   const [why, none] = [div(), p("quiet")];
   replace(panels.trace, why, falls.element, none);
-  const refined = (it) => artifact(it, () => refineIn(contextId, id, it.name || it.artifactId));
+  let skill = "";
+  const refined = (it) => artifact(it, () => refineIn(contextId, id, it.name || it.artifactId, skill));
   const turn = (it) => (it.role === "ROLE_USER" ? ownTurn(it) : turnOf(parts(it.parts)));
   const [messages, artifacts] = [keyed(panels.messages, turn), keyed(panels.artifacts, refined)];
   const nothing = p("quiet", "This task has made nothing.");
   return (task, inside) => {
     const hasFailed = ["failed", "rejected"].includes(stateOf(task.status));
     const rows = inside.trace ?? [];
+    skill = inside.facts?.skill ?? skill;
     if (rows.length) falls.show(rows);
     replace(why, hasFailed && failure(task, rows, falls));
     const missing = inside.error ? `No trace: ${inside.error.message}` : NO_TRACE;

@@ -10,7 +10,7 @@ mod turn_input;
 
 use super::Acceptance;
 use super::context_status::ContextStatus;
-use super::repeat::MessagePrint;
+use super::repeat::{MessagePrint, last_message};
 use crate::auth::Caller;
 use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
@@ -23,7 +23,8 @@ use crate::task::{
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
 use a2a_lambda_skill::TurnFacts;
-use a2a_lambda_skill::route::{self, Routed};
+use a2a_lambda_skill::route::{self, Decision, Routed};
+use futures::future::BoxFuture;
 pub use routing::RoutePreview;
 use turn_input::routing_message;
 
@@ -63,23 +64,41 @@ impl Engine {
         if command.message.id.is_empty() {
             command.message.id = format!("msg-{:032x}", self.ids.next());
         }
-        let target = self.target(caller, &command).await?;
-        let spec = match (target, &print) {
+        match (self.target(caller, &command).await?, print) {
             (Some(record), Some(print)) => {
-                if self.is_repeat(&record, print).await? {
-                    return Ok(Acceptance::Repeat(record));
-                }
-                if !record.state().is_interrupted() {
-                    return Err(closed_error(record.state()).into());
-                }
-                Box::pin(self.resume(caller, record, command, print, budget)).await?
+                self.continued(caller, record, command, None, print, budget)
+                    .await
             }
-            (_, print) => {
-                let print = print.as_ref();
-                self.new_turn(caller, command, print, budget).await?
+            (_, print) => self.new_turn(caller, command, print, budget).await,
+        }
+    }
+
+    /// Accepts a message to an open task. With a `question` the router asks about it.
+    fn continued<'a>(
+        &'a self,
+        caller: &'a Caller,
+        record: TaskRecord,
+        command: SendCommand,
+        question: Option<Routed>,
+        print: MessagePrint,
+        budget: CallBudget,
+    ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
+        Box::pin(async move {
+            if self.is_repeat(&record, &print).await? {
+                return Ok(Acceptance::Repeat(record));
             }
-        };
-        Ok(Acceptance::Run(Box::new(TurnSpec { print, ..spec })))
+            if !record.state().is_interrupted() {
+                return Err(closed_error(record.state()).into());
+            }
+            if route::cancels(&self.agent, record.skill(), &command.message) {
+                return Ok(Acceptance::Repeat(self.cancel_task(caller, record).await?));
+            }
+            let spec = self.resume(caller, record, command, question, &print, budget);
+            Ok(Acceptance::Run(Box::new(TurnSpec {
+                print: Some(print.clone()),
+                ..spec.await?
+            })))
+        })
     }
 
     /// The stored task that a message names; `None` if it opens one.
@@ -139,21 +158,31 @@ impl Engine {
         Ok((record, context_status))
     }
 
-    /// Prepares the first turn of a new task.
+    /// Prepares the first turn of a new task, or the next turn of a task that the message continues
+    /// by its context.
     async fn new_turn(
         &self,
         caller: &Caller,
         mut command: SendCommand,
-        print: Option<&MessagePrint>,
+        print: Option<MessagePrint>,
         budget: CallBudget,
-    ) -> Result<TurnSpec, EngineError> {
+    ) -> Result<Acceptance, EngineError> {
         let now = self.reader.clock.now();
         let (record, mut context_status) = self.new_record(caller, &command, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
         let request = routing_message(&full_message, &command);
         let context = command.message.context_id.as_ref();
-        let decision = Box::pin(self.route_request(caller, request, context)).await?;
+        let context = context.map(|id| (id, context_status.began));
+        let decision = Box::pin(self.route_request(&caller.owner, context, request)).await?;
+        let decision = match decision {
+            Decision::Route(decision) => decision,
+            Decision::Continue(head, question) => {
+                let turn = self.continue_task(caller, command, *head, question, budget);
+                return turn.await;
+            }
+        };
+        refer(&mut command.message, &full_message, &decision);
         let modes = &command.accepted_output_modes;
         let facts = self.facts(&record, caller, modes, Some(&command.message));
         let listen = self.listen(&record, command.push.as_ref()).await?;
@@ -162,7 +191,7 @@ impl Engine {
         let mut opening = vec![Change::Accept { message }];
         let input = self.route_message(decision, modes, &mut opening)?;
         let skill = input.skill().map(|skill| *skill.metadata());
-        self.seal_opening(&record, skill, record.turn(), print, &mut opening)
+        self.seal_opening(&record, skill, record.turn(), print.as_ref(), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
         // A message-only skill has no task events to push.
@@ -182,21 +211,107 @@ impl Engine {
             is_queued || command.client_task_id.is_some() || (is_large && input.makes_task());
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
-        Ok(TurnSpec {
+        Ok(Acceptance::Run(Box::new(TurnSpec {
             opening,
             force,
             is_queued,
+            print,
             context_status: Some(context_status),
             ..TurnSpec::new(record, input, facts, budget)
+        })))
+    }
+
+    /// Accepts a message that continues the task of `head` by its context. Its turn begins with the
+    /// version that was read; if that is not stored any more, the message is accepted again.
+    fn continue_task<'a>(
+        &'a self,
+        caller: &'a Caller,
+        command: SendCommand,
+        head: TaskRecord,
+        question: Option<Routed>,
+        budget: CallBudget,
+    ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
+        Box::pin(async move {
+            let record = self.reader.load(caller, head.id()).await?;
+            if record.version() != head.version() {
+                return self.accept_unkeyed(caller, command, budget).await;
+            }
+            scope::note_skill_of(&record);
+            let (print, retry) = (MessagePrint::of_send(&command), Some(command.clone()));
+            let acceptance = self.continued(caller, record, command, question, print, budget);
+            let mut acceptance = acceptance.await?;
+            if let Acceptance::Run(spec) = &mut acceptance {
+                spec.retry = retry;
+                if let TurnInput::Forward(_, is_response) = &mut spec.input {
+                    *is_response = true;
+                }
+            }
+            Ok(acceptance)
         })
     }
 
-    /// Prepares the next turn of an interrupted task.
+    /// Gives the last message of `question` to the open task that its client chose. The task may have
+    /// it already, from a call that did not end.
+    async fn forward(
+        &self,
+        caller: &Caller,
+        question: &TaskRecord,
+        task: TaskRecord,
+        command: &SendCommand,
+        budget: CallBudget,
+    ) -> Result<TurnInput, EngineError> {
+        let message = last_message(question).unwrap_or(&command.message);
+        let command = SendCommand {
+            message: placed(message.clone(), &task),
+            idempotency_key: None,
+            push: None,
+            ..command.clone()
+        };
+        let print = MessagePrint::of_send(&command);
+        let acceptance = self.continued(caller, task, command, None, print, budget);
+        Ok(TurnInput::Forward(Box::new(acceptance.await?), false))
+    }
+
+    /// What a message to the router in the task of `record` starts, with the changes that pin its
+    /// skill, and the references for a skill that it chose. With a `question` the router asks.
+    async fn router_input(
+        &self,
+        caller: &Caller,
+        record: &TaskRecord,
+        full_message: &Message,
+        command: &mut SendCommand,
+        question: Option<Routed>,
+        budget: CallBudget,
+    ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
+        let original = self.load_request(&messages_to_router(record)).await?;
+        let original = original.as_ref().unwrap_or(full_message);
+        let decision = match question {
+            Some(question) => Decision::Route(question),
+            None => {
+                let reply = routing_message(full_message, command);
+                Box::pin(self.route_reply(record, original, reply)).await?
+            }
+        };
+        let decision = match decision {
+            Decision::Route(decision) => decision,
+            Decision::Continue(task, _) => {
+                let input = self.forward(caller, record, *task, command, budget);
+                return Ok((input.await?, Vec::new(), None));
+            }
+        };
+        let mut pin = Vec::new();
+        let references = refer(&mut command.message, original, &decision);
+        let input = self.route_message(decision, &command.accepted_output_modes, &mut pin)?;
+        Ok((input, pin, references))
+    }
+
+    /// Prepares the next turn of an interrupted task. With a `question` the router asks about it.
     async fn resume(
         &self,
         caller: &Caller,
         record: TaskRecord,
         mut command: SendCommand,
+        question: Option<Routed>,
         print: &MessagePrint,
         budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
@@ -207,27 +322,25 @@ impl Engine {
         }
         self.take_uploads(caller, &mut command.message).await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
+        let (input, mut pin, references) = match record.skill() {
+            Some(id) => {
+                let input = self.pinned_skill(id, &record, &full_message, &command)?;
+                (input, Vec::new(), None)
+            }
+            // No skill is pinned yet: the message answers the question of the router.
+            None => {
+                let message = &full_message;
+                self.router_input(caller, &record, message, &mut command, question, budget)
+                    .await?
+            }
+        };
+        let is_forward = matches!(input, TurnInput::Forward(..));
+        let retry = is_forward.then(|| command.clone());
         let modes = &command.accepted_output_modes;
         let mut facts = self.facts(&record, caller, modes, Some(&command.message));
         facts.turn = record.turn() + 1;
+        facts.references = references.unwrap_or(facts.references);
         let message = placed(command.message.clone(), &record);
-        let mut pin = Vec::new();
-        let input = match record.skill() {
-            Some(id) => self.pinned_skill(id, &record, &full_message, &command)?,
-            None => {
-                // No skill is pinned yet: the message answers the question of the router.
-                let original = match first_request(&record) {
-                    Some(first) => &self.reader.load_message_files(first).await?,
-                    None => &full_message,
-                };
-                let reply = routing_message(&full_message, &command);
-                let decision = Box::pin(self.route_reply(&record, original, reply)).await?;
-                if matches!(&decision, Routed::Skill(route) if route.how == "answer") {
-                    facts.references = route::joined(original, &full_message).reference_task_ids;
-                }
-                self.route_message(decision, modes, &mut pin)?
-            }
-        };
         let skill = input.skill().map(|skill| *skill.metadata());
         let is_queued = is_queued(&input, command.mode);
         let mut opening = vec![if is_queued {
@@ -252,12 +365,30 @@ impl Engine {
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
             opening,
-            // Other callers can see the task, so a continuation is not deferred.
-            force: true,
+            // Other callers can see the task, so a continuation is not deferred. One that is
+            // forwarded is stored when the other task has its message.
+            force: !is_forward,
             is_queued,
             context_status: Some(context_status),
+            retry,
             ..TurnSpec::new(record, input, facts, budget)
         })
+    }
+
+    /// The messages of a client to the router as one; `None` without a message.
+    pub(in crate::engine) async fn load_request(
+        &self,
+        messages: &[&Message],
+    ) -> Result<Option<Message>, EngineError> {
+        let mut request = None;
+        for message in messages {
+            let next = self.reader.load_message_files(message).await?;
+            request = Some(match request {
+                Some(first) => route::with_line(first, &next),
+                None => next,
+            });
+        }
+        Ok(request)
     }
 
     /// The facts that the skill of a turn can read. `message` opened the turn.
@@ -326,16 +457,29 @@ fn is_queued(input: &TurnInput, mode: SendMode) -> bool {
             // creation.
             skill.makes_task() && (mode == SendMode::Immediate || skill.metadata().background)
         }
-        TurnInput::Ask { .. } | TurnInput::Fail(_) => false,
+        TurnInput::Ask { .. } | TurnInput::Forward(..) | TurnInput::Fail(_) => false,
     }
 }
 
-/// The request that opened a task.
-pub(in crate::engine) fn first_request(record: &TaskRecord) -> Option<&Message> {
-    record
-        .history()
-        .iter()
-        .find(|message| message.role == Role::User)
+/// The messages of the client to a task whose skill is not known yet.
+pub(in crate::engine) fn messages_to_router(record: &TaskRecord) -> Vec<&Message> {
+    let messages = record.history().iter();
+    messages
+        .filter(|message| message.role == Role::User)
+        .collect()
+}
+
+/// Lets a message refer to the task that it is about, as its conversation or a model says. Returns
+/// the references for the skill, if the message chose it for the `original` one.
+fn refer(message: &mut Message, original: &Message, decision: &Routed) -> Option<Vec<String>> {
+    let Routed::Skill(route) = decision else {
+        return None;
+    };
+    let references = &mut message.reference_task_ids;
+    let about = route.about.as_ref().map(ToString::to_string);
+    references.extend(about.filter(|id| !references.contains(id)));
+    let is_answer = route.how == "answer";
+    is_answer.then(|| route::joined(original, message).reference_task_ids)
 }
 
 /// The error for a message to a task that is not interrupted.

@@ -7,10 +7,13 @@ pub(super) mod repeat;
 mod request_hash;
 
 pub use accept_message::RoutePreview;
-pub(super) use accept_message::first_request;
+pub(super) use accept_message::messages_to_router;
 
+use super::budget::CallBudget;
+use super::{Engine, EngineError};
+use crate::auth::Caller;
 use crate::engine::turn::spec::TurnSpec;
-use crate::task::TaskRecord;
+use crate::task::{A2aError, SendCommand, TaskRecord};
 
 /// What the engine does with a message.
 pub(in crate::engine) enum Acceptance {
@@ -19,4 +22,21 @@ pub(in crate::engine) enum Acceptance {
     /// The message was accepted before: its idempotency key has a task, or it is the
     /// client's last message in its task. The task is returned, and no turn runs.
     Repeat(TaskRecord),
+}
+
+impl Engine {
+    /// Accepts a message again whose turn could not begin because of `error`: another writer had
+    /// answered the task that the message continued by its context.
+    pub(in crate::engine) async fn accept_again(
+        &self,
+        caller: &Caller,
+        retry: Option<SendCommand>,
+        budget: CallBudget,
+        error: EngineError,
+    ) -> Result<Acceptance, EngineError> {
+        match retry.filter(|_| matches!(error.a2a_error, A2aError::TaskBusy)) {
+            Some(command) => self.accept(caller, command, budget).await,
+            None => Err(error),
+        }
+    }
 }

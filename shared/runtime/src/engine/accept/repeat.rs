@@ -23,10 +23,15 @@ impl MessagePrint {
     pub(super) fn of(command: &SendCommand) -> Option<Self> {
         let message = &command.message;
         let names_a_task = message.task_id.is_some() || command.client_task_id.is_some();
-        names_a_task.then(|| Self {
+        names_a_task.then(|| Self::of_send(command))
+    }
+
+    /// The print of a message whose task is known.
+    pub(super) fn of_send(command: &SendCommand) -> Self {
+        Self {
             is_keyed: command.idempotency_key.is_some(),
-            ..Self::of_message(message)
-        })
+            ..Self::of_message(&command.message)
+        }
     }
 
     /// The print of a message without an idempotency key.

@@ -6,7 +6,7 @@
 
 use crate::auth::Caller;
 use crate::engine::accept::context_status::LOOK;
-use crate::engine::accept::first_request;
+use crate::engine::accept::messages_to_router;
 use crate::engine::accept::repeat::last_message;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::{Commit, CommitOutcome};
@@ -18,7 +18,7 @@ use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::task::{Change, Message, Metadata, SkillRoute, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
-use a2a_lambda_skill::route::{self, EarlierTasks, RouteRequest, Routed};
+use a2a_lambda_skill::route::{self, RouteRequest, Routed};
 use a2a_lambda_skill::{AgentError, Content, TurnStart};
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,11 +134,13 @@ impl Engine {
             return Ok(None);
         };
         let last = self.reader.load_message_files(last).await?;
-        let is_answer = first_route(record).is_some_and(SkillRoute::is_answer);
-        Ok(Some(match first_request(record).filter(|_| is_answer) {
-            Some(first) => route::joined(&self.reader.load_message_files(first).await?, &last),
-            None => last,
-        }))
+        if !first_route(record).is_some_and(SkillRoute::is_answer) {
+            return Ok(Some(last));
+        }
+        let mut said = messages_to_router(record);
+        said.pop();
+        let first = self.load_request(&said).await?;
+        Ok(first.map(|first| route::joined(&first, &last)))
     }
 
     /// The task of a message whose turn can be claimed; else what to do with the message.
@@ -279,7 +281,6 @@ impl Engine {
             pinned: Some(id),
             message,
             request_metadata: metadata,
-            earlier: EarlierTasks::default(),
         };
         // The task keeps what the router decided and made of the message. Neither a model nor the
         // texts that skills declare today are asked again. Without a route the client named the

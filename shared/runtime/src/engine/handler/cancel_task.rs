@@ -23,14 +23,24 @@ impl Engine {
         caller: &Caller,
         command: &CancelCommand,
     ) -> Result<Task, EngineError> {
-        let mut record = self.reader.load(caller, &command.id).await?;
+        let record = self.reader.load(caller, &command.id).await?;
         scope::note_skill_of(&record);
+        let record = self.cancel_task(caller, record).await?;
+        self.reader.answer(&record, HISTORY).await
+    }
+
+    /// Cancels a task as it is stored now.
+    pub(in crate::engine) async fn cancel_task(
+        &self,
+        caller: &Caller,
+        mut record: TaskRecord,
+    ) -> Result<TaskRecord, EngineError> {
         let mut races = Races::default();
-        let record = loop {
+        loop {
             let state = record.state();
             // A2A 1.0 §3.3.1: multiple cancellation requests have the same effect.
             if state == TaskState::Canceled {
-                break record;
+                return Ok(record);
             }
             if state.is_terminal() {
                 return Err(A2aError::TaskNotCancelable { state }.into());
@@ -39,14 +49,13 @@ impl Engine {
             match self.commit(commit).await?.of_task()? {
                 Ok(record) => {
                     self.canceled(caller, &record).await;
-                    break record;
+                    return Ok(record);
                 }
                 // The other write may have ended the task, so the cancel is decided again.
                 Err(current) => record = current.ok_or(A2aError::TaskNotFound)?,
             }
             races.lost()?;
-        };
-        self.reader.answer(&record, HISTORY).await
+        }
     }
 
     /// Calls `on_completed` of the skill of a canceled task.

@@ -8,7 +8,7 @@ use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::spec::TurnEnd;
 use crate::engine::{Engine, EngineError};
 use crate::task::metadata_keys::CONTEXT_RESET;
-use crate::task::{A2aError, SendCommand, SendMode, Sent};
+use crate::task::{A2aError, SendCommand, SendMode, Sent, Timestamp};
 use std::time::Duration;
 
 /// An entry of a batch with less than this of its budget left goes to a worker instead.
@@ -35,19 +35,18 @@ impl Engine {
             command.mode = SendMode::Immediate;
         }
         let (history_length, mode) = (command.history_length, command.mode);
-        let mut sink = EventSink::default();
-        let mut reset = false;
-        let end = match self.accept(caller, command, budget).await? {
-            Acceptance::Repeat(record) => TurnEnd::Duplicate(record),
-            Acceptance::Run(spec) if spec.is_queued => {
-                reset = spec.is_reset();
-                // Another invocation runs the turn, as that of a repeated send.
-                TurnEnd::Duplicate(Box::pin(self.enqueue(*spec, &mut sink)).await?)
-            }
-            Acceptance::Run(mut spec) => {
-                reset = spec.is_reset();
-                spec.budget = spec.budget.waiting_until(waits_until);
-                self.run(*spec, None, &mut sink).await?
+        let mut acceptance = self.accept(caller, command, budget).await?;
+        let (end, reset) = loop {
+            let retry = match &mut acceptance {
+                Acceptance::Run(spec) => spec.retry.take(),
+                Acceptance::Repeat(_) => None,
+            };
+            let reset = matches!(&acceptance, Acceptance::Run(spec) if spec.is_reset());
+            match self.run_accepted(acceptance, waits_until).await {
+                Ok(end) => break (end, reset),
+                Err(error) => {
+                    acceptance = self.accept_again(caller, retry, budget, error).await?;
+                }
             }
         };
         let record = match end {
@@ -64,6 +63,26 @@ impl Engine {
         };
         let task = self.reader.answer(&record, history_length).await?;
         Ok(context_reset(Sent::Task(Box::new(task)), reset))
+    }
+
+    async fn run_accepted(
+        &self,
+        acceptance: Acceptance,
+        waits_until: Timestamp,
+    ) -> Result<TurnEnd, EngineError> {
+        let mut sink = EventSink::default();
+        match acceptance {
+            Acceptance::Repeat(record) => Ok(TurnEnd::Duplicate(record)),
+            // Another invocation runs the turn, as that of a repeated send.
+            Acceptance::Run(spec) if spec.is_queued => {
+                let record = Box::pin(self.enqueue(*spec, &mut sink)).await?;
+                Ok(TurnEnd::Duplicate(record))
+            }
+            Acceptance::Run(mut spec) => {
+                spec.budget = spec.budget.waiting_until(waits_until);
+                self.run(*spec, None, &mut sink).await
+            }
+        }
     }
 }
 

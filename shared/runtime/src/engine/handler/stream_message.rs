@@ -27,9 +27,19 @@ impl Engine {
         let mut sink = EventSink::stream(frames, StreamEnd::Rest, command.history_length);
         // A stream always waits for its turn; `mode` is an option of unary calls.
         command.mode = SendMode::Blocking;
-        let acceptance = self.accept(caller, command, budget).await?;
-        let result = self.show_turn(caller, acceptance, budget, &mut sink).await;
-        sink.close(result)
+        let mut acceptance = self.accept(caller, command, budget).await?;
+        loop {
+            let retry = match &mut acceptance {
+                Acceptance::Run(spec) => spec.retry.take(),
+                Acceptance::Repeat(_) => None,
+            };
+            match self.show_turn(caller, acceptance, budget, &mut sink).await {
+                Err(error) if retry.is_some() => {
+                    acceptance = self.accept_again(caller, retry, budget, error).await?;
+                }
+                result => return sink.close(result),
+            }
+        }
     }
 
     async fn show_turn(

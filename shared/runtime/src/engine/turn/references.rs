@@ -9,14 +9,23 @@ use a2a_lambda_skill::turn_host::References;
 use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
 
-/// At most this many tasks are loaded, each once.
+/// At most this many tasks are loaded.
 const LOADED: usize = 16;
+
+/// The newest of the tasks that a message names: the last ones, each once, in its order. Clients
+/// append the newest.
+pub(in crate::engine) fn newest(ids: &[String]) -> Vec<&String> {
+    let mut distinct = BTreeSet::new();
+    let newest = ids.iter().rev().filter(|id| distinct.insert(*id));
+    let mut newest: Vec<_> = newest.take(LOADED).collect();
+    newest.reverse();
+    newest
+}
 
 /// The task ids that a turn's message names, and what was found.
 pub(in crate::engine) struct NamedTasks<'e> {
     engine: &'e Engine,
     owner: Owner,
-    /// Each id once, in the order of the message.
     ids: Vec<String>,
     references: OnceCell<References>,
 }
@@ -31,13 +40,10 @@ struct MemoryLeft {
 
 impl<'e> NamedTasks<'e> {
     pub(in crate::engine) fn new(engine: &'e Engine, spec: &TurnSpec) -> Self {
-        let mut distinct = BTreeSet::new();
-        let mut ids = spec.facts.references.clone();
-        ids.retain(|id| distinct.insert(id.clone()));
         Self {
             engine,
             owner: spec.record.owner().clone(),
-            ids,
+            ids: spec.facts.references.clone(),
             references: OnceCell::new(),
         }
     }
@@ -55,12 +61,15 @@ impl<'e> NamedTasks<'e> {
             bytes: stored::MAX_BYTES,
             files: self.engine.reader.policy.response_max as u64,
         };
-        for (index, id) in self.ids.iter().enumerate() {
-            let task = match index {
-                ..LOADED => self.task(id, &mut budget).await?,
-                _ => None,
-            };
-            match task {
+        let newest = newest(&self.ids);
+        let mut distinct = BTreeSet::new();
+        let older = self
+            .ids
+            .iter()
+            .filter(|id| !newest.contains(id) && distinct.insert(*id));
+        references.unknown_ids.extend(older.cloned());
+        for id in newest {
+            match self.task(id, &mut budget).await? {
                 Some(task) => references.tasks.push(task),
                 None => references.unknown_ids.push(id.clone()),
             }

@@ -170,7 +170,9 @@ pub(in crate::engine) fn note(spec: &TurnSpec, skill: Option<&str>) {
 pub(in crate::engine) fn skill_of(spec: &TurnSpec) -> Option<String> {
     match &spec.input {
         TurnInput::Skill(skill, _) => Some(skill.metadata().id.to_owned()),
-        TurnInput::Ask { .. } | TurnInput::Fail(_) => spec.record.skill().map(ToString::to_string),
+        TurnInput::Ask { .. } | TurnInput::Forward(..) | TurnInput::Fail(_) => {
+            spec.record.skill().map(ToString::to_string)
+        }
     }
 }
 

@@ -12,16 +12,17 @@ use super::report::{TurnReport, note, skill_of};
 use super::scopes::StepChangedError;
 use super::skill_future::SkillFuture;
 use super::skill_host::TurnHandle;
-use super::spec::{TurnCall, TurnEnd, TurnSpec};
+use super::spec::{TurnCall, TurnEnd, TurnInput, TurnSpec};
 use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
+use crate::engine::accept::Acceptance;
 use crate::engine::commit::registers_push;
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::Receipt;
-use crate::task::{Change, TaskRecord};
+use crate::task::{A2aError, Change, TaskRecord};
 use a2a_lambda_skill::begin_session;
 use a2a_lambda_skill::{
-    AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart,
+    AgentError, AnySkill, Content, SessionAdapter, SkillOutcome, TaskContext, TurnStart,
 };
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -55,6 +56,11 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
         let (turn, inbox) = TurnHandle::new(self, &spec);
+        let mut no_sink = EventSink::default();
+        let sink = match spec.input {
+            TurnInput::Forward(_, true) => &mut no_sink,
+            _ => sink,
+        };
         let is_stream = sink.is_stream();
         let is_watched = is_stream || spec.opening.iter().any(registers_push);
         let (is_forced, budget) = (spec.force, spec.budget);
@@ -62,9 +68,24 @@ impl Engine {
         if is_forced && let Some(first) = buffer.open_as(key).await? {
             return Ok(TurnEnd::Duplicate(first));
         }
+        let input = match input {
+            TurnInput::Forward(acceptance, is_response) => {
+                let other = self.forwarded(*acceptance).await?;
+                let end = buffer.finish_turn(forward_outcome(&other), turn.turn_thread());
+                let (end, other) = (end.await?, TurnEnd::Duplicate(other));
+                return Ok(if is_response { other } else { end });
+            }
+            input => input,
+        };
         let (skill, start) = match input.into_run() {
             Ok(run) => run,
-            Err(outcome) => return buffer.finish_turn(outcome, turn.turn_thread()).await,
+            Err(outcome) => {
+                // Clients that read status updates only get the question as one.
+                if is_stream && !is_forced {
+                    buffer.open().await?;
+                }
+                return buffer.finish_turn(outcome, turn.turn_thread()).await;
+            }
         };
         let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());
@@ -90,6 +111,29 @@ impl Engine {
             Err(error) => self.release(last_record, error).await,
             end => end,
         }
+    }
+
+    /// Runs the turn of the task that the client chose for its message; the task as it is then.
+    fn forwarded(&self, acceptance: Acceptance) -> BoxFuture<'_, Result<TaskRecord, EngineError>> {
+        Box::pin(async move {
+            let spec = match acceptance {
+                Acceptance::Run(spec) => *spec,
+                Acceptance::Repeat(record) => return Ok(record),
+            };
+            let mut sink = EventSink::default();
+            if spec.is_queued {
+                return self.enqueue(spec, &mut sink).await;
+            }
+            match self.run(spec, None, &mut sink).await? {
+                TurnEnd::Stopped(record)
+                | TurnEnd::HandedOver(record)
+                | TurnEnd::Duplicate(record)
+                | TurnEnd::Superseded(Some(record)) => Ok(record),
+                TurnEnd::Message(_) | TurnEnd::Superseded(None) => {
+                    Err(A2aError::TaskNotFound.into())
+                }
+            }
+        })
     }
 
     /// Stores the outcome of the skill, or hands its turn over.
@@ -173,6 +217,21 @@ impl Engine {
             trace.name_task(&buffer.record, is_private);
         }
         Ok(repeat.unwrap_or(buffer.record))
+    }
+}
+
+/// The outcome of a question whose client chose `other`: its words and its id.
+fn forward_outcome(other: &TaskRecord) -> SkillOutcome {
+    let words = other
+        .status()
+        .message
+        .clone()
+        .map(|message| Content::from_parts(message.parts));
+    let words = words.as_ref().and_then(Content::first_text);
+    let words = words.unwrap_or_else(|| other.state().as_str());
+    let text = format!("{words}\n(task `{}`)", other.id());
+    SkillOutcome::Message {
+        message: Content::from_text(text),
     }
 }
 

@@ -1,10 +1,13 @@
 //! What a turn needs to run, and how it ended.
 
+use crate::engine::accept::Acceptance;
 use crate::engine::accept::context_status::ContextStatus;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::SendKey;
-use crate::task::{Base, Change, Message, Saved, SavedSlot, TaskRecord, Timestamp};
+use crate::task::{
+    Base, Change, Message, Part, Saved, SavedSlot, SendCommand, TaskRecord, Timestamp,
+};
 use a2a_lambda_skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
 use std::sync::Arc;
 
@@ -25,6 +28,8 @@ pub(in crate::engine) struct TurnSpec {
     /// The context as found when the message was accepted; `None` if no message opened
     /// the turn.
     pub(in crate::engine) context_status: Option<ContextStatus>,
+    /// The message, to accept it again if another writer has changed the task that it continues.
+    pub(in crate::engine) retry: Option<SendCommand>,
     /// Whether a worker runs the turn instead.
     pub(in crate::engine) is_queued: bool,
     pub(in crate::engine) budget: TurnBudget,
@@ -47,6 +52,7 @@ impl TurnSpec {
             input,
             facts,
             context_status: None,
+            retry: None,
             is_queued: false,
             budget,
         }
@@ -107,10 +113,13 @@ pub(in crate::engine) enum TurnInput {
     /// The router asks the client which skill is meant.
     Ask {
         /// The question.
-        question: String,
+        question: Part,
         /// The candidate skills.
         slot: SavedSlot,
     },
+    /// Another open task gets the message that the router asked about, and then this one is
+    /// completed. The flag: the other task is the response.
+    Forward(Box<Acceptance>, bool),
     /// The stored turn cannot be resumed: its task fails.
     Fail(AgentError),
 }
@@ -126,9 +135,12 @@ impl TurnInput {
         match self {
             Self::Skill(skill, call) => Ok((skill, call)),
             Self::Ask { question, slot } => {
-                let message = Content::from_text(question);
+                let message = Content::from_parts(vec![question]);
                 Err(SkillOutcome::InputRequired { message, slot })
             }
+            Self::Forward(..) => Err(SkillOutcome::Failed {
+                error: AgentError::internal("a message was not forwarded"),
+            }),
             Self::Fail(error) => Err(SkillOutcome::Failed { error }),
         }
     }
@@ -137,7 +149,7 @@ impl TurnInput {
     pub(in crate::engine) fn skill(&self) -> Option<&dyn AnySkill> {
         match self {
             Self::Skill(skill, _) => Some(&**skill),
-            Self::Ask { .. } | Self::Fail(_) => None,
+            Self::Ask { .. } | Self::Forward(..) | Self::Fail(_) => None,
         }
     }
 
@@ -145,7 +157,7 @@ impl TurnInput {
     pub(in crate::engine) fn makes_task(&self) -> bool {
         match self {
             Self::Skill(skill, _) => skill.makes_task(),
-            Self::Ask { .. } | Self::Fail(_) => true,
+            Self::Ask { .. } | Self::Forward(..) | Self::Fail(_) => true,
         }
     }
 }

@@ -105,15 +105,16 @@ fn text_of_two_skills_leads_to_a_question_whose_answer_reads_the_pattern() {
         .skill(plus);
     let agent = agent.build().unwrap();
     let original = said("1 + 2");
-    let (offered, _) = asked(routed(&agent, &original));
-    let offered: Vec<SkillId> = offered.iter().map(|it| id(it)).collect();
+    let Ok(Routed::Ask { offer, .. }) = routed(&agent, &original) else {
+        panic!("not asked");
+    };
     let reply = RouteRequest {
         pinned: None,
         message: &said("plus"),
         request_metadata: &Metadata::new(),
-        earlier: EarlierTasks::default(),
     };
-    let (id, how, content) = chosen(route_answer(&agent, &original, &offered, &reply));
+    let (id, how, content) =
+        chosen(route_answer(&agent, &original, &offer, &reply).map(Option::unwrap));
     assert_eq!((id.as_str(), how), ("plus", "answer"));
     assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
 }
@@ -204,8 +205,20 @@ fn pattern_that_cannot_match_is_refused_when_the_agent_is_built() {
     async fn say(words: String) -> AgentResult<String> {
         Ok(words)
     }
-    let error = Agent::builder("agent").skill(say).build().unwrap_err();
-    assert!(error.to_string().contains("`TextOr<T>`"), "{error}");
+    // The place of a skill that takes a text is its text.
+    /// Repeats a content.
+    #[skill(id = "repeat", tags = ["text"], text = "repeat {words}")]
+    async fn repeat(words: Content) -> AgentResult<Content> {
+        Ok(words)
+    }
+    let agent = Agent::builder("agent").skill(say).skill(repeat);
+    let agent = agent.build().unwrap();
+    for skill in ["say", "repeat"] {
+        let words = format!("{skill} Hello there!");
+        let (id, how, content) = chosen(routed(&agent, &said(&words)));
+        assert_eq!((id.as_str(), how), (skill, "text"));
+        assert_eq!(content.text().unwrap(), "Hello there");
+    }
     let modes = "it has to take text and data, as `TextOr` does";
     let error = Agent::builder("agent")
         .skill(data_alone)

@@ -1,22 +1,22 @@
-//! Chooses the skill of a message: by rules, and by a model when they do not decide.
+//! Chooses the skill of a message, or the open task that it answers: by rules, by a model when
+//! they do not decide, and by what was said before.
 
 use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
 use crate::engine::budget::CallBudget;
+use crate::engine::turn::references::newest;
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::OpenTask;
 use crate::task::{
     A2aError, Change, ContextId, Message, Owner, PartContent, SendCommand, SkillId, TaskId,
-    TaskRecord,
+    TaskRecord, Timestamp,
 };
-use a2a_lambda_skill::route::{self, RouteRequest, Routed};
-use a2a_lambda_skill::route::{ModelChoice, RouterModel, Undecided};
-use std::collections::BTreeSet;
+use a2a_lambda_skill::route::{
+    self, Decision, Offer, PriorTasks, RouteRequest, RouterModel, Undecided,
+};
 
-/// The most tasks whose skill decides for a message that refers to them.
-const REFERENCES: usize = 16;
-/// Tasks of a context among which the last skill is looked for.
-const NEWEST: usize = 3;
+/// The newest tasks of a context that are its conversation.
+const NEWEST: usize = 16;
 
 /// The skill that a message would get, which is not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,140 +29,101 @@ pub struct RoutePreview {
 }
 
 impl Engine {
-    /// The skill of a message that opens a task, in this context.
+    /// What a message without a task does, in its context.
     pub(super) async fn route_request(
         &self,
-        caller: &Caller,
+        owner: &Owner,
+        context: Option<(&ContextId, Timestamp)>,
         request: RouteRequest<'_>,
-        context: Option<&ContextId>,
-    ) -> Result<Routed, EngineError> {
+    ) -> Result<Decision, EngineError> {
+        let (agent, message) = (&*self.agent, request.message);
+        let decision = route::route(agent, &request)?;
+        if !route::is_open(agent, &decision, message) {
+            return Ok(Decision::Route(decision));
+        }
         let case = Undecided {
-            message: request.message,
+            message,
             first: None,
             pending: None,
+            prior: &self.prior_tasks(owner, context, message).await?,
         };
-        let decide = |request: &RouteRequest<'_>| route::route(&self.agent, request);
-        self.decide(&caller.owner, context, request, &case, decide)
-            .await
+        match route::by_context(agent, &case, decision)? {
+            Some(decision) => Ok(decision),
+            None => self.conclude(&case).await,
+        }
     }
 
-    /// The skill of a message that answers the question of the router.
+    /// What a message does that replies to the question of the router in `record`. The question is
+    /// about `original`.
     pub(super) async fn route_reply(
         &self,
         record: &TaskRecord,
         original: &Message,
         reply: RouteRequest<'_>,
-    ) -> Result<Routed, EngineError> {
-        let question = record.status().message.as_ref();
-        let offer = record.saved().slot.as_ref().map(route::offer);
+    ) -> Result<Decision, EngineError> {
+        let (agent, message, owner) = (&*self.agent, reply.message, record.owner());
+        let offer = record.saved().slot.as_ref().map(Offer::of);
         let offer = offer.unwrap_or_default();
+        if let Some(id) = offer.task(agent, message) {
+            let now = self.reader.clock.now();
+            let task = self.records.load(owner, &id, now).await?;
+            if let Some(task) = task.filter(|task| task.state().is_interrupted()) {
+                return Ok(Decision::Continue(task.into(), None));
+            }
+        }
+        if let Some(decision) = route::route_answer(agent, original, &offer, &reply)? {
+            return Ok(Decision::Route(decision));
+        }
+        let context = Some((record.context_id(), Timestamp::default()));
+        let question = record.status().message.as_ref();
         let case = Undecided {
-            message: reply.message,
+            message,
             first: Some(original),
             pending: question.and_then(first_text),
+            prior: &self.prior_tasks(owner, context, message).await?,
         };
-        let context = Some(record.context_id());
-        let decide =
-            |reply: &RouteRequest<'_>| route::route_answer(&self.agent, original, &offer, reply);
-        self.decide(record.owner(), context, reply, &case, decide)
-            .await
+        self.conclude(&case).await
     }
 
-    /// What `decide` says with the tasks that the message refers to; in place of a question the
-    /// skill that the model chooses, if there is one, or the fallback, if the agent has one. A
-    /// question offers the last skill of the context first.
-    async fn decide(
+    async fn conclude(&self, case: &Undecided<'_>) -> Result<Decision, EngineError> {
+        let (agent, now) = (&*self.agent, self.reader.clock.now());
+        let choice = match &self.router {
+            Some(router) => router.choose(agent, case, now).await,
+            None => None,
+        };
+        Ok(route::conclude(agent, case, choice, self.router.is_some())?)
+    }
+
+    /// The tasks before a message: the last ones it refers to, and the newest ones of its context,
+    /// which began at this time.
+    async fn prior_tasks(
         &self,
         owner: &Owner,
-        context: Option<&ContextId>,
-        mut request: RouteRequest<'_>,
-        case: &Undecided<'_>,
-        decide: impl Fn(&RouteRequest<'_>) -> Result<Routed, A2aError>,
-    ) -> Result<Routed, EngineError> {
-        let mut decision = decide(&request)?;
-        let references = &request.message.reference_task_ids;
-        if !references.is_empty() && !decision.is_named() {
-            request.earlier.reference = self.referred_skill(owner, references).await?;
-            decision = decide(&request)?;
-        }
-        let Routed::Ask { candidates, .. } = &decision else {
-            return Ok(decision);
-        };
-        let choice = self.model_choice(case).await;
-        if let Some(ModelChoice::Skill(route)) = choice {
-            return Ok(route.admitted(&self.agent)?);
-        }
-        let fallback = self.agent.fallback().filter(|id| candidates.contains(id));
-        if let (Some(id), Some(_)) = (fallback, &self.router) {
-            return Ok(route::route_to(
-                &self.agent,
-                id,
-                case.message,
-                "fallback",
-                None,
-            )?);
-        }
-        if let Some(context) = context {
-            request.earlier.last = self.last_skill(owner, context).await;
-            decision = decide(&request)?;
-        }
-        match (choice, decision) {
-            (Some(ModelChoice::Ask(Some(question))), Routed::Ask { candidates, .. }) => Ok(
-                route::ask_with(&self.agent, candidates, &question, case.first),
-            ),
-            (_, decision) => Ok(decision),
-        }
-    }
-
-    async fn model_choice(&self, case: &Undecided<'_>) -> Option<ModelChoice> {
-        let router = self.router.as_deref()?;
+        context: Option<(&ContextId, Timestamp)>,
+        message: &Message,
+    ) -> Result<PriorTasks, EngineError> {
         let now = self.reader.clock.now();
-        router.choose(&self.agent, case, now).await
-    }
-
-    /// The one skill of these tasks of the caller; `None` if one of them is missing or has
-    /// another skill.
-    async fn referred_skill(
-        &self,
-        owner: &Owner,
-        references: &[String],
-    ) -> Result<Option<SkillId>, EngineError> {
-        let ids: BTreeSet<&String> = references.iter().collect();
-        let tasks = ids.into_iter().map(|id| {
-            Some(OpenTask {
-                owner: owner.clone(),
-                task: TaskId::parse(id.clone()).ok()?,
-            })
+        let ids = newest(&message.reference_task_ids).into_iter();
+        let ids = ids.filter_map(|id| TaskId::parse(id).ok());
+        let ids = ids.map(|task| OpenTask {
+            owner: owner.clone(),
+            task,
         });
-        let Some(tasks) = tasks.collect::<Option<Vec<_>>>() else {
-            return Ok(None);
-        };
-        if tasks.len() > REFERENCES {
-            return Ok(None);
+        let ids: Vec<OpenTask> = ids.collect();
+        let mut prior = PriorTasks::default();
+        if !ids.is_empty() {
+            prior.references = self.records.heads(&ids, now).await?;
         }
-        let heads = self.records.heads(&tasks, self.reader.clock.now()).await?;
-        let skills: BTreeSet<_> = heads.iter().map(|head| head.skill()).collect();
-        if heads.len() < tasks.len() || skills.len() > 1 {
-            return Ok(None);
+        let index = |head: &TaskRecord| ids.iter().position(|it| it.task == *head.id());
+        prior.references.sort_by_key(index);
+        if let Some((id, began)) = context {
+            let (mut tasks, _) = self.records.tasks_in(owner, id, None, NEWEST).await?;
+            tasks.truncate(NEWEST);
+            tasks.retain(|it| !it.expired(now) && !self.is_earlier(id, it.created_at(), began));
+            tasks.reverse();
+            prior.tasks = tasks;
         }
-        Ok(skills.into_iter().flatten().next().cloned())
-    }
-
-    /// The skill of the newest task in a context that has one, of the newest few. It orders an
-    /// offer, so an outage of the store only leaves the offer as it is.
-    async fn last_skill(&self, owner: &Owner, context: &ContextId) -> Option<SkillId> {
-        let now = self.reader.clock.now();
-        match self.records.tasks_in(owner, context, None, NEWEST).await {
-            Ok((heads, _)) => {
-                let mut lives = heads.iter().filter(|head| !head.expired(now));
-                lives.find_map(|head| head.skill()).cloned()
-            }
-            Err(error) => {
-                let cause = error.to_string();
-                tracing::warn!(error.cause = cause, "an offer without the last skill");
-                None
-            }
-        }
+        Ok(prior)
     }
 
     /// The skill that a message would get, and the step that decides. The message is not sent
@@ -185,10 +146,11 @@ impl Engine {
             _ => None,
         });
         let skill = spec.input.skill().map(|skill| skill.metadata().id);
-        let other = match (skill, is_reply && spec.record.skill().is_some()) {
+        let other = match (skill, spec.record.skill()) {
             (None, _) => "ask",
-            (Some(_), true) => "pinned",
-            (Some(_), false) => "explicit",
+            (Some(_), Some(_)) if is_reply => "pinned",
+            (Some(_), Some(_)) => "context",
+            (Some(_), None) => "explicit",
         };
         Ok(RoutePreview {
             skill: skill.and_then(|id| SkillId::parse(id).ok()),

@@ -6,7 +6,7 @@ use crate::engine::{Engine, EngineError};
 use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
 };
-use a2a_lambda_skill::route::{self, EarlierTasks, RouteRequest, Routed, Wrapped};
+use a2a_lambda_skill::route::{self, RouteRequest, Routed, Wrapped};
 use a2a_lambda_skill::{AgentError, Content, TurnStart, media};
 use std::sync::Arc;
 
@@ -69,12 +69,9 @@ impl Engine {
                     TurnStart::Request(input),
                 ))
             }
-            Routed::Ask {
-                candidates,
+            Routed::Ask { offer, question } => Ok(TurnInput::Ask {
                 question,
-            } => Ok(TurnInput::Ask {
-                question,
-                slot: route::which_skill(&candidates),
+                slot: offer.slot(),
             }),
         }
     }
@@ -103,7 +100,10 @@ fn unreadable(error: &AgentError, content: &Content, wrapper: Option<Wrapped>) -
             });
         }
     } else if let Some(at) = contents().position(|it| matches!(it, PartContent::Text(_))) {
-        field.push_str(&format!("[{at}].text"));
+        field.push_str(&match wrapper.filter(|call| call.part == at) {
+            Some(call) => format!("[{at}].data.{}", call.member),
+            None => format!("[{at}].text"),
+        });
     }
     A2aError::invalid(field, error.text())
 }
@@ -117,6 +117,5 @@ pub(super) fn routing_message<'a>(
         pinned: None,
         message,
         request_metadata: &command.metadata,
-        earlier: EarlierTasks::default(),
     }
 }

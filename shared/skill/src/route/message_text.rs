@@ -1,0 +1,43 @@
+//! The text of a message.
+
+use a2a_lambda_model::task::{Message, Part, PartContent};
+
+/// The longest text that a model gets, in bytes.
+const TEXT: usize = 4096;
+
+/// The texts of a message, as lines.
+pub(super) fn text(message: &Message) -> String {
+    texts(message).collect::<Vec<_>>().join("\n")
+}
+
+/// The texts of the message with single spaces, cut at [`TEXT`].
+pub(super) fn text_of(message: &Message) -> String {
+    let words = texts(message).flat_map(str::split_whitespace);
+    cut(&words.collect::<Vec<_>>().join(" "), TEXT).to_owned()
+}
+
+fn texts(message: &Message) -> impl Iterator<Item = &str> {
+    message.parts.iter().filter_map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+/// The beginning of a text, of at most `most` bytes.
+pub(super) fn cut(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.split_at(end).0
+}
+
+/// Whether the part is text.
+pub(super) const fn is_text(part: &Part) -> bool {
+    matches!(part.content, PartContent::Text(_))
+}
+
+/// Whether the message has text parts alone.
+pub(super) fn only_text(message: &Message) -> bool {
+    message.parts.iter().all(is_text)
+}
