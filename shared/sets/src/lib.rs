@@ -19,6 +19,7 @@ mod words;
 
 pub use access::Verb;
 pub use layer::Layer;
+pub use memory::skills::MemorySettings;
 pub use roles::{AgentRoles, Roles, ScopeRoles};
 
 /// An agent with all sets.

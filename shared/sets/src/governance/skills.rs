@@ -173,13 +173,14 @@ pub(crate) async fn governance_drift_check(
 }
 
 /// Content to check before it is stored.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct KnowledgeCheck {
     /// The content, at most 64 KB.
     content: String,
-    /// What it is.
-    kind: ItemKind,
+    /// What it is. A policy is also checked as a policy.
+    #[serde(default)]
+    kind: Option<ItemKind>,
     /// Its layer; the company by default.
     #[serde(default)]
     layer: Option<KnowledgeLayer>,
@@ -208,14 +209,22 @@ pub(crate) struct CheckedKnowledge {
     id = "knowledge_check",
     name = "Check knowledge",
     tags = ["knowledge", "check"],
-    input_modes = ["application/json"],
+    examples = ["May I use unwrap()"],
+    text = "may I use {content}",
     output_modes = ["application/json"],
     effect = "read",
 )]
 pub(crate) async fn knowledge_check(
     cx: &mut TaskContext<'_>,
-    input: KnowledgeCheck,
+    input: TextOr<KnowledgeCheck>,
 ) -> AgentResult<OnRequestResult<CheckedKnowledge>> {
+    let input = match input {
+        TextOr::Data(input) => input,
+        TextOr::Text(content) => KnowledgeCheck {
+            content,
+            ..KnowledgeCheck::default()
+        },
+    };
     check_content(&input.content, CONTENT_MAX)?;
     let target = input.layer.unwrap_or(KnowledgeLayer::Company);
     let scopes = match scopes(cx, Verb::KnowledgeCheck, target, input.scope_id.as_deref()) {
@@ -225,8 +234,10 @@ pub(crate) async fn knowledge_check(
     let in_force = load(cx, &scopes).await?;
     let mut warnings = in_force.warnings.clone();
     let syntax = match input.kind {
-        ItemKind::Policy => CompiledPolicy::parse(&input.content).err(),
-        ItemKind::Adr | ItemKind::Pattern | ItemKind::Spec | ItemKind::Hindsight => None,
+        Some(ItemKind::Policy) => CompiledPolicy::parse(&input.content).err(),
+        Some(ItemKind::Adr | ItemKind::Pattern | ItemKind::Spec | ItemKind::Hindsight) | None => {
+            None
+        }
     };
     warnings.extend(syntax.as_ref().map(ToString::to_string));
     let facts = CheckFacts::of(CheckContext {

@@ -51,7 +51,8 @@ pub(crate) struct MemoryAdd;
 pub(crate) struct NewMemory {
     /// What to remember, at most 32 KB.
     content: String,
-    /// The layer. The skill asks if it is not given.
+    /// The layer. Without it the skill takes the default layer of the agent, if it has one, or
+    /// asks.
     #[serde(default)]
     layer: Option<Layer>,
     /// The project, team or organisation, if the caller has several.
@@ -85,6 +86,33 @@ pub(crate) struct AddedMemory {
     indexed: &'static str,
 }
 
+/// The layer of a memory for which the caller names none.
+struct DefaultLayer(Layer);
+
+/// Settings of the set [`memory`](crate::memory).
+pub trait MemorySettings {
+    /// Sets the layer of memories for which the caller names none. Without it the skill asks.
+    ///
+    /// ```
+    /// use a2a_lambda::prelude::*;
+    /// use a2a_lambda_sets::{Layer, MemorySettings as _, memory};
+    ///
+    /// let agent = Agent::builder("notes")
+    ///     .description("Remembers what you tell it.")
+    ///     .skills(memory::set().default_layer(Layer::User))
+    ///     .build()?;
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    #[must_use]
+    fn default_layer(self, layer: Layer) -> Self;
+}
+
+impl MemorySettings for SkillSet {
+    fn default_layer(self, layer: Layer) -> Self {
+        self.state_value(DefaultLayer(layer))
+    }
+}
+
 /// The memory that waits for its layer.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct WhichLayer(NewMemory);
@@ -108,7 +136,8 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
             },
         };
         memory.check()?;
-        let Some(layer) = memory.layer else {
+        let default = State::<DefaultLayer>::made(cx).map(|it| it.0);
+        let Some(layer) = memory.layer.or(default) else {
             return OnRequestResult::ask(question(), WhichLayer(memory));
         };
         match memory.scope(cx, layer) {

@@ -1,9 +1,9 @@
 //! The memory skills on the real engine.
 
-use crate::agent;
+use crate::{Layer, MemorySettings as _, agent};
 use a2a_lambda::SkillTest;
 use a2a_lambda::auth::Caller;
-use a2a_lambda::skill::Content;
+use a2a_lambda::skill::{Agent, Content};
 use a2a_lambda::task::{Owner, Subject, TaskState, TenantId};
 use a2a_lambda::testing::Reply;
 use serde_json::{Value, json};
@@ -58,6 +58,19 @@ async fn find(skill_test: &mut SkillTest, input: Value) -> Vec<String> {
         .iter()
         .map(|it| it["content"].as_str().unwrap().to_owned())
         .collect()
+}
+
+#[tokio::test]
+async fn an_agent_with_a_default_layer_remembers_without_a_question() {
+    let set = super::set().default_layer(Layer::User);
+    let agent = Agent::builder("notes").skills(set).build().unwrap();
+    let mut skill_test = SkillTest::new(&agent, "memory_add");
+    let reply = skill_test.send("Remember that I like tea").await.unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Completed));
+    let added = reply.artifact_data("memory_add").unwrap();
+    assert_eq!(added["layer"], "user");
+    let team = json!({"content": "x", "layer": "session"});
+    assert_eq!(add(&mut skill_test, team).await["layer"], "session");
 }
 
 #[tokio::test]

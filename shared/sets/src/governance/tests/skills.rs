@@ -109,6 +109,10 @@ async fn content_is_judged_by_the_accepted_policies_of_the_tenant() {
         done(&mut skill_test, "knowledge_check", check).await["valid"],
         false
     );
+    skill_test.new_task().skill("knowledge_check");
+    let reply = skill_test.send("May I use unwrap()?").await.unwrap();
+    let asked = reply.artifact_data("knowledge_check").unwrap();
+    assert_eq!(asked["violations"][0]["policyId"], "code", "{asked}");
     be(&mut skill_test, "other", "eve", &ADMIN);
     assert_eq!(
         done(&mut skill_test, "governance_validate", bad).await["valid"],
