@@ -110,6 +110,48 @@ describe("the reference agent", () => {
     await page.screenshot({ path: picture("skills-dark.png") });
   });
 
+  test("a question that offers skills has a button for each, which answers it", async () => {
+    const page = await visit(agent);
+    await say(page, "I would like a picture of a mountain");
+    await inState(page, "input-required").waitFor();
+    const offer = tasks(page).last().locator(".choices button");
+    assert.ok(await offer.count() <= 5, "at most five");
+    assert.doesNotMatch(await tasks(page).last().innerText(), /^1\. /m, "no list beside the buttons");
+    const logo = offer.filter({ hasText: "Logo" });
+    await page.screenshot({ path: picture("choices.png") });
+    await logo.focus();
+    await page.keyboard.press("Enter");
+    await inState(page, "completed").waitFor();
+    await tasks(page).last().locator("img").waitFor();
+    assert.equal(await page.locator("#log .choices:visible").count(), 0);
+    await page.reload();
+    await tasks(page).last().locator("img").waitFor();
+    assert.equal(await page.locator("#log .choices:visible").count(), 0);
+  });
+
+  test("a conversation goes through three topics, a refinement and a question that waits", async () => {
+    const page = await visit(agent);
+    const ends = async (text, state, shown) => {
+      const before = await page.locator("#log article").count();
+      await say(page, text);
+      await page.waitForFunction((count) => document.querySelectorAll("#log article").length >= count + 1, before);
+      await inState(page, state).waitFor();
+      if (shown) await page.locator("#log .bubble").getByText(shown).last().waitFor();
+    };
+    await ends("What's 2+2?", "completed");
+    await ends("Generate logo", "completed");
+    await tasks(page).last().locator("img").waitFor();
+    await ends("Make it blue", "completed");
+    await tasks(page).last().locator("img").waitFor();
+    await ends("Book a flight", "input-required", "Where to?");
+    // Without its task a sum is a sum, and the flight still waits.
+    await page.getByRole("button", { name: "Do not answer" }).click();
+    await ends("What's 2+2?", "completed");
+    await page.getByRole("button", { name: "Answer book-flight" }).click();
+    await ends("Helsinki", "input-required", "When?");
+    await ends("Next Monday", "completed", "Helsinki");
+  });
+
   test("a skill that takes files has a field for them, and says which", async () => {
     const page = await visit(agent);
     const form = await formOf(page, "fingerprint");

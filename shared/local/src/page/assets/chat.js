@@ -26,7 +26,7 @@ const MOST_REPLIES = 100000;
 const log = el("div", { id: "log", role: "log", "aria-label": "Messages", "aria-live": "off" });
 const earlier = action("Show earlier tasks", () => sync(talk.next), { class: "small" });
 const box = composer(send);
-const host = { changed, closed, refine: box.refine, drawn: toEnd };
+const host = { changed, closed, refine: box.refine, say: (task, text) => send({ parts: [{ text }], task }), drawn: toEnd };
 let skills = [];
 let talk = begun("");
 /** What waits until the view is shown. */

@@ -34,8 +34,8 @@ export function ownTurn(message, isSecret) {
 
 /**
  * The panel of a task. `host` is told when a question opens or closes (`changed`), when it closes
- * unanswered (`closed`), what is to be refined (`refine`), and when more is shown (`drawn`). `asked` is the id of its open question;
- * `at` is when its state was stored.
+ * unanswered (`closed`), what is to be refined (`refine`), what a button answers (`say`), and when more
+ * is shown (`drawn`). `asked` is the id of its open question; `at` is when its state was stored.
  */
 export function taskPanel(id, host) {
   const panel = { id, state: "", skill: "", question: "", asked: "", at: 0, follows: false, before: null };
@@ -164,7 +164,7 @@ export function taskPanel(id, host) {
     const asks = ASKS.includes(panel.state);
     panel.question = asks ? words(status.message) || "The agent asks." : "";
     panel.asked = asks ? status.message?.messageId ?? `${id} ${panel.at}` : "";
-    if (asks) put(turn.after, question(panel.state, status.message));
+    if (asks) put(turn.after, question(panel.state, status.message, (text) => host.say(id, text)));
     if (isOver) {
       for (const it of artifacts.values()) if (it.streams) { it.streams = false; drawSoon(it); }
       ended(status.message);
@@ -254,6 +254,7 @@ export function taskPanel(id, host) {
     const bubble = after.querySelector(".bubble");
     bubble?.classList.toggle("asks", is);
     bubble?.querySelector(":scope > .state")?.toggleAttribute("hidden", !is);
+    bubble?.querySelector(":scope > .choices")?.toggleAttribute("hidden", !is);
     element.ariaLabel = is ? `Task ${plain(id)}` : "Message of the agent";
   }
 
@@ -295,14 +296,19 @@ function runLine(id, fold, cancel) {
   return { element: div("run", state, turn, time, tokens, events, link, cancel), show };
 }
 
-/** The bubble of an open question. Its colour is that of the chip in the composer. */
-function question(state, message) {
+/** The bubble of an open question. Its colour is that of the chip in the composer. What it offers is a button each. */
+function question(state, message, say) {
   const hint = message?.metadata?.["a2a-lambda/auth"];
   const needs = hint && [hint.authType, hint.service].filter(Boolean).join(" for ");
   const others = (message?.parts ?? []).filter((it) => typeof it.text !== "string");
-  const text = (message?.parts ?? []).filter((it) => typeof it.text === "string").map((it) => it.text).join("\n");
+  const texts = (message?.parts ?? []).filter((it) => typeof it.text === "string");
+  const choices = texts.flatMap((it) => it.metadata?.["a2a-lambda/choices"] ?? []);
+  const lines = texts.map((it) => it.text).join("\n").split("\n");
+  const text = lines.filter((it) => !choices.length || !/^\d+\. /.test(it)).join("\n");
+  const offer = choices.map(({ id, name, description }) =>
+    button([el("b", {}, name || id), span("note cut", description)], () => say(id), { title: plain(description ?? "") }));
   const asks = badge(state, state === "auth-required" ? "Auth required" : "Open question");
-  const bubble = div("bubble asks", asks, prose(text || "The agent asks."), needs && p("hint", `Needed: ${needs}`));
+  const bubble = div("bubble asks", asks, prose(text || "The agent asks."), offer.length > 0 && div("choices", offer), needs && p("hint", `Needed: ${needs}`));
   return [bubble, parts(others)];
 }
 
