@@ -68,6 +68,32 @@ async fn failures(counter: &mut Counter) {
     counter.rows.push_str(&services.rows);
 }
 
+/// What a message costs that neither its words nor its parts decide.
+async fn undecided(counter: &mut Counter) {
+    let agent = Agent::builder("test").skill(two_services);
+    let agent = agent.skill(order_status).build().unwrap();
+    let mut services = Counter::new(agent).await;
+    services.warm().await;
+    let asked = services.send("I have a wish").await;
+    services.row("a send that ends with the question which skill is meant");
+    let mut more = message("/order-status now");
+    more["message"]["contextId"] = asked["contextId"].clone();
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        let sent = services.post("/message:send", &more).await;
+        tasks.push(sent["task"]["id"].clone());
+    }
+    services.meter.take();
+    more["message"]["parts"][0]["text"] = json!("I have another wish");
+    services.post("/message:send", &more).await;
+    services.row("another one in its context, which now has four tasks");
+    more["message"]["messageId"] = json!("m2");
+    more["message"]["referenceTaskIds"] = json!(tasks);
+    services.post("/message:send", &more).await;
+    services.row("the same with references to three of them");
+    counter.rows.push_str(&services.rows);
+}
+
 async fn sends(counter: &mut Counter) {
     counter.warm().await;
     counter.send("echo hello").await;
@@ -489,6 +515,7 @@ async fn every_operation_costs_what_the_document_says() {
     let mut counter = Counter::new(agent).await;
     in_time("sends", Box::pin(sends(&mut counter))).await;
     in_time("failures", Box::pin(failures(&mut counter))).await;
+    in_time("undecided", Box::pin(undecided(&mut counter))).await;
     in_time("reads", Box::pin(reads(&mut counter))).await;
     in_time("large", Box::pin(large(&mut counter))).await;
     in_time("conversations", Box::pin(conversations(&mut counter))).await;

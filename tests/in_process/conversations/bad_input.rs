@@ -290,3 +290,31 @@ async fn a_question_that_another_client_has_answered_is_not_answered_twice() {
     client.plays(&says("PDF format", Answers("report"))).await;
     client.plays(&says("Markdown", Asks)).await;
 }
+
+/// Both are on their way before one of them is stored.
+#[tokio::test(start_paused = true)]
+async fn of_two_answers_by_context_at_once_one_counts_and_the_other_is_routed_again() {
+    let world = reference();
+    let mut client = Client::new(&world, Dialect::Rest10, Context);
+    client
+        .plays(&says("Create a report", Begins("create-report", "report")))
+        .await;
+    let mut other = Client::new(&world, Dialect::Rest10, Context);
+    (other.context, other.count) = (client.context.clone(), 10);
+    world.store.hold();
+    let (pdf, markdown) = (says("PDF format", Asks), says("Markdown", Asks));
+    let release = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        world.store.release();
+    };
+    let ((first, _), (second, _), ()) =
+        tokio::join!(client.send(&pdf), other.send(&markdown), release);
+    let tasks = [first, second].map(|reply| Dialect::Rest10.task(&reply));
+    let report = client.id("report");
+    let (answered, asked): (Vec<_>, Vec<_>) = tasks.iter().partition(|it| it["id"] == report);
+    let state = |task: &Value| Dialect::Rest10.state(task);
+    assert_eq!(answered.len(), 1, "{tasks:?}");
+    assert_eq!(state(answered[0]), "completed");
+    assert_eq!(state(asked[0]), "input-required");
+    assert_eq!(client.record(&report).await.turn(), 2);
+}
