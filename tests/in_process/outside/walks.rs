@@ -9,6 +9,7 @@ per_dialect! {
     paused ALL:
     a_sum_in_words_has_its_answer_in_message_and_artifact
     a_flight_is_booked_after_two_questions_of_one_task
+    a_memory_is_told_in_words_beside_its_data
 }
 
 const REST: Dialect = Dialect::Rest10;
@@ -26,6 +27,27 @@ async fn a_sum_in_words_has_its_answer_in_message_and_artifact(dialect: Dialect)
         assert_eq!(client.words(&task), sum.to_string(), "{said}");
         let shown = artifact(&task, "add").to_string();
         assert!(shown.contains(&format!(r#"{{"sum":{sum}}}"#)), "{shown}");
+    }
+}
+
+async fn a_memory_is_told_in_words_beside_its_data(dialect: Dialect) {
+    let world = reference();
+    let client = Client::new(&world, dialect);
+    let asked = client.says("Remember that I like tea").await;
+    let stored = client.answers(&asked, "user").await;
+    let found = client.says("What do you remember about tea").await;
+    for (task, skill, words) in [
+        (&stored, "memory_add", "Remembered for you: \"I like tea\""),
+        (
+            &found,
+            "memory_search",
+            "Found 1 memory about \"tea\": \"I like tea\"",
+        ),
+    ] {
+        assert_eq!(client.words(task), words);
+        let parts = artifact(task, skill)["parts"].as_array().unwrap();
+        assert_eq!(parts.len(), 1, "{task}");
+        assert!(parts[0]["data"].is_object(), "{task}");
     }
 }
 
