@@ -136,7 +136,7 @@ async fn each_operation_says_in_a_line_what_its_data_says() {
     for (id, input) in calls() {
         lines.push(call(&mut skill_test, id, &input).await.text().to_owned());
     }
-    let drift = "The drift of \"shop\" is 0.1 of 1, with 1 violation: \
+    let drift = "The drift of \"shop\" is 0.1 of 1, with 1 finding: \
                  \"no policy of this layer or a broader one is mandatory\"";
     assert_eq!(
         lines,

@@ -133,21 +133,9 @@ impl<O, S, M> OnRequestResult<O, S, M> {
 ///
 /// ```
 /// use a2a_lambda::prelude::*;
-/// use schemars::JsonSchema;
-/// use serde::Serialize;
 ///
-/// #[derive(Serialize, JsonSchema)]
-/// struct Receipt {
-///     cents: u32,
-/// }
-///
-/// /// Books an expense.
-/// #[skill(id = "book", tags = ["money"])]
-/// async fn book(cents: u32) -> AgentResult<OnRequestResult<Receipt>> {
-///     if cents == 0 {
-///         return OnRequestResult::reject("there is nothing to book");
-///     }
-///     OnRequestResult::done(Receipt { cents }).saying(format!("Booked {cents} cents."))
+/// fn sum(a: u32, b: u32) -> AgentResult<OnRequestResult<u32>> {
+///     OnRequestResult::done(a + b).saying(format!("The sum is {}.", a + b))
 /// }
 /// ```
 pub trait Saying {

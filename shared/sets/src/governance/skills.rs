@@ -113,7 +113,7 @@ pub(crate) async fn governance_validate(
             let facts = CheckFacts::of(context)?;
             let in_force = load(cx, &scopes).await?;
             let validation = validated(cx, &in_force, target, &facts).await?;
-            let line = verdict(validation.valid, &validation.violations, &[]);
+            let line = line(verdict(validation.valid), &validation.violations, &[]);
             OnRequestResult::done(validation).saying(line)
         }
         _ => Err(AgentError::invalid_input(
@@ -122,13 +122,16 @@ pub(crate) async fn governance_validate(
     }
 }
 
-/// The line about a check.
-fn verdict(is_valid: bool, violations: &[Violation], warnings: &[String]) -> String {
-    let verdict = if is_valid { "Valid" } else { "Not valid" };
+/// The line about a check, which begins with what it says.
+fn line(verdict: &str, violations: &[Violation], warnings: &[String]) -> String {
     let messages = violations.iter().map(|it| &it.message);
     let count = violations.len() + warnings.len();
     let findings = list(count, ["finding", "findings"], messages.chain(warnings));
     format!("{verdict}, with {findings}")
+}
+
+const fn verdict(is_valid: bool) -> &'static str {
+    if is_valid { "Valid" } else { "Not valid" }
 }
 
 async fn validated(
@@ -184,13 +187,8 @@ pub(crate) async fn governance_drift_check(
     let result = check.run(cx).await;
     let report = drift(&policies, &facts, &in_force.version, result);
     let (project, score) = (quote(&input.project_id), report.drift_score);
-    let messages = report.violations.iter().map(|it| &it.message);
-    let violations = list(
-        report.violations.len(),
-        ["violation", "violations"],
-        messages,
-    );
-    let line = format!("The drift of {project} is {score:.1} of 1, with {violations}");
+    let verdict = format!("The drift of {project} is {score:.1} of 1");
+    let line = line(&verdict, &report.violations, &[]);
     OnRequestResult::done(report).saying(line)
 }
 
@@ -257,7 +255,7 @@ pub(crate) async fn knowledge_check(
     })?;
     let validation = validated(cx, &in_force, target, &facts).await?;
     let valid = validation.valid && syntax.is_none();
-    let line = verdict(valid, &validation.violations, &warnings);
+    let line = line(verdict(valid), &validation.violations, &warnings);
     OnRequestResult::done(CheckedKnowledge {
         valid,
         violations: validation.violations,

@@ -427,23 +427,32 @@ pub(crate) async fn knowledge_query(
         let Entry { head, commit, .. } = item.entry;
         summary(&item.location, head, commit)
     });
-    let items: Vec<_> = items.collect();
-    let texts = items.iter().map(|it| format!("{}: {}", it.path, it.title));
-    let nouns = match query.status.as_slice() {
-        [] => ["accepted item", "accepted items"],
-        _ => ["item", "items"],
-    };
-    let mut words = format!("Found {}", list(total, nouns, texts));
-    for (status, count) in &also_matching {
-        words.push_str(&format!("; also {count} {status}"));
-    }
-    OnRequestResult::done(FoundItems {
-        items,
+    let output = FoundItems {
+        items: items.collect(),
         total,
         also_matching,
         cursor: last.filter(|_| more),
-    })
-    .saying(words)
+    };
+    let line = output.line(query.status.is_empty());
+    OnRequestResult::done(output).saying(line)
+}
+
+impl FoundItems {
+    fn line(&self, is_accepted: bool) -> String {
+        let nouns = match is_accepted {
+            true => ["accepted item", "accepted items"],
+            false => ["item", "items"],
+        };
+        let texts = self
+            .items
+            .iter()
+            .map(|it| format!("{}: {}", it.path, it.title));
+        let mut line = format!("Found {}", list(self.total, nouns, texts));
+        for (status, count) in &self.also_matching {
+            line.push_str(&format!("; also {count} {status}"));
+        }
+        line
+    }
 }
 
 impl KnowledgeQuery {
