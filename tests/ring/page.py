@@ -50,10 +50,28 @@ Users see what their client shows. Four habits make an answer arrive in each of 
 
 1. **Put the answer into an artifact of text**, the last one if there are several. Some clients drop data, more drop files: return
    data for programs and text for people.
-2. **Let the last status not repeat it.** Some clients show either the text of the last status or the artifacts. Where the
-   artifact is the answer, end without a message.
+2. **Let the last status not repeat a text.** Some clients show either the text of the last status or the artifacts. Where a text
+   artifact is the answer, end without a message. Beside data, let the last status [say in words](#words-and-artifacts) what it holds.
 3. **Ask for everything at once**, and take it from the first message if it is there. Some clients cannot answer a question.
 4. **Do not choose the answer by the accepted output modes.** They are defaults of a framework, seldom the wish of a user.
+"""
+
+WORDS = """\
+## Words and artifacts
+
+`add` answers with data and ends with a line: `{"sum": 4}` and "4"
+([how a skill does it](guide/conversation.md#words-beside-data)). This is what the users of each client see of it:
+
+| They see | In |
+|---|---|
+| the line alone | Google ADK; Strands Agents for Python and for TypeScript; CrewAI; AG2 |
+| the artifact alone, as JSON | Microsoft Agent Framework; BeeAI Framework; `handler message send` |
+| both | Vercel AI SDK, `generateText`; assistant-ui; `handler message stream` |
+| nothing | Vercel AI SDK, `streamText` |
+| what the program takes out of the task, which has both | the official SDKs |
+
+The clients of Strands drop every artifact beside a line, also one of text. The others of the first row drop data alone, and show
+nothing of it without a line. Where the artifact is all that is seen the line is lost, so let it say nothing that the data lacks.
 """
 
 ERRORS = """\
@@ -132,4 +150,4 @@ def text(clients: dict, expected: dict, results: dict, version) -> str:
         sections += section(client, version(key), expected[key], acts)
     legend = LEGEND + (" · ✗ fails in this version" if any("✗" in row for row in table) else "")
     also = "More programs are driven through the conformance agent: [published clients](conformance.md#published-clients)."
-    return "\n".join([HEAD, *table, "", legend, "", COLUMN_TEXT, also, "", ADVICE, ERRORS, "## Client by client", "", *sections, FOOT])
+    return "\n".join([HEAD, *table, "", legend, "", COLUMN_TEXT, also, "", ADVICE, WORDS, ERRORS, "## Client by client", "", *sections, FOOT])

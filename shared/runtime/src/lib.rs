@@ -150,9 +150,9 @@ pub mod skill {
         Content, Document, DocumentVersion, ErrorCode, FileContent, FilePart, FileReader,
         FileSource, Hybrid, HybridReply, HybridSkill, InputWriter, IntoReply, NeededState,
         NoOutput, NoSlot, OnInputResult, OnRequestResult, OpenFile, RecordTrace, ReferencedTask,
-        SessionAdapter, SessionContext, SetExport, Settled, Skill, SkillEffect, SkillHandler,
-        SkillInput, SkillManifest, SkillMetadata, SkillOutput, SkillReturn, SkillSet, SkillSlot,
-        State, StateError, TaskContext, TenantDocuments, TextOr, Thread, Tool, TraceRow,
+        Saying, SessionAdapter, SessionContext, SetExport, Settled, Skill, SkillEffect,
+        SkillHandler, SkillInput, SkillManifest, SkillMetadata, SkillOutput, SkillReturn, SkillSet,
+        SkillSlot, State, StateError, TaskContext, TenantDocuments, TextOr, Thread, Tool, TraceRow,
         is_invisible, is_media_type, model,
     };
 }

@@ -22,6 +22,7 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::skill::{AgentError, AgentResult, Collection, OnRequestResult, TaskContext};
 use a2a_lambda::task::ContextId;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 /// What a caller may do in its tenant. A larger role has the rights of each smaller one.
@@ -196,6 +197,19 @@ impl Scope {
     }
 }
 
+/// For whom something in the scope is, in words.
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.layer {
+            Layer::Agent => f.write_str("your agent"),
+            Layer::User => f.write_str("you"),
+            Layer::Session => f.write_str("this conversation"),
+            Layer::Project | Layer::Team | Layer::Org => write!(f, "{} {}", self.layer, self.id),
+            Layer::Company => f.write_str("the company"),
+        }
+    }
+}
+
 /// Why a caller may not act. The text is public.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denial {
@@ -212,22 +226,15 @@ pub(crate) enum Denial {
 }
 
 impl Denial {
-    /// The reason with which a skill rejects the task.
+    /// The end of a turn that may not act.
     ///
     /// # Errors
     /// `MISSING_IDENTIFIER` for the one denial that the caller can repair with another input.
-    pub(crate) fn reason(self) -> AgentResult<String> {
+    pub(crate) fn rejection<T, S, M>(self) -> AgentResult<OnRequestResult<T, S, M>> {
         match self {
             Self::NoScopeId(_) => Err(AgentError::domain("MISSING_IDENTIFIER", self.to_string())),
-            Self::Foreign | Self::Role(_) => Ok(self.to_string()),
+            Self::Foreign | Self::Role(_) => OnRequestResult::reject(self.to_string()),
         }
-    }
-
-    /// The end of a turn that may not act.
-    pub(crate) fn rejection<T, S>(self) -> AgentResult<OnRequestResult<T, S>> {
-        Ok(OnRequestResult::Rejected {
-            reason: self.reason()?,
-        })
     }
 }
 

@@ -7,6 +7,7 @@ mod content;
 pub mod governance;
 pub mod knowledge;
 mod layer;
+mod lines;
 pub mod memory;
 #[cfg(test)]
 mod operations;

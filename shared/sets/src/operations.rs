@@ -130,6 +130,87 @@ async fn each_operation_completes_with_one_json_artifact_that_fits_its_schema() 
 }
 
 #[tokio::test]
+async fn each_operation_says_in_a_line_what_its_data_says() {
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
+    let mut lines = Vec::new();
+    for (id, input) in calls() {
+        lines.push(call(&mut skill_test, id, &input).await.text().to_owned());
+    }
+    let drift = "The drift of \"shop\" is 0.1 of 1, with 1 finding: \
+                 \"no policy of this layer or a broader one is mandatory\"";
+    assert_eq!(
+        lines,
+        [
+            "Remembered for team red: \"We use tea\"",
+            "Found 1 memory about \"tea\": \"We use tea\"",
+            "Found 1 memory: \"We use tea\"",
+            "There is no such memory",
+            "Stored adr/1.md for team red as a draft",
+            "adr/1.md is now proposed (was draft)",
+            "Found 1 item: \"adr/1.md: Use DynamoDB\"",
+            "adr/1.md (proposed): Use DynamoDB.",
+            "Valid, with no findings",
+            "Valid, with no findings",
+            drift,
+            "Found 1 memory: \"We use tea\", and no constraints",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_line_tells_what_there_is_not_and_what_there_is_beside() {
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
+    let mut line =
+        async |id: &str, input: Value| call(&mut skill_test, id, &input).await.text().to_owned();
+    assert_eq!(
+        line("memory_search", json!({"query": "tea"})).await,
+        "Found no memories about \"tea\""
+    );
+    let item = json!({"path": "adr/1.md", "layer": "team"});
+    assert_eq!(line("knowledge_show", item).await, "There is no such item");
+    for (id, input) in calls().into_iter().take(5) {
+        line(id, input).await;
+    }
+    assert_eq!(
+        line("knowledge_query", json!({"query": "DynamoDB"})).await,
+        "Found no accepted items; also 1 draft"
+    );
+    let policy = json!({"content": "no policy", "kind": "policy"});
+    let verdict = line("knowledge_check", policy).await;
+    assert!(
+        verdict.starts_with("Not valid, with 1 finding: \""),
+        "{verdict}"
+    );
+}
+
+#[tokio::test]
+async fn a_line_is_short_whatever_was_stored() {
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
+    let content = format!("tea \u{202e}\n{}", "x".repeat(9_000));
+    for number in 0..12 {
+        let memory = json!({"content": format!("{number} {content}"), "layer": "team"});
+        call(&mut skill_test, "memory_add", &memory).await;
+    }
+    let search = json!({"query": "tea", "limit": 12});
+    let reply = call(&mut skill_test, "memory_search", &search).await;
+    let line = reply.text();
+    assert!(
+        line.starts_with("Found 12 memories about \"tea\": \""),
+        "{line}"
+    );
+    assert!(line.ends_with("…\", …"), "{line}");
+    assert!(line.len() < 500, "{}", line.len());
+    assert!(!line.contains(['\u{202e}', '\n']), "{line:?}");
+    let list = json!({"limit": 2});
+    let reply = call(&mut skill_test, "memory_list", &list).await;
+    assert!(
+        reply.text().ends_with(" (there are more)"),
+        "{}",
+        reply.text()
+    );
+}
+
+#[tokio::test]
 async fn each_operation_refuses_members_that_it_does_not_know() {
     let mut skill_test = skill_test("acme", "ann", &LEAD);
     for (id, input) in calls() {
@@ -165,7 +246,8 @@ async fn no_operation_reaches_a_scope_of_others() {
                 let writes = ["memory_add", "knowledge_store", "knowledge_status"].contains(&id);
                 if tenant == "acme" || !writes {
                     let reply = call(&mut skill_test, id, &input).await;
-                    let said = format!("{:?} {:?}", reply.state(), reply.artifact_data(id));
+                    let (line, data) = (reply.text(), reply.artifact_data(id));
+                    let said = format!("{:?} {line} {data:?}", reply.state());
                     assert!(
                         !said.contains("We use tea") && !said.contains("DynamoDB"),
                         "{said}"

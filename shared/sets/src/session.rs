@@ -5,7 +5,8 @@ use crate::governance::in_force::load;
 use crate::governance::merge::{MergedPolicies, merge};
 use crate::governance::policy::Severity;
 use crate::layer::{KnowledgeLayer, Layer};
-use crate::memory::skills::recall;
+use crate::lines::list;
+use crate::memory::skills::{NOUNS, recall};
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::{SessionAdapter, SessionContext, SkillSet, Tool};
 use a2a_lambda::task::PartContent;
@@ -161,14 +162,25 @@ pub(crate) async fn session_context(
     let id = input.context_id.as_deref();
     match Access::in_turn(cx).scope(Verb::SessionContext, Layer::Session, id) {
         Ok(_) => {}
-        Err(Denial::Foreign) => return OnRequestResult::done(FoundSession::default()),
+        Err(Denial::Foreign) => {
+            return OnRequestResult::done(FoundSession::default())
+                .saying("Found no memories, and no constraints");
+        }
         Err(denial) => return denial.rejection(),
     }
     let (context, version) = found(cx, input.query.as_deref()).await?;
+    let texts = |values: &[Value], nouns, name| {
+        let texts = values.iter().filter_map(move |it| it[name].as_str());
+        list(values.len(), nouns, texts)
+    };
+    let memories = texts(&context.memories, NOUNS, "content");
+    let nouns = ["constraint", "constraints"];
+    let constraints = texts(&context.constraints, nouns, "message");
     OnRequestResult::done(FoundSession {
         memories: context.memories,
         constraints: context.constraints,
         prompt_addition: context.prompt_addition,
         policy_version: Some(version),
     })
+    .saying(format!("Found {memories}, and {constraints}"))
 }

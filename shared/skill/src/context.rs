@@ -366,7 +366,8 @@ impl<'a> TaskContext<'a> {
 
     /// The thread of the context: the messages of the 20 newest other tasks and of this
     /// task, at most the 100 newest messages. [`Thread::is_cut`] reports that there may be
-    /// more.
+    /// more. A text has no command (`/skill-id`) at its beginning that names the skill of its
+    /// task; the stored message has it.
     ///
     /// # Errors
     /// When it cannot be loaded.

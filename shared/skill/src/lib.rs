@@ -82,7 +82,7 @@ pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill, without_fence};
 pub use input::{SkillInput, TextOr};
 pub use media::is_media_type;
 pub use metadata::{SkillEffect, SkillMetadata};
-pub use outcome::{AuthHint, OnInputResult, OnRequestResult};
+pub use outcome::{AuthHint, OnInputResult, OnRequestResult, Saying};
 pub use output::{IntoReply, NoOutput, SkillOutput, SkillReturn};
 pub use registry::{
     Agent, AgentBuildError, AgentBuilder, AgentDefinition, AgentManifest, BuildAgent, BuildError,
@@ -113,9 +113,9 @@ pub use visible::is_invisible;
 pub mod prelude {
     pub use crate::{
         Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
-        FilePart, Hybrid, HybridSkill, NoOutput, NoSlot, OnInputResult, OnRequestResult, Settled,
-        Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, State, TaskContext, TextOr,
-        Thread,
+        FilePart, Hybrid, HybridSkill, NoOutput, NoSlot, OnInputResult, OnRequestResult, Saying,
+        Settled, Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, State, TaskContext,
+        TextOr, Thread,
     };
     pub use a2a_lambda_macros::skill;
 }

@@ -53,7 +53,7 @@ pub enum OnRequestResult<O, S = NoSlot, M = Content> {
     },
     /// The task is completed.
     Completed {
-        /// The final status message.
+        /// The message of the last status: words for people beside the output.
         message: Option<Content>,
         /// The result. It becomes the last artifact, named after the skill.
         output: O,
@@ -116,6 +116,41 @@ impl<O, S, M> OnRequestResult<O, S, M> {
             slot,
             auth,
         })
+    }
+
+    /// Rejects the task; the client sees the reason.
+    ///
+    /// # Errors
+    /// Never. It returns a `Result` so that it can be the last expression of a handler.
+    pub fn reject(reason: impl Into<String>) -> AgentResult<Self> {
+        Ok(Self::Rejected {
+            reason: reason.into(),
+        })
+    }
+}
+
+/// Words for people beside a result for programs.
+///
+/// ```
+/// use a2a_lambda::prelude::*;
+///
+/// fn sum(a: u32, b: u32) -> AgentResult<OnRequestResult<u32>> {
+///     OnRequestResult::done(a + b).saying(format!("The sum is {}.", a + b))
+/// }
+/// ```
+pub trait Saying {
+    /// Makes `line` the message of the last status of a completed task. The artifacts stay as they
+    /// are. A result that does not complete the task stays too.
+    #[must_use]
+    fn saying(self, line: impl Into<Content>) -> Self;
+}
+
+impl<O, S, M> Saying for AgentResult<OnRequestResult<O, S, M>> {
+    fn saying(mut self, line: impl Into<Content>) -> Self {
+        if let Ok(OnRequestResult::Completed { message, .. }) = &mut self {
+            *message = Some(line.into());
+        }
+        self
     }
 }
 

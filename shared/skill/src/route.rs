@@ -34,6 +34,7 @@ mod text;
 
 pub use by_model::{ModelChoice, RouterModel, Undecided};
 pub use decision::{Decision, Route, RouteRequest, Routed, STEPS, Wrapped, joined, with_line};
+pub use message_text::drop_command;
 pub use offer::Offer;
 pub use prior_tasks::PriorTasks;
 
@@ -243,7 +244,8 @@ fn reads(skill: &dyn AnySkill, route: &Route) -> bool {
 /// The input of the skill that the client has chosen and that could not read what was said before:
 /// data, its JSON text, or what else the skill reads.
 fn lacking(agent: &AgentDefinition, offer: &Offer, message: &Message) -> Option<Route> {
-    let id = offer.skills.first().filter(|_| offer.lacks)?;
+    let is_open = offer.lacks && command(agent, message).is_none();
+    let id = offer.skills.first().filter(|_| is_open)?;
     let json = serde_json::from_str(&text(message)).ok();
     let route = match json.filter(Value::is_object) {
         Some(input) => Route::with_input(id, message, "text", Some(input)),

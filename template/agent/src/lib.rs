@@ -71,7 +71,7 @@ impl SkillHandler<HowMany> for Book {
     ) -> AgentResult<OnRequestResult<Booking, HowMany>> {
         let Table { when, guests } = table;
         match guests {
-            Some(guests) => OnRequestResult::done(book(cx, when, guests).await?),
+            Some(guests) => book(cx, when, guests).await.map(Into::into),
             None => OnRequestResult::ask("How many guests?", HowMany { when }),
         }
     }
@@ -83,16 +83,22 @@ impl SkillHandler<HowMany> for Book {
         answer: Content,
     ) -> AgentResult<OnInputResult<Booking, HowMany>> {
         match answer.text()?.trim().parse() {
-            Ok(guests) => OnInputResult::done(book(cx, asked.when, guests).await?),
+            Ok(guests) => book(cx, asked.when, guests).await,
             Err(_) => OnInputResult::ask("Please answer with a number.", asked),
         }
     }
 }
 
-/// Books in a step: after a crash the turn runs again, and the step does not.
-async fn book(cx: &TaskContext<'_>, when: String, guests: u32) -> AgentResult<Booking> {
+/// Books in a step: after a crash the turn runs again, and the step does not. Programs get the
+/// booking, and people a line.
+async fn book(
+    cx: &TaskContext<'_>,
+    when: String,
+    guests: u32,
+) -> AgentResult<OnInputResult<Booking, HowMany>> {
     cx.step("book", async { Ok(()) }).await?;
-    Ok(Booking { when, guests })
+    let line = format!("Booked a table for {guests}: {when:.80}");
+    OnInputResult::done(Booking { when, guests }).saying(line)
 }
 
 /// The agent.

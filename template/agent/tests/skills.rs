@@ -30,5 +30,6 @@ async fn a_table_is_booked_once_though_its_process_dies() -> Result<(), SkillTes
     let booked = client.crash_after(1).send("4").await?;
     let booking = booked.artifact_data("book").unwrap_or_default();
     assert_eq!(booking["guests"], 4);
+    assert_eq!(booked.text(), "Booked a table for 4: Friday, 19:00");
     Ok(())
 }

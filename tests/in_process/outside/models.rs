@@ -137,6 +137,7 @@ async fn a_worker_that_calls_a_tool_writes_its_answer_in_pieces() {
         .await;
     let said = serde_json::to_string(&model.requests()[2].messages).unwrap();
     assert!(said.contains("There are 100 pieces."), "{said}");
+    assert!(said.contains("\"Are you sure?\""), "{said}");
     assert!(
         model
             .requests()

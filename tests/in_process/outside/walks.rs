@@ -9,6 +9,7 @@ per_dialect! {
     paused ALL:
     a_sum_in_words_has_its_answer_in_message_and_artifact
     a_flight_is_booked_after_two_questions_of_one_task
+    a_memory_is_told_in_words_beside_its_data
 }
 
 const REST: Dialect = Dialect::Rest10;
@@ -29,6 +30,27 @@ async fn a_sum_in_words_has_its_answer_in_message_and_artifact(dialect: Dialect)
     }
 }
 
+async fn a_memory_is_told_in_words_beside_its_data(dialect: Dialect) {
+    let world = reference();
+    let client = Client::new(&world, dialect);
+    let asked = client.says("Remember that I like tea").await;
+    let stored = client.answers(&asked, "user").await;
+    let found = client.says("What do you remember about tea").await;
+    for (task, skill, words) in [
+        (&stored, "memory_add", "Remembered for you: \"I like tea\""),
+        (
+            &found,
+            "memory_search",
+            "Found 1 memory about \"tea\": \"I like tea\"",
+        ),
+    ] {
+        assert_eq!(client.words(task), words);
+        let parts = artifact(task, skill)["parts"].as_array().unwrap();
+        assert_eq!(parts.len(), 1, "{task}");
+        assert!(parts[0]["data"].is_object(), "{task}");
+    }
+}
+
 async fn a_flight_is_booked_after_two_questions_of_one_task(dialect: Dialect) {
     let world = reference();
     let client = Client::new(&world, dialect);
@@ -42,7 +64,10 @@ async fn a_flight_is_booked_after_two_questions_of_one_task(dialect: Dialect) {
     let frames = client.streams(&answer).await;
     let lines: Vec<String> = frames.iter().map(|it| dialect.described(it)).collect();
     assert!(lines[0].ends_with(" working"), "{lines:?}");
-    assert_eq!(lines.last().unwrap(), "status completed Booked!");
+    assert_eq!(
+        lines.last().unwrap(),
+        "status completed Booked a flight to Helsinki for Next Monday"
+    );
     let done = client.gets(&asked).await;
     let booking = artifact(&done, "book-flight").to_string();
     for booked in [r#""on":"Next Monday""#, r#""to":"Helsinki""#] {

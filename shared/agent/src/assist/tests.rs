@@ -143,3 +143,19 @@ async fn answer_after_a_confirmation_is_part_of_the_conversation() {
     let requests = model.requests();
     assert!(format!("{:?}", requests[2].messages).contains("Stored, Ann."));
 }
+
+#[tokio::test]
+async fn a_model_reads_no_command_in_the_answer_to_its_question() {
+    let model = ScriptedModel::new()
+        .tool_call("memory_add", memory("Ann likes tea"))
+        .text("I did not.");
+    let mut client = client(&model);
+    client
+        .send("/assist Remember that I like tea")
+        .await
+        .unwrap();
+    client.send("/assist no, thank you").await.unwrap();
+    let sent = serde_json::to_string(&*model.requests()).unwrap();
+    assert!(sent.contains("no, thank you"), "{sent}");
+    assert!(!sent.contains("/assist"), "{sent}");
+}

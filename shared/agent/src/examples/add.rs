@@ -43,11 +43,7 @@ pub(crate) async fn add(input: TextOr<Terms>) -> AgentResult<OnRequestResult<Sum
     let sum = a
         .checked_add(b)
         .ok_or_else(|| AgentError::domain("OVERFLOW", "the sum is too large"))?;
-    Ok(OnRequestResult::Completed {
-        message: Some(sum.to_string().into()),
-        output: Sum { sum },
-        artifacts: Vec::new(),
-    })
+    OnRequestResult::done(Sum { sum }).saying(sum.to_string())
 }
 
 /// The two integers in a question.

@@ -107,10 +107,9 @@ fn next(flight: Flight) -> AgentResult<OnInputResult<Booking, Ask>> {
         Flight {
             to: Some(to),
             on: Some(on),
-        } => Ok(OnInputResult::Completed {
-            message: Some("Booked!".into()),
-            output: Booking { to, on },
-            artifacts: Vec::new(),
-        }),
+        } => {
+            let line = format!("Booked a flight to {to:.80} for {on:.80}");
+            OnInputResult::done(Booking { to, on }).saying(line)
+        }
     }
 }

@@ -128,11 +128,8 @@ pub(super) async fn process_order(
     let order = extract_data().run(cx, &letter).await?;
     let verdict = validate_data().run(cx, &order).await?;
     if !verdict.valid {
-        return Ok(OnRequestResult::Rejected {
-            reason: verdict
-                .reason
-                .unwrap_or_else(|| "it is no order".to_owned()),
-        });
+        let reason = verdict.reason;
+        return OnRequestResult::reject(reason.unwrap_or_else(|| "it is no order".to_owned()));
     }
     let quote = enrich_with_tools().run(cx, &order).await?;
     let offer = generate_output().run(cx, (&order.customer, &quote)).await?;

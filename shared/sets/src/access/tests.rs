@@ -208,7 +208,8 @@ fn a_missing_scope_id_is_named_when_several_fit() {
     let denial = access
         .scope(Verb::MemoryAdd, Layer::Project, None)
         .unwrap_err();
-    let error = denial.reason().unwrap_err();
+    let rejection = denial.rejection::<(), (), ()>();
+    let error = rejection.unwrap_err();
     assert_eq!(error.code().as_str(), "MISSING_IDENTIFIER");
     assert!(
         access

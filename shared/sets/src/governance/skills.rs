@@ -13,6 +13,7 @@ use crate::content::check_content;
 use crate::knowledge::item::ItemKind;
 use crate::knowledge::skills::CONTENT_MAX;
 use crate::layer::KnowledgeLayer;
+use crate::lines::{list, quote};
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
 use schemars::JsonSchema;
@@ -102,6 +103,7 @@ pub(crate) async fn governance_validate(
                 policies: vec![id],
                 policy_version: None,
             })
+            .saying("The policy is valid")
         }
         (Some(target), Some(context), None) => {
             let scopes = match scopes(cx, Verb::GovernanceValidate, target, scope) {
@@ -110,12 +112,26 @@ pub(crate) async fn governance_validate(
             };
             let facts = CheckFacts::of(context)?;
             let in_force = load(cx, &scopes).await?;
-            OnRequestResult::done(validated(cx, &in_force, target, &facts).await?)
+            let validation = validated(cx, &in_force, target, &facts).await?;
+            let line = line(verdict(validation.valid), &validation.violations, &[]);
+            OnRequestResult::done(validation).saying(line)
         }
         _ => Err(AgentError::invalid_input(
             "give `layer` and `context`, or `policy` alone",
         )),
     }
+}
+
+/// The line about a check, which begins with what it says.
+fn line(verdict: &str, violations: &[Violation], warnings: &[String]) -> String {
+    let messages = violations.iter().map(|it| &it.message);
+    let count = violations.len() + warnings.len();
+    let findings = list(count, ["finding", "findings"], messages.chain(warnings));
+    format!("{verdict}, with {findings}")
+}
+
+const fn verdict(is_valid: bool) -> &'static str {
+    if is_valid { "Valid" } else { "Not valid" }
 }
 
 async fn validated(
@@ -169,7 +185,11 @@ pub(crate) async fn governance_drift_check(
     let policies = merge(&in_force.policies, target);
     let check = Check::new(&policies, &facts, Some(cx.now())).await?;
     let result = check.run(cx).await;
-    OnRequestResult::done(drift(&policies, &facts, &in_force.version, result))
+    let report = drift(&policies, &facts, &in_force.version, result);
+    let (project, score) = (quote(&input.project_id), report.drift_score);
+    let verdict = format!("The drift of {project} is {score:.1} of 1");
+    let line = line(&verdict, &report.violations, &[]);
+    OnRequestResult::done(report).saying(line)
 }
 
 /// Content to check before it is stored.
@@ -245,10 +265,13 @@ pub(crate) async fn knowledge_check(
         ..input.context.unwrap_or_default()
     })?;
     let validation = validated(cx, &in_force, target, &facts).await?;
+    let valid = validation.valid && syntax.is_none();
+    let line = line(verdict(valid), &validation.violations, &warnings);
     OnRequestResult::done(CheckedKnowledge {
-        valid: validation.valid && syntax.is_none(),
+        valid,
         violations: validation.violations,
         warnings,
         policy_version: validation.policy_version,
     })
+    .saying(line)
 }

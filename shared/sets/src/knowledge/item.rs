@@ -200,7 +200,7 @@ pub(crate) fn describe(location: &ItemLocation, content: &str) -> (String, Strin
 }
 
 /// The text as one line of at most `most` characters.
-fn line(text: &str, most: usize) -> String {
+pub(crate) fn line(text: &str, most: usize) -> String {
     let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
     let joint = words.join(" ");

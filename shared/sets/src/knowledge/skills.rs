@@ -2,7 +2,7 @@
 
 use super::authors::{CommitAuthor, subject_of};
 use super::history::FileCommit;
-use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
+use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe, line};
 use super::path::{ItemLocation, ItemPath};
 use super::repository::NewVersion;
 use super::store::{Entry, KnowledgeStore, Refusal, error, parsed};
@@ -11,6 +11,7 @@ use crate::content::check_content;
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
 use crate::layer::{KnowledgeLayer, Layer};
+use crate::lines::list;
 use crate::origin::WrittenBy;
 use crate::tags::check_tags;
 use crate::words::{fold, runs};
@@ -32,6 +33,8 @@ const LIMIT: usize = 10;
 const LIMIT_MAX: usize = 50;
 /// The most bytes of a query.
 const QUERY_MAX: usize = 1024;
+/// The most characters of an item in the line for people.
+const LINE: usize = 400;
 
 /// The skills of the set `knowledge`.
 pub(crate) fn set() -> SkillSet {
@@ -150,10 +153,15 @@ pub(crate) async fn knowledge_store(
         })
     };
     let result = KnowledgeStore::of(cx)?.commit(&location, decide).await;
+    let status = match item.status {
+        Some(NewStatus::Proposed) => "proposal",
+        Some(NewStatus::Draft) | None => "draft",
+    };
     answer(result, |commit| StoredVersion {
         path: item.path.clone(),
         commit,
     })
+    .saying(format!("Stored {} for {scope} as a {status}", item.path))
 }
 
 /// The result of a commit as that of a skill.
@@ -285,14 +293,14 @@ pub(crate) async fn knowledge_show(
     let (layer, scope_id) = (name.layer.layer(), name.scope_id.as_deref());
     let scope = match Access::in_turn(cx).scope(Verb::KnowledgeShow, layer, scope_id) {
         Ok(scope) => scope,
-        Err(Denial::Foreign) => return OnRequestResult::done(ShownItem::default()),
+        Err(Denial::Foreign) => return absent(),
         Err(denial) => return denial.rejection(),
     };
     let location = place(&scope, &name.path)?;
     let at = name.at.as_deref().map(parsed).transpose()?;
     let store = KnowledgeStore::of(cx)?;
     let Some(item) = store.item(&location, at).await? else {
-        return OnRequestResult::done(ShownItem::default());
+        return absent();
     };
     let commits = store.history(&location, item.commit, HISTORY).await?;
     let history = try_join_all(
@@ -301,12 +309,19 @@ pub(crate) async fn knowledge_show(
             .map(|commit| ItemVersion::of(cx, commit)),
     );
     let commit = item.commit.to_string();
+    let (path, head) = (item.location.path().as_str(), &item.head);
+    let words = format!("{path} ({}): {}. {}", head.status, head.title, head.summary);
     OnRequestResult::done(ShownItem {
         item: Some(summary(&item.location, item.head, commit.clone())),
         content: Some(item.content),
         commit: Some(commit),
         history: history.await?,
     })
+    .saying(line(&words, LINE))
+}
+
+fn absent() -> AgentResult<OnRequestResult<ShownItem>> {
+    OnRequestResult::done(ShownItem::default()).saying("There is no such item")
 }
 
 /// A query.
@@ -367,7 +382,7 @@ pub(crate) struct FoundItems {
 pub(crate) async fn knowledge_query(
     cx: &mut TaskContext<'_>,
     input: TextOr<KnowledgeQuery>,
-) -> AgentResult<FoundItems> {
+) -> AgentResult<OnRequestResult<FoundItems>> {
     let query = match input {
         TextOr::Data(query) => query,
         TextOr::Text(text) => KnowledgeQuery {
@@ -412,12 +427,32 @@ pub(crate) async fn knowledge_query(
         let Entry { head, commit, .. } = item.entry;
         summary(&item.location, head, commit)
     });
-    Ok(FoundItems {
+    let output = FoundItems {
         items: items.collect(),
         total,
         also_matching,
         cursor: last.filter(|_| more),
-    })
+    };
+    let line = output.line(query.status.is_empty());
+    OnRequestResult::done(output).saying(line)
+}
+
+impl FoundItems {
+    fn line(&self, is_accepted: bool) -> String {
+        let nouns = match is_accepted {
+            true => ["accepted item", "accepted items"],
+            false => ["item", "items"],
+        };
+        let texts = self
+            .items
+            .iter()
+            .map(|it| format!("{}: {}", it.path, it.title));
+        let mut line = format!("Found {}", list(self.total, nouns, texts));
+        for (status, count) in &self.also_matching {
+            line.push_str(&format!("; also {count} {status}"));
+        }
+        line
+    }
 }
 
 impl KnowledgeQuery {
@@ -545,12 +580,14 @@ pub(crate) async fn knowledge_status(
         })
     };
     let result = store.commit(&location, decide).await;
+    let (path, to) = (&change.path, change.to);
     answer(result, |commit| ChangedStatus {
-        path: change.path.clone(),
+        path: path.clone(),
         from,
-        to: change.to,
+        to,
         commit,
     })
+    .saying(format!("{path} is now {to} (was {from})"))
 }
 
 impl NewItemStatus {

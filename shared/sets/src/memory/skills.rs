@@ -5,6 +5,7 @@ use super::store::{self, Memory, MemoryPlace, StoredMemory};
 use crate::access::{Access, Denial, Scope, Verb};
 use crate::content::{check_content, check_length};
 use crate::layer::Layer;
+use crate::lines::{list, quote};
 use crate::origin::Origin;
 use crate::tags::check_tags;
 use a2a_lambda::prelude::*;
@@ -22,6 +23,9 @@ const CONTENT_MAX: usize = 32 * 1024;
 const METADATA_MAX: usize = 4 * 1024;
 /// How long memories of a conversation and of the agent live, if the caller does not say.
 const SHORT: Duration = Duration::from_secs(24 * 3600);
+
+/// The nouns of a line.
+pub(crate) const NOUNS: [&str; 2] = ["memory", "memories"];
 
 /// The importance of a memory if the caller does not say: the middle.
 const IMPORTANCE: f64 = 0.5;
@@ -141,7 +145,9 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
             return OnRequestResult::ask(question(), WhichLayer(memory));
         };
         match memory.scope(cx, layer) {
-            Ok(scope) => OnRequestResult::done(memory.add(cx, &scope).await?),
+            Ok(scope) => {
+                OnRequestResult::done(memory.add(cx, &scope).await?).saying(memory.line(&scope))
+            }
             Err(denial) => denial.rejection(),
         }
     }
@@ -156,10 +162,10 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
             return OnInputResult::ask(question(), WhichLayer(memory));
         };
         match memory.scope(cx, layer) {
-            Ok(scope) => OnInputResult::done(memory.add(cx, &scope).await?),
-            Err(denial) => Ok(OnInputResult::Rejected {
-                reason: denial.reason()?,
-            }),
+            Ok(scope) => {
+                OnInputResult::done(memory.add(cx, &scope).await?).saying(memory.line(&scope))
+            }
+            Err(denial) => denial.rejection(),
         }
     }
 }
@@ -181,6 +187,10 @@ impl NewMemory {
             ),
             _ => Ok(()),
         }
+    }
+
+    fn line(&self, scope: &Scope) -> String {
+        format!("Remembered for {scope}: {}", quote(&self.content))
     }
 
     /// Where to add it.
@@ -274,7 +284,7 @@ pub(crate) struct ShownMemory {
 pub(crate) async fn memory_search(
     cx: &mut TaskContext<'_>,
     input: TextOr<MemorySearch>,
-) -> AgentResult<FoundMemories> {
+) -> AgentResult<OnRequestResult<FoundMemories>> {
     let options = match input {
         TextOr::Data(options) => options,
         TextOr::Text(query) => MemorySearch {
@@ -282,7 +292,12 @@ pub(crate) async fn memory_search(
             ..MemorySearch::default()
         },
     };
-    found(cx, &options).await
+    let memories = found(cx, &options).await?;
+    let about = quote(&options.query);
+    let nouns = NOUNS.map(|noun| format!("{noun} about {about}"));
+    let texts = memories.results.iter().map(|it| &it.memory.content);
+    let line = list(memories.total, nouns, texts);
+    OnRequestResult::done(memories).saying(format!("Found {line}"))
 }
 
 /// The memories that fit a text, as JSON, at most `limit`.
@@ -373,7 +388,7 @@ pub(crate) struct ListedMemories {
 pub(crate) async fn memory_list(
     cx: &mut TaskContext<'_>,
     input: TextOr<MemoryList>,
-) -> AgentResult<ListedMemories> {
+) -> AgentResult<OnRequestResult<ListedMemories>> {
     let options = match input {
         TextOr::Data(options) => options,
         TextOr::Text(_) => MemoryList::default(),
@@ -391,10 +406,14 @@ pub(crate) async fn memory_list(
     memories.truncate(limit);
     let last = memories.last().filter(|_| has_more).map(Memory::place);
     let cursor = last.map(|last| serde_json::to_string(&last)).transpose();
-    Ok(ListedMemories {
+    let texts = memories.iter().map(|it| &it.record.content);
+    let line = list(memories.len(), NOUNS, texts);
+    let more = if has_more { " (there are more)" } else { "" };
+    OnRequestResult::done(ListedMemories {
         memories: memories.into_iter().map(ShownMemory::from).collect(),
         cursor: cursor.map_err(AgentError::serialization)?,
     })
+    .saying(format!("Found {line}{more}"))
 }
 
 /// The scopes of some layers in which the caller may read; of all without layers.
@@ -467,13 +486,13 @@ pub(crate) async fn memory_delete(
     let scope = memory.scope_id.as_deref();
     let scope = match Access::in_turn(cx).scope(Verb::MemoryDelete, memory.layer, scope) {
         Ok(scope) => scope,
-        Err(Denial::Foreign) => return OnRequestResult::done(DeletedMemory::default()),
+        Err(Denial::Foreign) => return absent(),
         Err(denial) => return denial.rejection(),
     };
     // A step: another run of this turn finds the memory gone that this run deletes.
     let has = store::has(cx, &scope, &memory.id);
     if !cx.step("memory", has).await? {
-        return OnRequestResult::done(DeletedMemory::default());
+        return absent();
     }
     store::remove(cx, &scope, &memory.id).await?;
     OnRequestResult::done(DeletedMemory {
@@ -482,4 +501,9 @@ pub(crate) async fn memory_delete(
             .map(|(place, until)| Remainder { place, until })
             .into(),
     })
+    .saying("Forgotten, but copies remain for a while, such as in earlier tasks and in backups")
+}
+
+fn absent() -> AgentResult<OnRequestResult<DeletedMemory>> {
+    OnRequestResult::done(DeletedMemory::default()).saying("There is no such memory")
 }

@@ -2,7 +2,7 @@ use crate::erased::{AnySkill, ErasedSkill, SkillOutcome, TurnStart};
 use crate::testing::{RecordingHost, block_on, caller, delivered, request, turn};
 use crate::{
     AgentError, AgentResult, Artifact, AuthHint, Content, ErrorCode, NoOutput, NoSlot,
-    OnInputResult, OnRequestResult, Settled, Skill, SkillHandler, SkillMetadata, SkillSlot,
+    OnInputResult, OnRequestResult, Saying, Settled, Skill, SkillHandler, SkillMetadata, SkillSlot,
     TaskContext, TextOr,
 };
 use a2a_lambda_model::task::{ContextId, Part, SavedSlot, SkillId, TaskId, TaskState};
@@ -17,7 +17,7 @@ impl Skill for BookFlight {
     const METADATA: SkillMetadata = SkillMetadata::new("book-flight", "Books a flight.", &["t"]);
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 enum Ask {
     Where { on: Option<String> },
     When { to: String },
@@ -210,6 +210,49 @@ fn the_output_is_the_last_artifact_named_after_the_skill() {
             ("log".to_owned(), json!("counted")),
             ("gives".to_owned(), json!(3))
         ]
+    );
+}
+
+#[test]
+fn a_line_is_the_last_message_and_the_artifact_stays() {
+    let outcome = |give| request(&ErasedSkill::<_, NoSlot>::new(Gives(give)), "count");
+    let parts = |outcome| match outcome {
+        SkillOutcome::Completed {
+            message, artifacts, ..
+        } => (
+            message.map(Content::into_parts),
+            artifacts[0].parts.clone(),
+            artifacts.len(),
+        ),
+        other => panic!("{other:?}"),
+    };
+    let (silence, data, _) = parts(outcome(|| OnRequestResult::done(3)));
+    let (line, beside, count) = parts(outcome(|| OnRequestResult::done(3).saying("Three.")));
+    assert_eq!(silence, None);
+    assert_eq!(line, Some(vec![Part::text("Three.")]));
+    assert_eq!((beside, count), (data, 1));
+}
+
+#[test]
+fn a_line_changes_no_result_that_does_not_complete() {
+    type Result = AgentResult<OnRequestResult<u8, Ask>>;
+    let question: Result = OnRequestResult::ask("Where to?", Ask::Where { on: None });
+    let rejection: Result = OnRequestResult::reject("not on Sundays");
+    let error: Result = Err(AgentError::domain("BUSY", "please try again"));
+    for result in [question, rejection, error] {
+        let before = format!("{result:?}");
+        assert_eq!(format!("{:?}", result.saying("Booked.")), before);
+    }
+}
+
+#[test]
+fn a_skill_rejects_a_task_with_a_reason() {
+    let skill =
+        ErasedSkill::<_, NoSlot>::new(Gives(|| OnRequestResult::<u8>::reject("not on Sundays")));
+    let outcome = request(&skill, "count");
+    assert!(
+        matches!(&outcome, SkillOutcome::Rejected { reason } if reason == "not on Sundays"),
+        "{outcome:?}"
     );
 }
 

@@ -1,6 +1,6 @@
 //! What the routing gets, and the skill or the question that it decides on.
 
-use super::message_text::{is_text, text};
+use super::message_text::{drop_command, is_text, text};
 use super::offer::Offer;
 use crate::media::check_input;
 use crate::{AgentDefinition, AnySkill, CallNames, Content};
@@ -93,9 +93,11 @@ pub struct Wrapped {
 
 impl Route {
     pub(super) fn to(id: &SkillId, message: &Message, how: &'static str) -> Self {
+        let mut message = message.clone();
+        drop_command(id.as_str(), &mut message.parts);
         Self {
             id: id.clone(),
-            content: Content::of_message(message),
+            content: Content::of_message(&message),
             wrapper: None,
             how,
             input: None,

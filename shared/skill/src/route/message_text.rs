@@ -23,6 +23,29 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The word behind a slash that begins a text, and the words behind it.
+pub(super) fn command_of(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start().strip_prefix('/')?;
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    Some((word, rest.trim_start()))
+}
+
+/// Takes the command `/id` off the first text of a message to the skill `id`: a skill, and a model
+/// that it asks, get the words behind it. A text that is the command alone stays.
+pub fn drop_command(id: &str, parts: &mut [Part]) {
+    let text = parts.iter_mut().find_map(|part| match &mut part.content {
+        PartContent::Text(text) => Some(text),
+        _ => None,
+    });
+    if let Some(text) = text
+        && let Some((word, rest)) = command_of(text)
+        && word == id
+        && !rest.is_empty()
+    {
+        *text = rest.to_owned();
+    }
+}
+
 /// The beginning of a text, of at most `most` bytes.
 pub(super) fn cut(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());

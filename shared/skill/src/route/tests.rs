@@ -450,6 +450,21 @@ fn a_command_goes_to_its_skill_without_the_command() {
 }
 
 #[test]
+fn a_named_skill_gets_no_command_of_its_own() {
+    for (text, words) in [
+        ("/echo hello there", "hello there"),
+        ("/echo", "/echo"),
+        ("/add 1 and 2", "/add 1 and 2"),
+        ("/echoes of it", "/echoes of it"),
+    ] {
+        let mut named = said(text);
+        named.metadata = meta(&json!({"skillId": "echo"}));
+        let (_, how, content) = chosen(routed(&agent(), &named));
+        assert_eq!((how, content.text().unwrap()), ("explicit", words));
+    }
+}
+
+#[test]
 fn a_command_has_json_as_the_input_of_a_skill_that_takes_data() {
     let sent = |text: &str| {
         let (id, how, content) = chosen(routed(&agent(), &said(text)));
@@ -544,6 +559,30 @@ fn answered(original: &Message, answer: &Message) -> Result<Routed, A2aError> {
     };
     let decision = route_answer(&agent(), original, &offer, &request)?;
     decision.map_or_else(|| route(&agent(), &request), Ok)
+}
+
+#[test]
+fn a_command_decides_also_where_a_skill_lacks_its_input() {
+    let offer = Offer {
+        skills: vec![id("echo")],
+        lacks: true,
+        ..Offer::default()
+    };
+    for (text, skill, how, words) in [
+        ("hello", "echo", "text", "hello"),
+        ("/echo hello", "echo", "command", "hello"),
+        ("/book-flight to Oslo", "book-flight", "command", "to Oslo"),
+    ] {
+        let request = RouteRequest {
+            pinned: None,
+            message: &said(text),
+            request_metadata: &Metadata::new(),
+        };
+        let decision = route_answer(&agent(), &message(vec![image()]), &offer, &request);
+        let (id, step, content) = chosen(decision.map(Option::unwrap));
+        assert_eq!((id.as_str(), step), (skill, how));
+        assert_eq!(content.text().unwrap(), words);
+    }
 }
 
 #[test]

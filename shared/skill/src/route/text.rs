@@ -1,7 +1,7 @@
 //! Chooses a skill by a text that the skill declares: a command, an example or a pattern.
 
 use super::decision::{Route, Skills, takes_any};
-use super::message_text::{cut, only_text, text};
+use super::message_text::{command_of, cut, only_text, text};
 use super::pattern::{TextPattern, Words, value};
 use crate::media::admits;
 use crate::{AgentDefinition, AnySkill, Content, SkillMetadata};
@@ -21,11 +21,9 @@ pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<Rout
         PartContent::Text(text) => Some((text.clone(), &mut part.content)),
         _ => None,
     })?;
-    let rest = sentence.trim_start().strip_prefix('/')?;
-    let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let (word, rest) = command_of(&sentence)?;
     let id = SkillId::parse(word).ok()?;
     let skill = agent.skill(&id)?;
-    let rest = rest.trim_start();
     *content = match arguments(&**skill, rest) {
         Some(arguments) => PartContent::Data(arguments.into()),
         None => PartContent::Text(rest.to_owned()),

@@ -22,7 +22,10 @@ async fn a_flight_is_booked_after_two_questions() {
     let reply = skill_test.send("Next Monday").await.unwrap();
     assert_eq!(
         (reply.state(), reply.text()),
-        (Some(TaskState::Completed), "Booked!")
+        (
+            Some(TaskState::Completed),
+            "Booked a flight to Helsinki for Next Monday"
+        )
     );
     let booking = json!({ "to": "Helsinki", "on": "Next Monday" });
     assert_eq!(reply.artifact_data("book-flight"), Some(booking));
@@ -32,7 +35,7 @@ async fn a_flight_is_booked_after_two_questions() {
         "Helsinki",
         "When?",
         "Next Monday",
-        "Booked!",
+        "Booked a flight to Helsinki for Next Monday",
     ];
     assert_eq!(reply.conversation(), said);
 }

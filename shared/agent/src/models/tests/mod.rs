@@ -205,3 +205,53 @@ async fn conversation_goes_to_the_model_and_its_text_comes_in_pieces() {
         json!([{"user": "Hi"}, before, {"user": "How many A-1 are there?"}])
     );
 }
+
+/// What the user says in the requests of a model, without the rest.
+fn heard(model: &ScriptedModel) -> Vec<Vec<String>> {
+    let requests = model.requests();
+    let texts = requests.iter().map(|request| {
+        let texts = request.messages.iter().filter_map(|message| match message {
+            ModelMessage::User(text) => Some(text.clone()),
+            ModelMessage::Model(_) | ModelMessage::ToolResults(_) => None,
+        });
+        texts.collect()
+    });
+    texts.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_reads_no_command_and_the_stored_message_has_it() {
+    let model = ScriptedModel::new().text("Why?").text("Knock, knock.");
+    let mut client = SkillTest::of_agent(&agent().unwrap());
+    client.model(model.clone());
+    let reply = client.crash_before(1).send("/chat tell me a joke").await;
+    assert_eq!(reply.unwrap().conversation(), ["/chat tell me a joke"]);
+    client.new_task().send(" /chat another one").await.unwrap();
+    let joke = "tell me a joke";
+    // The first answer was lost with its process.
+    assert_eq!(
+        heard(&model),
+        [vec![joke], vec![joke], vec![joke, "another one"]]
+    );
+}
+
+#[tokio::test]
+async fn a_model_reads_no_command_that_answers_the_question_of_the_router() {
+    let model = ScriptedModel::new().text("Why?");
+    let mut client = SkillTest::of_agent(&agent().unwrap());
+    client.model(model.clone());
+    let reply = client.send("hm").await.unwrap();
+    assert_eq!(reply.state(), Some(TaskState::InputRequired));
+    let reply = client.send("/chat tell me a joke").await.unwrap();
+    assert_eq!(reply.artifact_text("chat").as_deref(), Some("Why?"));
+    assert_eq!(heard(&model), [vec!["hm", "tell me a joke"]]);
+}
+
+#[tokio::test]
+async fn a_command_alone_is_all_that_a_model_reads() {
+    let model = ScriptedModel::new().text("Yes?");
+    let mut client = SkillTest::of_agent(&agent().unwrap());
+    client.model(model.clone());
+    client.send("/chat").await.unwrap();
+    assert_eq!(heard(&model), [vec!["/chat"]]);
+}

@@ -17,7 +17,10 @@ use crate::engine::clock::lock;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
 use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
-use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId};
+use crate::task::{
+    Change, ContextId, Message, Owner, Role, SkillId, TaskId, TaskRecord, Timestamp, WriteId,
+};
+use a2a_lambda_skill::route::drop_command;
 use a2a_lambda_skill::{AgentResult, Content};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -64,6 +67,7 @@ impl<'e> TurnThread<'e> {
             messages.truncate(record.base().turn_start);
         }
         messages.extend(spec.opening.iter().filter_map(said).cloned());
+        drop_commands(spec.input.skill().map(|it| it.metadata().id), &mut messages);
         let context_status = spec.context_status.as_ref();
         Self {
             engine,
@@ -282,12 +286,18 @@ impl<'e> TurnThread<'e> {
 
 /// The messages of a task, with the one in its status.
 fn messages_of(record: &TaskRecord) -> Vec<Message> {
-    record
-        .history()
-        .iter()
-        .chain(&record.status().message)
-        .cloned()
-        .collect()
+    let messages = record.history().iter().chain(&record.status().message);
+    let mut messages: Vec<_> = messages.cloned().collect();
+    drop_commands(record.skill().map(SkillId::as_str), &mut messages);
+    messages
+}
+
+/// Takes the command that names the skill of a task off the messages of its client. They are
+/// stored with it.
+fn drop_commands(skill: Option<&str>, messages: &mut [Message]) {
+    let Some(id) = skill else { return };
+    let of_client = messages.iter_mut().filter(|it| it.role == Role::User);
+    of_client.for_each(|it| drop_command(id, &mut it.parts));
 }
 
 /// The client's message in the turn's opening. Credentials are not part of a thread.
