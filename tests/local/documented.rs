@@ -110,3 +110,46 @@ fn blank(value: &Value) -> Value {
         other => other.clone(),
     }
 }
+
+/// A reader types one line after the other; each goes out with the context and no task.
+#[tokio::test]
+async fn the_dialogue_in_the_readme_is_what_the_agent_says() {
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--memory"]).await;
+    let mut texts = blocks("text").into_iter();
+    let dialogue = texts.find(|block| block.starts_with("> ")).unwrap();
+    let (dialogue, _) = dialogue.split_once("\n\n").unwrap();
+    let mut context = None;
+    for exchange in dialogue.trim_start_matches("> ").split("\n> ") {
+        let (text, shown) = exchange.split_once('\n').unwrap();
+        let parts = json!([{"text": text}]);
+        let mut message = json!({"messageId": text, "role": "ROLE_USER", "parts": parts});
+        message["contextId"] = context.into();
+        let call = Call::say(agent.base(), "").body(&json!({"message": message}));
+        let task = call.json().await["task"].clone();
+        let artifact = &task["artifacts"][0];
+        let answer = format!(
+            "{} {} {} {}",
+            task["status"]["state"],
+            task["status"]["message"]["parts"][0]["text"],
+            artifact["name"],
+            artifact["parts"][0]["data"]
+        );
+        assert_shown(shown, &answer);
+        context = Some(task["contextId"].clone());
+    }
+}
+
+/// Checks that an answer has each piece of what a document shows, which ends at a comma, a brace, a
+/// line or `…`. Digits before `…` are of an id.
+fn assert_shown(shown: &str, answer: &str) {
+    let plain = |text: &str| text.replace([' ', '"', '\\'], "");
+    let answer = plain(answer);
+    for piece in shown.split_inclusive(['\n', ',', '{', '…']) {
+        let id = piece.strip_suffix('…');
+        let id = id.map(|it| it.trim_end_matches(|digit: char| digit.is_ascii_hexdigit()));
+        let piece = plain(id.unwrap_or(piece));
+        let piece = piece.trim_matches(['\n', ',', '{', '}', '[', ']']);
+        assert!(answer.contains(piece), "{piece}\nis not in\n{answer}");
+    }
+}
