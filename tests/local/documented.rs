@@ -95,36 +95,6 @@ async fn the_exchange_in_the_readme_is_what_the_agent_answers() {
     );
 }
 
-#[tokio::test]
-async fn the_dialogue_in_the_readme_is_what_the_agent_says() {
-    let folder = Folder::new();
-    let agent = Running::agent(&folder, &["--memory"]).await;
-    let mut dialogues = blocks("text").into_iter().filter(|it| it.starts_with("> "));
-    let dialogue = dialogues.next().unwrap();
-    let mut before = json!({});
-    for (number, exchange) in dialogue.split("> ").skip(1).enumerate() {
-        let mut lines = exchange.lines();
-        let text = lines.next().unwrap();
-        let (state, words) = lines.next().unwrap().split_once(' ').unwrap();
-        let mut message = json!({"messageId": format!("m{number}"), "role": "ROLE_USER",
-                                 "parts": [{"text": text}]});
-        if let Some(context) = before.get("contextId") {
-            message["contextId"] = context.clone();
-        }
-        if before["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" {
-            message["taskId"] = before["id"].clone();
-        }
-        let call = Call::say(agent.base(), text).body(&json!({"message": message}));
-        before = call.json().await["task"].clone();
-        assert_eq!(before["status"]["state"], state, "{text}: {before}");
-        let status = &before["status"]["message"]["parts"][0]["text"];
-        assert_eq!(status, words.trim(), "{text}");
-        let artifact = lines.next().filter(|line| line.starts_with("  "));
-        let name = artifact.and_then(|line| line.split_whitespace().next());
-        assert_eq!(before["artifacts"][0]["name"].as_str(), name, "{before}");
-    }
-}
-
 /// The value without what differs between runs.
 fn blank(value: &Value) -> Value {
     match value {

@@ -111,6 +111,13 @@ async fn a_refinement_is_a_new_task_about_what_spoke_last() {
                 blue().about(&["sum", "report", "logo", "none"]),
             ],
         ),
+    ];
+    play(reference, rows).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_that_refines_nothing_starts_nothing() {
+    let rows = vec![
         conversation("no logo", EVERY, [says("Make it blue", Asks)]),
         conversation(
             "while a flight waits",
