@@ -45,7 +45,8 @@ def differs(conversation: str, new: list[dict]) -> str:
     says, near = [one[0] for one in wanted], []
     for found in contexts.values():
         pairs = zip(wanted, found, strict=False)
-        if len(found) == len(wanted) and all(one.startswith(f"{says} COMPLETED") and result in one for (says, result), one in pairs):
+        right = [one.startswith(f"{said} COMPLETED") and result in one for (said, result), one in pairs]
+        if len(found) == len(wanted) and all(right):
             return ""
         near = max(near, found, key=lambda all: sum(one.startswith(tuple(says)) for one in all) - len(all) / 9)
     return f"the agent made: {'; '.join(near) or 'nothing of it'}"
