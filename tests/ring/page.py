@@ -2,6 +2,8 @@
 
 import textwrap
 
+import history
+
 #: The columns of the table, and the acts of each.
 COLUMNS = {
     "Texts": ("card", "send", "stream", "text artifact"),
@@ -9,6 +11,7 @@ COLUMNS = {
     "Long texts": ("chunks",),
     "Pictures": ("picture",),
     "Questions": ("question", "streamed question", "answer"),
+    "Conversations": tuple(name + way for way in ("", history.BY_MODEL) for name in history.CONVERSATIONS),
     "Failures": ("failure",),
     "Files with words": ("file with words",),
     "Errors": ("stream error", "ended task"),
@@ -23,7 +26,7 @@ HEAD = """\
 
 Most likely. The programs below are real clients from the package registries. Each one talks to the default agent of `cargo run`
 with the defaults of its framework, as in the first minute of a new user: it tries examples of the card, answers a question,
-attaches a picture with a caption, and meets an error.
+attaches a picture with a caption, meets an error, and goes on talking.
 """
 
 LEGEND = """\
@@ -37,6 +40,7 @@ COLUMN_TEXT = """\
 | Long texts | asks for a report, which arrives in chunks |
 | Pictures | says "Generate logo" |
 | Questions | says "Book a flight", and answers what the agent asks |
+| Conversations | keeps one session: remembers something and asks for it, books a flight, adds, has a report and a logo made, and says "Make it blue"; leaves a question open and takes it up; refines the first of two logos; refines a report in the twentieth turn. Each is right only if the agent made nothing else of it, without a model and with a stub of one that chooses the skill where no rule decides |
 | Failures | sends "/add 2+2+2", which the skill `add` refuses, and reads why |
 | Files with words | sends a picture and a caption |
 | Errors | writes to a task that does not exist, or that has ended, on a stream |
@@ -46,7 +50,7 @@ COLUMN_TEXT = """\
 ADVICE = """\
 ## What an author can do
 
-Users see what their client shows. Four habits make an answer arrive in each of these clients:
+Users see what their client shows. Five habits make an answer arrive in each of these clients:
 
 1. **Put the answer into an artifact of text**, the last one if there are several. Some clients drop data, more drop files: return
    data for programs and text for people.
@@ -54,6 +58,8 @@ Users see what their client shows. Four habits make an answer arrive in each of 
    artifact is the answer, end without a message. Beside data, let the last status [say in words](#words-and-artifacts) what it holds.
 3. **Ask for everything at once**, and take it from the first message if it is there. Some clients cannot answer a question.
 4. **Do not choose the answer by the accepted output modes.** They are defaults of a framework, seldom the wish of a user.
+5. **Name the texts that refine a result** (`refines`), and set `answers_by_context` for an agent of one skill. Some clients send
+   the context of a question and not its task ([which task a message is for](guide/conversation.md#which-task-a-message-is-for)).
 """
 
 WORDS = """\

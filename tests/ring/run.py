@@ -1,7 +1,8 @@
 """Walks published clients, each with its own defaults, against the default agent.
 
-Makes the environment of one client below target/ring, runs its program, removes the environment,
-and compares each act with expected.json. Writes the page docs/clients.md from the run.
+Makes the environment of one client below target/ring, runs its program, also its conversations
+with an agent that has a (stub) model, removes the environment, and compares each act with
+expected.json. Writes the page docs/clients.md from the run.
 
 Exit status: 0 if every act is as expected and the page is that of the run, 1 if not, 2 for wrong
 arguments. The agent is A2A_RING_AGENT, or the program that `cargo build --bin a2a-local` makes.
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import time
 
+import history
+import model
 import page
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -27,7 +30,7 @@ CLIENTS = json.loads((HERE / "clients.json").read_text())
 EXPECTED = json.loads((HERE / "expected.json").read_text())
 
 #: Limits in seconds: the start of the agent, an installation, a program.
-START_LIMIT, INSTALL_LIMIT, PROGRAM_LIMIT = 60, 600, 300
+START_LIMIT, INSTALL_LIMIT, PROGRAM_LIMIT = 60, 600, 600
 LINE = re.compile(r"(?P<client>[^|]+) \| (?P<act>[^|]+) \| (?P<result>ok|FAIL|cannot) \| (?P<detail>.*)")
 
 
@@ -36,23 +39,25 @@ class NotHere(Exception):
 
 
 class Agent:
-    """The default agent on a free port, in memory."""
+    """The default agent on a free port, in memory, with these settings."""
 
-    def __init__(self, program: str) -> None:
-        self.log = (RING / "agent.log").open("w+")
+    def __init__(self, program: str, name: str, settings: dict[str, str]) -> None:
+        self.path = RING / f"{name}.log"
+        self.log = self.path.open("w+")
+        words = [program, "--memory", "--port", "0"]
         self.process = subprocess.Popen(
-            [program, "--memory", "--port", "0"], stdout=self.log, stderr=subprocess.STDOUT, cwd=RING
+            words, stdout=self.log, stderr=subprocess.STDOUT, cwd=RING, env=os.environ | settings
         )
         self.base = self.address()
 
     def address(self) -> str:
         deadline = time.monotonic() + START_LIMIT
         while time.monotonic() < deadline and self.process.poll() is None:
-            found = re.search(r"listening on (http://\S+)", (RING / "agent.log").read_text())
+            found = re.search(r"listening on (http://\S+)", self.path.read_text())
             if found:
                 return found.group(1)
             time.sleep(0.2)
-        sys.exit(f"the agent did not start:\n{(RING / 'agent.log').read_text()}")
+        sys.exit(f"the agent did not start:\n{self.path.read_text()}")
 
     def stop(self) -> None:
         self.process.terminate()
@@ -72,8 +77,10 @@ def install(*words, log) -> None:
 
 
 def played(key: str, program: list, base: str, place: pathlib.Path, log) -> dict[str, tuple[str, str]]:
-    """The lines of a program, also of one that ends too early: act -> (result, detail)."""
+    """The lines of a program, also of one that ends too early: act -> (result, detail). A
+    conversation is right only if the agent has made nothing else of it."""
     words = [str(word) for word in (*program, "--base", base, "--client", key)]
+    before = {task["id"] for task in history.tasks(base)}
     with (RING / f"{key}.lines").open("w+") as lines:
         try:
             subprocess.run(
@@ -83,7 +90,12 @@ def played(key: str, program: list, base: str, place: pathlib.Path, log) -> dict
             print(f"{key} | stopped after {PROGRAM_LIMIT} s")
         lines.seek(0)
         found = [LINE.fullmatch(line) for line in lines.read().splitlines()]
-    return {line["act"]: (line["result"], line["detail"]) for line in found if line and line["client"] == key}
+    acts = {line["act"]: (line["result"], line["detail"]) for line in found if line and line["client"] == key}
+    new = [task for task in history.tasks(base) if task["id"] not in before]
+    for act in acts.keys() & history.CONVERSATIONS.keys():
+        if acts[act][0] == "ok" and (why := history.differs(act, new)):
+            acts[act] = ("FAIL", why)
+    return acts
 
 
 def python(key: str, place: pathlib.Path, log) -> list:
@@ -97,7 +109,7 @@ def python(key: str, place: pathlib.Path, log) -> list:
 
 def node(key: str, place: pathlib.Path, log) -> list:
     # A module finds packages from its own folder upwards.
-    for file in (HERE / "node").glob("*.mjs"):
+    for file in (HERE / "conversations.json", *(HERE / "node").glob("*.mjs")):
         shutil.copy(file, place)
     shutil.copy(HERE / f"node/packages/{key}.json", place / "package.json")
     npm = ["npm", "install", "--prefix", place, "--loglevel=error", "--no-audit", "--no-fund", "--no-update-notifier"]
@@ -141,15 +153,18 @@ def environment(place: pathlib.Path) -> dict:
     }
 
 
-def walk(key: str, base: str, keep: bool) -> dict[str, tuple[str, str]]:
-    """Act -> (result, detail). The environment of the client exists during the walk only."""
+def walk(key: str, bases: tuple[str, str], keep: bool) -> dict[str, tuple[str, str]]:
+    """Act -> (result, detail), with the agent and with the one that has a model. The environment of
+    the client exists during the walk only."""
     place = RING / key
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     with (RING / f"{key}.log").open("w") as log:
         try:
             program = {"python": python, "node": node, "built": built}[CLIENTS[key]["kind"]](key, place, log)
-            return played(key, program, base, place, log)
+            acts = played(key, program, bases[0], place, log)
+            by_model = played(key, [*program, "--conversations"], bases[1], place, log)
+            return acts | {act + history.BY_MODEL: result for act, result in by_model.items()}
         finally:
             if not keep:
                 shutil.rmtree(place, ignore_errors=True)
@@ -170,20 +185,19 @@ def differences(key: str, acts: dict[str, tuple[str, str]]) -> list[str]:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=list(CLIENTS), help="one client; repeat it for more")
-    parser.add_argument("--base", help="the URL of an agent that runs; without it the driver starts one")
     parser.add_argument("--write", action="store_true", help="write docs/clients.md instead of comparing it")
     parser.add_argument("--last", action="store_true", help="walk nothing: take the results of the last whole run")
     parser.add_argument("--keep", action="store_true", help="keep the environments")
     return parser.parse_args()
 
 
-def walks(arguments: argparse.Namespace, base: str) -> tuple[dict, list[str]]:
+def walks(arguments: argparse.Namespace, bases: tuple[str, str]) -> tuple[dict, list[str]]:
     """The results of the clients that are here, and the lines of those that are not."""
     results, absent = {}, []
     for key in arguments.only or CLIENTS:
         began = time.monotonic()
         try:
-            results[key] = walk(key, base, arguments.keep)
+            results[key] = walk(key, bases, arguments.keep)
         except NotHere as error:
             print(f"{key} | not here: {error}", flush=True)
             # Of a client that only another step compiles, nothing is expected.
@@ -215,14 +229,16 @@ def main() -> int:
     RING.mkdir(parents=True, exist_ok=True)
     if arguments.last:
         results, wrong = json.loads((RING / "results.json").read_text()), []
-    elif arguments.base:
-        results, wrong = walks(arguments, arguments.base)
     else:
-        agent = Agent(os.environ.get("A2A_RING_AGENT") or str(TARGET / "debug/a2a-local"))
+        program = os.environ.get("A2A_RING_AGENT") or str(TARGET / "debug/a2a-local")
+        router, settings = model.start()
+        agents = [Agent(program, "agent", {}), Agent(program, "agent-with-model", settings)]
         try:
-            results, wrong = walks(arguments, agent.base)
+            results, wrong = walks(arguments, (agents[0].base, agents[1].base))
         finally:
-            agent.stop()
+            for agent in agents:
+                agent.stop()
+        print(f"the model chose {router.asked} times")
     for key, acts in results.items():
         wrong += differences(key, acts)
     if not arguments.only:

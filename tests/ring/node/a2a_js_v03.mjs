@@ -2,14 +2,14 @@
 
 import { randomUUID } from "node:crypto";
 import { ClientFactory } from "@a2a-js/sdk/client";
-import { add, Client, play, Reply } from "./acts.mjs";
+import { add, Client, ids, play, Reply } from "./acts.mjs";
 
 class Sdk extends Client {
   async open(base) {
     this.client = await new ClientFactory().createFromUrl(base);
   }
-  params(parts, ids) {
-    return { message: { kind: "message", messageId: randomUUID(), role: "user", parts, ...ids } };
+  params(parts, options) {
+    return { message: { kind: "message", messageId: randomUUID(), role: "user", parts, ...options } };
   }
   async streamed(params) {
     let reply = new Reply();
@@ -17,10 +17,13 @@ class Sdk extends Client {
     return reply;
   }
   async send(text, last) {
-    return add(new Reply(), await this.client.sendMessage(this.params([{ kind: "text", text }], last?.handle)));
+    return add(new Reply(), await this.client.sendMessage(this.params([{ kind: "text", text }], ids(last))));
   }
   async stream(text, last) {
-    return this.streamed(this.params([{ kind: "text", text }], last?.handle));
+    return this.streamed(this.params([{ kind: "text", text }], ids(last)));
+  }
+  async refer(text, last, about) {
+    return this.streamed(this.params([{ kind: "text", text }], { ...ids(last), referenceTaskIds: [about.task] }));
   }
   async file(text, name, content) {
     // Without a media type, as the official sample command line attaches one.

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { ClientFactory } from "@a2a-js/sdk/client";
 import { Role, TaskState } from "@a2a-js/sdk";
-import { Client, play, Reply, see } from "./acts.mjs";
+import { Client, ids, play, Reply, see } from "./acts.mjs";
 
 const part = (kind, value, filename = "") => ({
   content: { $case: kind, value },
@@ -29,7 +29,7 @@ class Sdk extends Client {
     this.client = await new ClientFactory().createFromUrl(base);
     return this.client.protocolVersion;
   }
-  request(parts, ids) {
+  request(parts, options) {
     const message = {
       messageId: randomUUID(),
       role: Role.ROLE_USER,
@@ -39,7 +39,7 @@ class Sdk extends Client {
       metadata: undefined,
       extensions: [],
       referenceTaskIds: [],
-      ...ids,
+      ...options,
     };
     return { tenant: "", metadata: undefined, configuration: undefined, message };
   }
@@ -58,14 +58,17 @@ class Sdk extends Client {
     return reply;
   }
   async send(text, last) {
-    const answer = await this.client.sendMessage(this.request([part("text", text)], last?.handle));
+    const answer = await this.client.sendMessage(this.request([part("text", text)], ids(last)));
     if (answer.status) return whole(answer);
     const reply = new Reply();
     see(reply, plain(answer.parts));
     return reply;
   }
   async stream(text, last) {
-    return this.streamed(this.request([part("text", text)], last?.handle));
+    return this.streamed(this.request([part("text", text)], ids(last)));
+  }
+  async refer(text, last, about) {
+    return this.streamed(this.request([part("text", text)], { ...ids(last), referenceTaskIds: [about.task] }));
   }
   async file(text, name, content) {
     // Without a media type, as the official sample command line attaches one.

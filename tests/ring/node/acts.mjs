@@ -2,14 +2,16 @@
 // ../python/acts.py, which says what each act is. `play` prints one line for each act:
 // `client | act | ok, FAIL or cannot | detail`.
 
+import { readFileSync } from "node:fs";
 import { deflateSync } from "node:zlib";
 import { parseArgs } from "node:util";
 
-const ACT_LIMIT_MS = 60_000;
+const [ACT_LIMIT_MS, CONVERSATION_LIMIT_MS] = [60_000, 120_000];
 const DETAIL_MAX = 240;
 const UNKNOWN = "task-that-does-not-exist";
 const REFUSALS = ["task not found", "the context has expired", "must have 1 to 64"];
 const WORDS = "fingerprint";
+const CONVERSATIONS = JSON.parse(readFileSync(new URL("conversations.json", import.meta.url)));
 
 /** The client has no such call; the text says what is missing. */
 export class Cannot extends Error {}
@@ -28,6 +30,8 @@ export class Reply {
 
 /** The adapter of one client. A method that is not overridden is a call that it lacks. */
 export class Client {
+  showsData = true;
+  refers = false;
   async open() {}
   async send() {
     throw new Cannot("every call streams");
@@ -37,6 +41,12 @@ export class Client {
   }
   async talk(text, last) {
     return this.stream(text, last);
+  }
+  async say(text, last) {
+    return this.talk(text, last);
+  }
+  async refer() {
+    throw new Cannot("its user attaches no references");
   }
   async file() {
     throw new Cannot("it sends text only");
@@ -112,6 +122,11 @@ function crc32(bytes) {
   return (sum ^ 0xffffffff) >>> 0;
 }
 
+export const asks = (reply) => /input.required/i.test(reply?.state ?? "");
+
+/** The ids of the next message, of a reply with both: the task if that asks. */
+export const ids = (last) => (asks(last) || !last?.handle ? last?.handle : { contextId: last.handle.contextId });
+
 function shows(reply, ...words) {
   const seen = words.find((word) => reply.text.includes(word));
   if (seen === undefined) {
@@ -143,6 +158,31 @@ async function attempt(call) {
     if (error instanceof Cannot) throw error;
     return new Reply({ text: chain(error) });
   }
+}
+
+/** One sentence of a conversation, and whether its user sees the right answer. */
+async function say(client, turn, replies) {
+  const { say: text, plain } = turn;
+  let last = replies.at(turn.to ?? -1);
+  if (turn.aside) last = new Reply({ ...last, state: "" });
+  let reply;
+  if ("about" in turn && !lacks(client, "refer")) reply = await client.refer(text, last, replies[turn.about]);
+  else if ("about" in turn && !plain) throw new Cannot("its user attaches no references");
+  else reply = await client.say(client.refers ? text : (plain ?? text), last);
+  if (turn.choose && reply.text.includes("Which of these do you mean")) reply = await client.say(turn.choose, reply);
+  const isHidden = turn.data && !client.showsData;
+  if (!isHidden && !(turn.file && reply.files) && !turn.see.some((word) => reply.text.includes(word))) {
+    throw new Error(`after '${text}': ${reply.text || "no text"}, state ${reply.state || "not shown"}`);
+  }
+  return reply;
+}
+
+async function converse(client, { turns }) {
+  const replies = [];
+  for (const turn of turns) {
+    for (let time = 0; time < (turn.times ?? 1); time += 1) replies.push(await say(client, turn, replies));
+  }
+  return `${replies.length} turns`;
 }
 
 /** The acts in their order, with what they leave for later ones. */
@@ -203,7 +243,8 @@ function acts(client) {
 
 /** Plays every act of the client that `make` makes, and prints its lines. */
 export async function play(make) {
-  const { values } = parseArgs({ options: { base: { type: "string" }, client: { type: "string" } } });
+  const text = { type: "string" };
+  const { values } = parseArgs({ options: { base: text, client: text, conversations: { type: "boolean" } } });
   const print = console.log;
   // Some frameworks print what they do.
   for (const level of ["log", "info", "warn", "debug", "error"]) console[level] = () => {};
@@ -211,18 +252,21 @@ export async function play(make) {
     const plain = String(detail).replace(/\s+/g, " ").replaceAll("|", "/").slice(0, DETAIL_MAX);
     print(`${values.client} | ${act} | ${result} | ${plain}`);
   };
-  const limited = (work) => {
+  const limited = (work, limit) => {
     let timer;
     const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error("the act takes too long")), ACT_LIMIT_MS);
+      timer = setTimeout(() => reject(new Error("the act takes too long")), limit);
     });
     return Promise.race([work, late]).finally(() => clearTimeout(timer));
   };
   const client = make();
-  const all = { card: async () => (await client.open(values.base)) ?? "", ...acts(client) };
-  for (const [act, plays] of Object.entries(all)) {
+  const card = async () => (await client.open(values.base)) ?? "";
+  if (values.conversations) await card();
+  const talks = Object.entries(CONVERSATIONS).map(([name, talk]) => [name, () => converse(client, talk)]);
+  const all = values.conversations ? talks : [...Object.entries({ card, ...acts(client) }), ...talks];
+  for (const [act, plays] of all) {
     try {
-      line(act, "ok", await limited(plays()));
+      line(act, "ok", await limited(plays(), act in CONVERSATIONS ? CONVERSATION_LIMIT_MS : ACT_LIMIT_MS));
     } catch (error) {
       line(act, error instanceof Cannot ? "cannot" : "FAIL", error instanceof Cannot ? error.message : chain(error));
     }

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { A2AClient } from "@assistant-ui/react-a2a";
-import { Client, play, Reply, see } from "./acts.mjs";
+import { Client, ids, play, Reply, see } from "./acts.mjs";
 
 function whole(task) {
   const reply = new Reply({ task: task.id, handle: { taskId: task.id, contextId: task.contextId } });
@@ -17,8 +17,8 @@ class AssistantUi extends Client {
     this.client = new A2AClient({ baseUrl: base });
     return (await this.client.getAgentCard()).name;
   }
-  message(parts, ids) {
-    return { messageId: randomUUID(), role: "user", parts, ...ids };
+  message(parts, options) {
+    return { messageId: randomUUID(), role: "user", parts, ...options };
   }
   async streamed(message) {
     let reply = new Reply();
@@ -34,14 +34,17 @@ class AssistantUi extends Client {
     return reply;
   }
   async send(text, last) {
-    const answer = await this.client.sendMessage(this.message([{ text }], last?.handle));
+    const answer = await this.client.sendMessage(this.message([{ text }], ids(last)));
     if (answer.status) return whole(answer);
     const reply = new Reply();
     see(reply, answer.parts);
     return reply;
   }
   async stream(text, last) {
-    return this.streamed(this.message([{ text }], last?.handle));
+    return this.streamed(this.message([{ text }], ids(last)));
+  }
+  async refer(text, last, about) {
+    return this.streamed(this.message([{ text }], { ...ids(last), referenceTaskIds: [about.task] }));
   }
   async file(text, filename, content) {
     // As its runtime converts an attachment of a chat: with its media type.

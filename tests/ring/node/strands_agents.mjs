@@ -17,8 +17,11 @@ class Framework extends Client {
     this.agent = new A2AAgent({ url: base });
   }
   async stream(text, last) {
-    if (last) throw new Cannot("a call takes words only, and no task or context");
+    if (last) return this.say();
     return see(await this.agent.invoke(text));
+  }
+  async say() {
+    throw new Cannot("a call takes words only, and no task or context");
   }
   async provoke() {
     throw new Cannot("it sends a text part always, and no ids");

@@ -23,7 +23,7 @@ from a2a.types import (
     TextPart,
 )
 
-from acts import CALL_LIMIT, Client, Reply, main
+from acts import CALL_LIMIT, Client, Reply, ids, main
 
 
 def see(reply: Reply, parts) -> None:
@@ -72,9 +72,16 @@ class Sdk(Client):
         http = httpx.AsyncClient(timeout=CALL_LIMIT)
         self.client = await A2AClient.get_client_from_agent_card_url(http, base)
 
-    def params(self, parts, task=None, context=None) -> MessageSendParams:
+    def params(self, parts, task=None, context=None, about=None) -> MessageSendParams:
         return MessageSendParams(
-            message=Message(role=Role.user, message_id=uuid.uuid4().hex, parts=parts, task_id=task, context_id=context)
+            message=Message(
+                role=Role.user,
+                message_id=uuid.uuid4().hex,
+                parts=parts,
+                task_id=task,
+                context_id=context,
+                reference_task_ids=about,
+            )
         )
 
     async def streamed(self, params: MessageSendParams) -> Reply:
@@ -85,12 +92,15 @@ class Sdk(Client):
         return reply
 
     async def send(self, text, last=None):
-        params = self.params([text_part(text)], *(last.handle if last else ()))
+        params = self.params([text_part(text)], *ids(last))
         response = await self.client.send_message(SendMessageRequest(id=uuid.uuid4().hex, params=params))
         return add(Reply(), answer(response))
 
     async def stream(self, text, last=None):
-        return await self.streamed(self.params([text_part(text)], *(last.handle if last else ())))
+        return await self.streamed(self.params([text_part(text)], *ids(last)))
+
+    async def refer(self, text, last, about):
+        return await self.streamed(self.params([text_part(text)], *ids(last), about=[about.task]))
 
     async def file(self, text, name, content):
         # Without a media type, as the official sample command line attaches one.

@@ -8,7 +8,7 @@ import httpx
 from a2a.client import ClientConfig, ClientFactory
 from a2a.types import FilePart, FileWithBytes, Message, Part, Role, Task, TaskIdParams, TaskQueryParams, TextPart
 
-from acts import CALL_LIMIT, Client, Reply, main
+from acts import CALL_LIMIT, Client, Reply, ids, main
 
 
 def see(reply: Reply, parts) -> None:
@@ -44,8 +44,15 @@ class Sdk(Client):
         self.streams = await ClientFactory.connect(base, client_config=ClientConfig(httpx_client=http))
         self.calls = await ClientFactory.connect(base, client_config=ClientConfig(httpx_client=http, streaming=False))
 
-    async def ask(self, client, parts, task=None, context=None) -> Reply:
-        message = Message(role=Role.user, message_id=str(uuid.uuid4()), parts=parts, task_id=task, context_id=context)
+    async def ask(self, client, parts, task=None, context=None, about=None) -> Reply:
+        message = Message(
+            role=Role.user,
+            message_id=str(uuid.uuid4()),
+            parts=parts,
+            task_id=task,
+            context_id=context,
+            reference_task_ids=about,
+        )
         reply = Reply()
         async for event in client.send_message(message):
             if isinstance(event, Message):
@@ -56,10 +63,13 @@ class Sdk(Client):
         return reply
 
     async def send(self, text, last=None):
-        return await self.ask(self.calls, [text_part(text)], *(last.handle if last else ()))
+        return await self.ask(self.calls, [text_part(text)], *ids(last))
 
     async def stream(self, text, last=None):
-        return await self.ask(self.streams, [text_part(text)], *(last.handle if last else ()))
+        return await self.ask(self.streams, [text_part(text)], *ids(last))
+
+    async def refer(self, text, last, about):
+        return await self.ask(self.streams, [text_part(text)], *ids(last), about=[about.task])
 
     async def file(self, text, name, content):
         # Without a media type, as the official sample command line attaches one.

@@ -17,7 +17,7 @@ from a2a.types.a2a_pb2 import (
 )
 from google.protobuf.json_format import MessageToDict
 
-from acts import CALL_LIMIT, Client, Reply, main
+from acts import CALL_LIMIT, Client, Reply, ids, main
 
 
 def see(reply: Reply, parts) -> None:
@@ -53,9 +53,14 @@ class Sdk(Client):
         self.streams = await create_client(base, client_config=ClientConfig(httpx_client=http))
         self.calls = await create_client(base, client_config=ClientConfig(httpx_client=http, streaming=False))
 
-    async def ask(self, client, parts, task="", context="") -> Reply:
+    async def ask(self, client, parts, task="", context="", about=()) -> Reply:
         message = Message(
-            message_id=str(uuid.uuid4()), role=Role.ROLE_USER, parts=parts, task_id=task, context_id=context
+            message_id=str(uuid.uuid4()),
+            role=Role.ROLE_USER,
+            parts=parts,
+            task_id=task,
+            context_id=context,
+            reference_task_ids=about,
         )
         reply = Reply()
         async for event in client.send_message(SendMessageRequest(message=message)):
@@ -71,10 +76,13 @@ class Sdk(Client):
         return reply
 
     async def send(self, text, last=None):
-        return await self.ask(self.calls, [Part(text=text)], *(last.handle if last else ()))
+        return await self.ask(self.calls, [Part(text=text)], *ids(last))
 
     async def stream(self, text, last=None):
-        return await self.ask(self.streams, [Part(text=text)], *(last.handle if last else ()))
+        return await self.ask(self.streams, [Part(text=text)], *ids(last))
+
+    async def refer(self, text, last, about):
+        return await self.ask(self.streams, [Part(text=text)], *ids(last), about=[about.task])
 
     async def file(self, text, name, content):
         # Without a media type, as the official sample command line attaches one.

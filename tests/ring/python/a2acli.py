@@ -6,7 +6,7 @@ import os
 import pathlib
 import tempfile
 
-from acts import Client, Reply, main
+from acts import Client, Reply, ids, main
 
 
 def see(reply: Reply, parts: list[dict]) -> None:
@@ -20,7 +20,7 @@ def see(reply: Reply, parts: list[dict]) -> None:
 
 
 def whole(task: dict) -> Reply:
-    reply = Reply(task=task["id"], handle=["--task-id", task["id"]], state=task["status"]["state"])
+    reply = Reply(task=task["id"], handle=(task["id"], task["contextId"]), state=task["status"]["state"])
     for artifact in task.get("artifacts", []):
         see(reply, artifact["parts"])
     see(reply, task["status"].get("message", {}).get("parts", []))
@@ -41,6 +41,11 @@ def add(reply: Reply, event: dict) -> Reply:
     return reply
 
 
+def options(last: Reply | None) -> list[str]:
+    task, context = ids(last) or (None, None)
+    return [*(["--task-id", task] if task else []), *(["--context-id", context] if context else [])]
+
+
 class Cli(Client):
     async def open(self, base):
         self.begin = [os.environ["A2ACLI"], "--agent-card", base, "--output", "json"]
@@ -56,11 +61,11 @@ class Cli(Client):
         return out
 
     async def send(self, text, last=None):
-        return add(Reply(), json.loads(await self.run("send", text, *(last.handle if last else []))))
+        return add(Reply(), json.loads(await self.run("send", text, *options(last))))
 
     async def stream(self, text, last=None):
         reply = Reply()
-        for line in (await self.run("send", "--stream", text, *(last.handle if last else []))).splitlines():
+        for line in (await self.run("send", "--stream", text, *options(last))).splitlines():
             reply = add(reply, json.loads(line))
         return reply
 
@@ -74,7 +79,7 @@ class Cli(Client):
             return add(Reply(), json.loads(await self.run("send", "--text-part", text, "--file-part", str(path))))
 
     async def stream_to(self, task, text):
-        return await self.stream(text, Reply(handle=["--task-id", task]))
+        return await self.stream(text, Reply(handle=(task, None), state="input-required"))
 
     async def cancel(self, task):
         return json.loads(await self.run("task", "cancel", task))["status"]["state"]

@@ -8,16 +8,19 @@ acts and prints one line for each: `client | act | ok, FAIL or cannot | detail`.
 import argparse
 import asyncio
 import importlib.metadata
+import json
 import logging
 import os
+import pathlib
 import re
 import zlib
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-#: Seconds that one act may take.
-ACT_LIMIT = 60
+#: Seconds that one act may take, and a conversation.
+ACT_LIMIT, CONVERSATION_LIMIT = 60, 120
 #: Seconds of one call, for clients that take a limit.
 CALL_LIMIT = 30
 #: Characters of a detail.
@@ -28,6 +31,8 @@ UNKNOWN = "task-that-does-not-exist"
 REFUSALS = ("task not found", "the context has expired", "must have 1 to 64")
 #: The words that a user sends with a file.
 WORDS = "fingerprint"
+#: What is said in each conversation, and what its user sees: the same for both languages.
+CONVERSATIONS = json.loads((pathlib.Path(__file__).resolve().parents[1] / "conversations.json").read_text())
 
 
 class Cannot(Exception):
@@ -55,8 +60,10 @@ class Client:
     does not have."""
 
     package = ""
-    #: Whether the framework hands out the files of an answer.
-    shows_files = True
+    #: Whether the framework hands out the files and the data of an answer.
+    shows_files = shows_data = True
+    #: Whether the framework refers to earlier tasks by itself.
+    refers = False
 
     async def open(self, base: str) -> None:
         """Reads the card, as the client does by default."""
@@ -73,6 +80,14 @@ class Client:
     async def talk(self, text: str, last: Reply | None = None) -> Reply:
         """Sends a text in the mode that is the client's default."""
         return await self.stream(text, last)
+
+    async def say(self, text: str, last: Reply | None = None) -> Reply:
+        """Sends the next text of a session: the answer to `last`, if that asks."""
+        return await self.talk(text, last)
+
+    async def refer(self, text: str, last: Reply, about: Reply) -> Reply:
+        """Continues the session with a text that refers to the task of `about`."""
+        raise Cannot("its user attaches no references")
 
     async def file(self, text: str, name: str, content: bytes) -> Reply:
         """Sends a text and a file, as the client attaches one."""
@@ -108,6 +123,18 @@ def png() -> bytes:
 
     head = (1).to_bytes(4, "big") * 2 + bytes([8, 0, 0, 0, 0])
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0\x80")) + chunk(b"IEND", b"")
+
+
+def asks(reply: Reply | None) -> bool:
+    return bool(reply and re.search("input.required", reply.state, re.I))
+
+
+def ids(last: Reply | None) -> tuple:
+    """The task and the context of the next message, of a reply with both: the task if that asks."""
+    if not last or not last.handle:
+        return ()
+    task, context = last.handle
+    return (task if asks(last) else None, context)
 
 
 def shows(reply: Reply, *words: str) -> str:
@@ -189,6 +216,33 @@ class Acts:
             raise AssertionError(f"state {reply.state}: {reply.text}")
         return "sent"
 
+    async def converse(self, name: str) -> str:
+        replies: list[Reply] = []
+        for turn in CONVERSATIONS[name]["turns"]:
+            for _ in range(turn.get("times", 1)):
+                replies.append(await self.turn(turn, replies))
+        return f"{len(replies)} turns"
+
+    async def turn(self, turn: dict, replies: list[Reply]) -> Reply:
+        """One sentence of a conversation, and whether its user sees the right answer."""
+        client, text = self.client, turn["say"]
+        last = replies[turn.get("to", -1)] if replies else None
+        if turn.get("aside"):
+            last = replace(last, state="")
+        if "about" in turn and type(client).refer is not Client.refer:
+            reply = await client.refer(text, last, replies[turn["about"]])
+        elif "about" in turn and "plain" not in turn:
+            raise Cannot("its user attaches no references")
+        else:
+            reply = await client.say(text if client.refers else turn.get("plain", text), last)
+        if "choose" in turn and "Which of these do you mean" in reply.text:
+            reply = await client.say(turn["choose"], reply)
+        is_hidden = turn.get("data") and not client.shows_data
+        is_file = turn.get("file") and reply.files
+        if not (is_hidden or is_file or any(word in reply.text for word in turn["see"])):
+            raise AssertionError(f"after {text!r}: {reply.text or 'no text'!r}, state {reply.state or 'not shown'}")
+        return reply
+
     async def refused(self, stream: Awaitable[Reply], *words: str) -> str:
         try:
             reply = await stream
@@ -265,16 +319,21 @@ class Lines:
         print(f"{self.name} | {act} | {result} | {detail[:DETAIL_MAX]}", file=self.out, flush=True)
 
 
-async def play(client: Client, base: str, lines: Lines) -> None:
+async def play(client: Client, base: str, lines: Lines, talk_only: bool) -> None:
     acts = Acts(client)
 
     async def card() -> str:
         await client.open(base)
         return ""
 
-    for act, method in {"card": None, **ACTS}.items():
+    plays = {"card": card, **{act: partial(method, acts) for act, method in ACTS.items()}}
+    talks = {name: partial(acts.converse, name) for name in CONVERSATIONS}
+    if talk_only:
+        await card()
+    for act, method in (talks if talk_only else plays | talks).items():
         try:
-            lines.write(act, "ok", await asyncio.wait_for(method(acts) if method else card(), ACT_LIMIT))
+            limit = CONVERSATION_LIMIT if act in talks else ACT_LIMIT
+            lines.write(act, "ok", await asyncio.wait_for(method(), limit))
         except Cannot as missing:
             lines.write(act, "cannot", str(missing))
         # Some frameworks cancel the task that calls them.
@@ -286,9 +345,10 @@ def main(client: Client) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--base", required=True, help="URL of the agent")
     parser.add_argument("--client", help="the name in the lines")
+    parser.add_argument("--conversations", action="store_true", help="the conversations alone")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
     name = arguments.client or f"{client.package} {importlib.metadata.version(client.package)}"
-    asyncio.run(play(client, arguments.base, Lines(name)))
+    asyncio.run(play(client, arguments.base, Lines(name), arguments.conversations))
     # Some frameworks leave threads that would keep the process.
     os._exit(0)

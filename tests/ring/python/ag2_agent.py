@@ -10,7 +10,7 @@ from ag2.a2a.errors import A2ATaskTerminalError
 from ag2.a2a.tasks import cancel_task, get_task, list_tasks
 from ag2.events import BinaryInput, HumanInputRequest, TextInput
 
-from acts import Client, Reply, main
+from acts import Cannot, Client, Reply, asks, main
 
 
 def texts(message) -> str:
@@ -18,13 +18,17 @@ def texts(message) -> str:
 
 
 class Dialogue:
-    """One run of the agent. Its hook for a human puts a question and waits for the answer."""
+    """The runs of an agent, each a reply to the one before. Its hook for a human puts a question and
+    waits for the answer."""
 
-    def __init__(self, config: A2AConfig, *inputs) -> None:
+    def __init__(self, config: A2AConfig) -> None:
         self.questions: asyncio.Queue = asyncio.Queue()
         self.answers: asyncio.Queue = asyncio.Queue()
-        agent = Agent("ring", config=config, hitl_hook=self.hook)
-        self.run = asyncio.create_task(agent.ask(*inputs))
+        self.last = Agent("ring", config=config, hitl_hook=self.hook)
+
+    async def ask(self, *inputs) -> Reply:
+        self.run = asyncio.create_task(self.last.ask(*inputs))
+        return await self.next()
 
     async def hook(self, request: HumanInputRequest) -> str:
         await self.questions.put(request.content)
@@ -37,32 +41,35 @@ class Dialogue:
             return Reply(text=question.result(), state="input-required", handle=self)
         question.cancel()
         try:
-            answer = self.run.result()
+            answer = self.last = self.run.result()
         except A2ATaskTerminalError as error:
             # The exception has the task; its text has the state only.
             return Reply(text=texts(error.task.status.message), state=TaskState.Name(error.task.status.state))
-        return Reply(text=answer.body or "", files=len(answer.files), state=answer.response.finish_reason)
+        state = answer.response.finish_reason
+        return Reply(text=answer.body or "", files=len(answer.files), state=state, handle=self)
 
 
 class Framework(Client):
     package = "ag2"
-    shows_files = False
+    shows_files = shows_data = False
 
     async def open(self, base):
         self.config = A2AConfig(card_url=base)
 
     async def stream(self, text, last=None):
-        if last:
+        if last and not last.handle.run.done():
+            if not asks(last):
+                raise Cannot("a question blocks its run until it is answered")
             await last.handle.answers.put(text)
             return await last.handle.next()
-        reply = await Dialogue(self.config, text).next()
+        reply = await (last.handle if last else Dialogue(self.config)).ask(text)
         with contextlib.suppress(IndexError):
             reply.task = (await list_tasks(self.config)).tasks[0].id
         return reply
 
     async def file(self, text, name, content):
         picture = BinaryInput(content, media_type="image/png", vendor_metadata={"filename": name})
-        return await Dialogue(self.config, TextInput(text), picture).next()
+        return await Dialogue(self.config).ask(TextInput(text), picture)
 
     async def provoke(self):
         # The context is a variable of the agent; the framework sends no task of the caller's.

@@ -11,6 +11,7 @@ from acts import Client, Reply, main
 
 class Framework(Client):
     package = "beeai-framework"
+    refers = True
 
     def agent(self) -> A2AAgent:
         return A2AAgent(url=self.base, memory=UnconstrainedMemory())

@@ -11,13 +11,14 @@ from acts import CALL_LIMIT, Client, Reply, main
 
 class Framework(Client):
     package = "crewai"
-    shows_files = False
+    shows_files = shows_data = False
+    refers = True
 
     async def open(self, base):
         self.config = A2AClientConfig(endpoint=f"{base}/.well-known/agent-card.json")
 
     async def ask(self, text, last=None, task=None, **options) -> Reply:
-        task, context = last.handle if last else (task, None)
+        task, context, references = last.handle if last else (task, None, [])
         result = await aexecute_a2a_delegation(
             endpoint=self.config.endpoint,
             auth=None,
@@ -25,15 +26,19 @@ class Framework(Client):
             task_description=text,
             task_id=task,
             context_id=context,
+            reference_task_ids=references,
             accepted_output_modes=self.config.accepted_output_modes,
             **options,
         )
         named = next((one for one in reversed(result["history"]) if one.task_id), None)
+        task, context = (named.task_id, named.context_id) if named else (None, context)
+        # As its agent does between two delegations: a completed task becomes a reference.
+        is_over = result["status"].value == "completed"
         return Reply(
             text=result.get("result") or result.get("error") or "",
             state=result["status"].value,
-            task=named.task_id if named else "",
-            handle=(named.task_id, named.context_id) if named else (None, None),
+            task=task or "",
+            handle=(None, context, [*references, task]) if is_over else (task, context, references),
         )
 
     async def send(self, text, last=None):

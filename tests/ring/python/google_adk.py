@@ -8,7 +8,7 @@ from google.adk.agents.remote_a2a_agent import RemoteA2aAgent
 from google.adk.runners import InMemoryRunner
 from google.genai import types
 
-from acts import Client, Reply, main
+from acts import Client, Reply, asks, main
 
 
 class Session:
@@ -42,8 +42,10 @@ class Session:
                     reply.text += part.text
                 elif part.function_call:
                     # A question is a long-running call of a function of its own.
-                    self.call = part.function_call
+                    self.call, reply.state = part.function_call, "input-required"
                     reply.text += json.dumps(part.function_call.args)
+                elif part.inline_data and part.inline_data.data.startswith(b"<a2a_datapart_json>"):
+                    reply.text += part.inline_data.data.decode()
                 elif part.inline_data or part.file_data:
                     reply.files += 1
         return reply
@@ -60,9 +62,9 @@ class Framework(Client):
         self.base = base
 
     async def stream(self, text, last=None):
-        if last:
+        if asks(last):
             return await last.handle.answer(text)
-        return await Session(self.base).ask(types.Part(text=text))
+        return await (last.handle if last else Session(self.base)).ask(types.Part(text=text))
 
     async def file(self, text, name, content):
         picture = types.Part.from_bytes(data=content, mime_type="image/png")

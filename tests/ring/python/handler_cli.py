@@ -57,6 +57,10 @@ class Handler(Client):
     async def talk(self, text, last=None):
         return await self.send(text, last)
 
+    async def say(self, text, last=None):
+        # It saves the context of a session, and a stream shows the questions.
+        return await self.ask("stream", text, *(["--continue"] if last else []))
+
     async def file(self, text, name, content):
         path = pathlib.Path(self.folder, name)
         path.write_bytes(content)

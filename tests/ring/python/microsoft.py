@@ -26,6 +26,7 @@ def see(response, session) -> Reply:
 
 class Framework(Client):
     package = "agent-framework-a2a"
+    refers = True
 
     async def open(self, base):
         self.agent = A2AAgent(name="ring", url=base)

@@ -24,8 +24,11 @@ class Framework(Client):
 
     async def stream(self, text, last=None):
         if last:
-            raise Cannot("a call takes words only, and no task or context")
+            return await self.say(text)
         return see(await self.agent.invoke_async(text))
+
+    async def say(self, text, last=None):
+        raise Cannot("a call takes words only, and no task or context")
 
     async def provoke(self):
         # A picture alone: the framework drops it, so the message has no parts.
