@@ -180,6 +180,37 @@ async fn a_text_without_a_task_answers_what_waits() {
     play(reference, rows).await;
 }
 
+/// Some clients show the updates of a stream only.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_passed_on_streams_the_updates_of_the_task_that_gets_it() {
+    for dialect in [Dialect::Rest10, Dialect::Rpc03] {
+        let world = reference();
+        let mut client = Client::new(&world, dialect, Context);
+        for turn in [flight(), sum(), says("Helsinki", Asks)] {
+            client.plays(&turn).await;
+        }
+        let (context, flight) = (client.context.as_deref(), client.id("flight"));
+        let say = Say {
+            context,
+            skill: None,
+            ..Say::to("", "1")
+        };
+        let reply = world.call(&dialect.stream(&say)).await.text();
+        let frames = reply.lines().filter_map(|line| line.strip_prefix("data: "));
+        let frames: Vec<&str> = frames.collect();
+        assert!(frames.len() > 1, "{reply}");
+        assert!(
+            frames.iter().all(|frame| frame.contains(&flight)),
+            "{reply}"
+        );
+        let last = frames.last().unwrap();
+        assert!(
+            last.contains("When?") && !last.contains("history"),
+            "{reply}"
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn words_after_another_topic_are_asked_about() {
     let helsinki = || says("Helsinki", Asks).free();

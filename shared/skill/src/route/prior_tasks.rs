@@ -58,11 +58,12 @@ impl PriorTasks {
         tasks.iter().filter(|task| task.skill().is_some())
     }
 
-    /// Whether the caller has opened or answered another task of the context since `task` asked.
+    /// Whether the caller has opened or answered another task of the context since `task` asked, or
+    /// in the same millisecond.
     pub(super) fn said_since(&self, task: &TaskRecord) -> bool {
         let asked_at = task.status().timestamp;
         let mut others = self.skilled(&self.tasks);
-        others.any(|other| other.id() != task.id() && said_at(other) > asked_at)
+        others.any(|other| other.id() != task.id() && said_at(other) >= asked_at)
     }
 
     /// The open question of the router in the context: the newest one.

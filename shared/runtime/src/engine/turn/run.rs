@@ -56,10 +56,11 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
         let (turn, inbox) = TurnHandle::new(self, &spec);
-        let mut no_sink = EventSink::default();
-        let sink = match spec.input {
-            TurnInput::Forward(_, true) => &mut no_sink,
-            _ => sink,
+        let (mut no_sink, mut no_other) = (EventSink::default(), EventSink::default());
+        // The client sees the task that gets its message, or the question that passes it on.
+        let (sink, other_sink) = match spec.input {
+            TurnInput::Forward(_, true) => (&mut no_sink, sink),
+            _ => (sink, &mut no_other),
         };
         let is_stream = sink.is_stream();
         let is_watched = is_stream || spec.opening.iter().any(registers_push);
@@ -70,7 +71,7 @@ impl Engine {
         }
         let input = match input {
             TurnInput::Forward(acceptance, is_response) => {
-                let other = self.forwarded(*acceptance).await?;
+                let other = self.forwarded(*acceptance, other_sink).await?;
                 let end = buffer.finish_turn(forward_outcome(&other), turn.turn_thread());
                 let (end, other) = (end.await?, TurnEnd::Duplicate(other));
                 return Ok(if is_response { other } else { end });
@@ -114,17 +115,20 @@ impl Engine {
     }
 
     /// Runs the turn of the task that the client chose for its message; the task as it is then.
-    fn forwarded(&self, acceptance: Acceptance) -> BoxFuture<'_, Result<TaskRecord, EngineError>> {
+    fn forwarded<'a>(
+        &'a self,
+        acceptance: Acceptance,
+        sink: &'a mut EventSink,
+    ) -> BoxFuture<'a, Result<TaskRecord, EngineError>> {
         Box::pin(async move {
             let spec = match acceptance {
                 Acceptance::Run(spec) => *spec,
                 Acceptance::Repeat(record) => return Ok(record),
             };
-            let mut sink = EventSink::default();
             if spec.is_queued {
-                return self.enqueue(spec, &mut sink).await;
+                return self.enqueue(spec, sink).await;
             }
-            match self.run(spec, None, &mut sink).await? {
+            match self.run(spec, None, sink).await? {
                 TurnEnd::Stopped(record)
                 | TurnEnd::HandedOver(record)
                 | TurnEnd::Duplicate(record)
