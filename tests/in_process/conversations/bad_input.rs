@@ -318,3 +318,43 @@ async fn of_two_answers_by_context_at_once_one_counts_and_the_other_is_routed_ag
     assert_eq!(state(asked[0]), "input-required");
     assert_eq!(client.record(&report).await.turn(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_number_counts_the_open_tasks_and_then_the_skills() {
+    const NAMES: [&str; 5] = ["one", "two", "three", "four", "five"];
+    for number in [3, 7] {
+        let world = reference();
+        let mut client = Client::new(&world, Dialect::Rest10, Context);
+        for name in NAMES {
+            let flight = says("Book a flight", Begins("book-flight", name));
+            client.plays(&flight).await;
+        }
+        client
+            .plays(&says("What's 2+2?", Begins("add", "sum")))
+            .await;
+        client.plays(&says("Helsinki", Asks)).await;
+        let (question, _) = client.last.clone().unwrap();
+        let asked = client.record(&question).await;
+        let parts = &asked.status().message.as_ref().unwrap().parts;
+        let choices = parts[0].metadata["a2a-lambda/choices"].as_array().unwrap();
+        assert_eq!(choices.len(), 10);
+        let ids = choices.iter().map(|choice| choice["id"].as_str().unwrap());
+        let ids: Vec<String> = ids.map(str::to_owned).collect();
+        assert_eq!(ids[..5], NAMES.map(|name| client.id(name)));
+        let reply = says(&number.to_string(), Asks);
+        let task = Dialect::Rest10.task(&client.send(&reply).await.0);
+        let words = Dialect::Rest10.status_words(&task);
+        if number == 3 {
+            assert_eq!(task["id"], client.id("three"));
+            assert_eq!(words, "When?");
+            continue;
+        }
+        let record = client.record(&question).await;
+        let skill = record.skill().map(ToString::to_string);
+        let needs = format!("(`{}`) needs", ids[6]);
+        assert!(
+            skill.as_ref() == Some(&ids[6]) || words.contains(&needs),
+            "{skill:?} {words}"
+        );
+    }
+}

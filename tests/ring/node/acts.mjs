@@ -190,8 +190,8 @@ function acts(client) {
   let question;
   let ended;
   return {
-    send: async () => shows(await client.send("echo hello"), "echo hello"),
-    stream: async () => shows(await client.stream("echo hello"), "echo hello"),
+    send: async () => shows(await client.send("echo hello"), "hello"),
+    stream: async () => shows(await client.stream("echo hello"), "hello"),
     data: async () => {
       ended = await client.talk("What's 2+2?");
       if (!/\b4\b/.test(ended.text)) {

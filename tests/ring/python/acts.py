@@ -166,10 +166,10 @@ class Acts:
         self.ended: Reply | None = None
 
     async def echo_sent(self) -> str:
-        return shows(await self.client.send("echo hello"), "echo hello")
+        return shows(await self.client.send("echo hello"), "hello")
 
     async def echo_streamed(self) -> str:
-        return shows(await self.client.stream("echo hello"), "echo hello")
+        return shows(await self.client.stream("echo hello"), "hello")
 
     async def sum(self) -> str:
         self.ended = await self.client.talk("What's 2+2?")

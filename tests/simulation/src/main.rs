@@ -25,6 +25,7 @@ use std::io::{Write, stdout};
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: a2a-lambda-simulation [histories N [SEED]] | survey N SEED | history SEED [NAME] | kills | scenario N FRAMES [POINT]... [NAME] | mutants [NAME]";
@@ -57,13 +58,18 @@ fn histories(
     count: u64,
     mutant: Option<Mutant>,
 ) -> Result<Report, Box<dyn Error + Send + Sync>> {
+    let is_found = Arc::new(AtomicBool::new(false));
     let half = move |offset: u64| {
+        let is_found = Arc::clone(&is_found);
         std::thread::spawn(move || {
             let lab = lab(false)?;
             let mut all = Report::default();
             for seed in (first + offset..first + count).step_by(2) {
                 all.add(caught(&lab, seed, mutant));
                 if !all.violations.is_empty() {
+                    is_found.store(true, Ordering::Relaxed);
+                }
+                if is_found.load(Ordering::Relaxed) {
                     break;
                 }
             }

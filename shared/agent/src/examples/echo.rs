@@ -8,6 +8,7 @@ use a2a_lambda::prelude::*;
     name = "Echo",
     tags = ["example", "text"],
     examples = ["echo hello"],
+    text = "echo {text}",
     input_modes = ["text/plain"],
     effect = "read",
 )]
