@@ -15,6 +15,7 @@ use std::time::Duration;
 mod bad_input;
 mod models;
 mod options;
+mod passing_on;
 mod rows;
 
 /// How a client continues a conversation.

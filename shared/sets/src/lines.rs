@@ -8,9 +8,10 @@ use std::fmt::Display;
 const TEXTS: usize = 5;
 const TEXT_MAX: usize = 80;
 
-/// A text of a caller as one line in quotes.
+/// A text of a caller as one line in quotes, of which it has none itself.
 pub(crate) fn quote(text: &str) -> String {
-    format!("\"{}\"", line(&text.replace(is_invisible, " "), TEXT_MAX))
+    let text = text.replace(is_invisible, " ").replace('"', "'");
+    format!("\"{}\"", line(&text, TEXT_MAX))
 }
 
 /// How many there are, and the first of them: `2 memories: "I like tea", "I like cake"`.

@@ -148,7 +148,7 @@ async fn each_operation_says_in_a_line_what_its_data_says() {
             "Stored adr/1.md for team red as a draft",
             "adr/1.md is now proposed (was draft)",
             "Found 1 item: \"adr/1.md: Use DynamoDB\"",
-            "adr/1.md (proposed): Use DynamoDB.",
+            "adr/1.md (proposed): \"Use DynamoDB\"",
             "Valid, with no findings",
             "Valid, with no findings",
             drift,

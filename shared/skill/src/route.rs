@@ -41,10 +41,10 @@ pub use prior_tasks::PriorTasks;
 use super::media::admits;
 use super::{AgentDefinition, AnySkill, Content};
 use a2a_lambda_model::task::metadata_keys::CHOICES;
-use a2a_lambda_model::task::{A2aError, Message, Part, SkillId, TaskRecord};
+use a2a_lambda_model::task::{A2aError, Message, Part, Role, SkillId, TaskRecord, TaskState};
 use decision::{Skills, takes_any};
 use message_text::{cut, only_text, text, text_of};
-use offer::Choice;
+use offer::{Choice, OfferedTask};
 pub(crate) use pattern::TextPattern;
 use pattern::Words;
 use prior_tasks::Answer;
@@ -136,13 +136,14 @@ pub fn by_context(
 /// fallback of an agent with a model, or a question. A reply to the router answers no other task.
 ///
 /// # Errors
-/// When no skill takes the parts.
+/// When the newest question asks for credentials, or no skill takes the parts.
 pub fn conclude(
     agent: &AgentDefinition,
     case: &Undecided<'_>,
     choice: Option<ModelChoice>,
     has_model: bool,
 ) -> Result<Decision, A2aError> {
+    case.prior.check_credentials()?;
     let mut text = None;
     let answer = match choice {
         Some(ModelChoice::Skill(route)) => return route.admitted(agent).map(Decision::Route),
@@ -164,8 +165,37 @@ pub fn conclude(
     let fallback = fallback.map(|id| route_to(agent, id, case.message, "fallback", None));
     match fallback {
         Some(Ok(decision)) => Ok(Decision::Route(decision)),
-        _ => ask(agent, case, &[], text.as_deref()),
+        _ => ask(agent, case, &case.offered_tasks(), text.as_deref()),
     }
+}
+
+impl<'c> Undecided<'c> {
+    /// The open tasks of the question that the message answers, as far as they still wait.
+    fn offered_tasks(&self) -> Vec<&'c TaskRecord> {
+        let offered = self.offer.map(|offer| offer.tasks.as_slice());
+        let offered = offered.unwrap_or_default();
+        let tasks = self.prior.tasks.iter().filter(|task| {
+            task.state() == TaskState::InputRequired
+                && offered.iter().any(|offered| offered.id == *task.id())
+        });
+        tasks.collect()
+    }
+}
+
+/// What a client has said to the router, without what chose something: the id or name of a skill,
+/// or what the question before it offers.
+#[must_use]
+pub fn said_to_router<'m>(agent: &AgentDefinition, history: &'m [Message]) -> Vec<&'m Message> {
+    let mut offer = Offer::default();
+    let mut said = Vec::new();
+    for message in history {
+        if message.role == Role::Agent {
+            offer = Offer::of_question(agent, message);
+        } else if said.is_empty() || offer.choice(agent, message).is_none() {
+            said.push(message);
+        }
+    }
+    said
 }
 
 fn answered(
@@ -307,8 +337,11 @@ fn ask(
     }
     let routes = declared(&skills, case.message);
     skills.sort_by_key(|(id, _)| routes.iter().all(|route| route.id != **id));
-    let first = case.first.cloned();
-    let first = first.map(|first| with_line(first, case.message));
+    let is_choice = (case.offer).is_some_and(|it| it.choice(agent, case.message).is_some());
+    let first = case.first.cloned().map(|first| match is_choice {
+        true => first,
+        false => with_line(first, case.message),
+    });
     let asks = question(agent, tasks, skills, text, first.as_ref());
     Ok(
         match case.prior.question().filter(|_| case.first.is_none()) {
@@ -369,7 +402,11 @@ fn question(
     question.push_str(&format!("\n{ANY}"));
     let mut question = Part::text(question);
     question.metadata.insert(CHOICES.to_owned(), choices.into());
-    let tasks = tasks.iter().map(|task| task.id().clone()).collect();
+    let tasks = tasks.iter().map(|task| OfferedTask {
+        id: task.id().clone(),
+        turn: task.turn(),
+    });
+    let tasks = tasks.collect();
     let skills = skills.iter().map(|(id, _)| (*id).clone()).collect();
     let offer = Offer {
         tasks,

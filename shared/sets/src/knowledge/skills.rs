@@ -2,7 +2,7 @@
 
 use super::authors::{CommitAuthor, subject_of};
 use super::history::FileCommit;
-use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe, line};
+use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemLocation, ItemPath};
 use super::repository::NewVersion;
 use super::store::{Entry, KnowledgeStore, Refusal, error, parsed};
@@ -11,7 +11,7 @@ use crate::content::check_content;
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
 use crate::layer::{KnowledgeLayer, Layer};
-use crate::lines::list;
+use crate::lines::{list, quote};
 use crate::origin::WrittenBy;
 use crate::tags::check_tags;
 use crate::words::{fold, runs};
@@ -33,8 +33,6 @@ const LIMIT: usize = 10;
 const LIMIT_MAX: usize = 50;
 /// The most bytes of a query.
 const QUERY_MAX: usize = 1024;
-/// The most characters of an item in the line for people.
-const LINE: usize = 400;
 
 /// The skills of the set `knowledge`.
 pub(crate) fn set() -> SkillSet {
@@ -310,14 +308,18 @@ pub(crate) async fn knowledge_show(
     );
     let commit = item.commit.to_string();
     let (path, head) = (item.location.path().as_str(), &item.head);
-    let words = format!("{path} ({}): {}. {}", head.status, head.title, head.summary);
+    let (title, about) = (quote(&head.title), quote(&head.summary));
+    let line = match head.summary.is_empty() {
+        true => format!("{path} ({}): {title}", head.status),
+        false => format!("{path} ({}): {title}, {about}", head.status),
+    };
     OnRequestResult::done(ShownItem {
         item: Some(summary(&item.location, item.head, commit.clone())),
         content: Some(item.content),
         commit: Some(commit),
         history: history.await?,
     })
-    .saying(line(&words, LINE))
+    .saying(line)
 }
 
 fn absent() -> AgentResult<OnRequestResult<ShownItem>> {

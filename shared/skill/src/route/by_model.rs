@@ -8,6 +8,7 @@
 
 use super::decision::{Route, joined};
 use super::message_text::{cut, only_text, text_of};
+use super::offer::Offer;
 use super::prior_tasks::PriorTasks;
 use crate::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
 use crate::model_line::ModelCall;
@@ -25,6 +26,9 @@ const ROUTE: &str = "route";
 const NONE: &str = "none";
 /// The longest question that a client gets from the model, in bytes.
 const QUESTION: usize = 500;
+/// The most names of artifacts of an earlier task, and the most bytes of each.
+const NAMES: usize = 8;
+const NAME: usize = 80;
 /// The most tokens of an answer.
 const TOKENS: u32 = 300;
 /// The most time of one call.
@@ -70,8 +74,10 @@ pub enum ModelChoice {
 pub struct Undecided<'a> {
     /// The message.
     pub message: &'a Message,
-    /// The first message of the task, if the message answers the router.
+    /// What was said to the router before, if the message answers it.
     pub first: Option<&'a Message>,
+    /// What the question offers that the message answers.
+    pub offer: Option<&'a Offer>,
     /// The question that the message answers, if it answers the router.
     pub pending: Option<&'a str>,
     /// What was said before.
@@ -95,7 +101,8 @@ impl RouterModel {
         now: Timestamp,
     ) -> Option<ModelChoice> {
         let text = text_of(case.message);
-        if text.is_empty() || now < self.failures().silent_until {
+        let is_secret = case.prior.check_credentials().is_err();
+        if text.is_empty() || is_secret || now < self.failures().silent_until {
             return None;
         }
         let request = request(agent, case, &text);
@@ -169,6 +176,7 @@ fn shown<'c>(case: &Undecided<'c>) -> Vec<&'c TaskRecord> {
 /// What the model gets of an earlier task.
 fn fact(case: &Undecided<'_>, task: &TaskRecord) -> Value {
     let names = task.artifacts().iter().filter_map(|it| it.name.as_deref());
+    let names = names.take(NAMES).map(|name| cut(name, NAME));
     json!({
         "task": task.id(),
         "skill": task.skill(),

@@ -153,16 +153,16 @@ pub fn joined(first: &Message, reply: &Message) -> Message {
 }
 
 /// The first message with the text of the next one as its last line, and with the rest of that. A
-/// number is no line: it was to choose what the question does not offer.
+/// small whole number is no line: it was to choose what the question does not offer.
 #[must_use]
 pub fn with_line(mut first: Message, next: &Message) -> Message {
     let line = text(next);
-    let has_line = line.trim().parse::<f64>().is_err();
+    let is_line = line.trim().parse::<i8>().is_err();
     match first.parts.iter_mut().find(|part| is_text(part)) {
         Some(Part {
             content: PartContent::Text(before),
             ..
-        }) if has_line => *before = format!("{before}\n{line}"),
+        }) if is_line => *before = format!("{before}\n{line}"),
         None => first.parts.push(Part::text(line)),
         Some(_) => {}
     }

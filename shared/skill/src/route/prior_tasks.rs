@@ -143,13 +143,15 @@ impl PriorTasks {
 
     /// Whether the message may answer `task` as far as consents go. A consent takes only its
     /// words, and without a digest only if no other task waits and nothing was said since. While
-    /// one waits, such a word is for no other task.
+    /// one waits, such a word, or a digest, is for no other task.
     fn confirms(&self, waiting: &[&TaskRecord], task: &TaskRecord, message: &Message) -> bool {
         let is_word = consent(&text(message)).is_some();
-        let is_sure = message.metadata.contains_key(CONFIRM);
+        let mut parts = message.parts.iter();
+        let is_sure = message.metadata.contains_key(CONFIRM)
+            || parts.any(|part| part.metadata.contains_key(CONFIRM));
         match asks_consent(task) {
             true => is_word && (is_sure || (waiting.len() == 1 && !self.said_since(task))),
-            false => !is_word || is_sure || !waiting.iter().any(|task| asks_consent(task)),
+            false => !(is_word || is_sure) || !waiting.iter().any(|task| asks_consent(task)),
         }
     }
 }

@@ -10,14 +10,14 @@ mod turn_input;
 
 use super::Acceptance;
 use super::context_status::ContextStatus;
-use super::repeat::{MessagePrint, last_message};
+use super::repeat::MessagePrint;
 use crate::auth::Caller;
 use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
 use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::task::{
-    A2aError, Change, ContextId, Message, NewTask, Role, SendCommand, SendMode, TaskId, TaskRecord,
+    A2aError, Change, ContextId, Message, NewTask, SendCommand, SendMode, TaskId, TaskRecord,
     TaskState, Timestamp, WriteId,
 };
 use crate::telemetry::scope::{self, CallScope};
@@ -87,11 +87,13 @@ impl Engine {
             if self.is_repeat(&record, &print).await? {
                 return Ok(Acceptance::Repeat(record));
             }
-            if !record.state().is_interrupted() {
-                return Err(closed_error(record.state()).into());
-            }
-            if route::cancels(&self.agent, record.skill(), &command.message) {
-                return Ok(Acceptance::Repeat(self.cancel_task(caller, record).await?));
+            let cancels = route::cancels(&self.agent, record.skill(), &command.message);
+            match record.state() {
+                // A2A 1.0 §3.3.1: multiple cancellation requests have the same effect.
+                TaskState::Canceled if cancels => return Ok(Acceptance::Repeat(record)),
+                state if !state.is_interrupted() => return Err(closed_error(state).into()),
+                _ if cancels => return Ok(Acceptance::Cancel(Box::new(record), None)),
+                _ => {}
             }
             let spec = self.resume(caller, record, command, question, &print, budget);
             Ok(Acceptance::Run(Box::new(TurnSpec {
@@ -174,7 +176,8 @@ impl Engine {
         let request = routing_message(&full_message, &command);
         let context = command.message.context_id.as_ref();
         let context = context.map(|id| (id, context_status.began));
-        let decision = Box::pin(self.route_request(&caller.owner, context, request)).await?;
+        let opens = command.client_task_id.is_some();
+        let decision = Box::pin(self.route_request(&caller.owner, context, request, opens)).await?;
         let decision = match decision {
             Decision::Route(decision) => decision,
             Decision::Continue(head, question) => {
@@ -260,11 +263,11 @@ impl Engine {
         command: &SendCommand,
         budget: CallBudget,
     ) -> Result<TurnInput, EngineError> {
-        let message = last_message(question).unwrap_or(&command.message);
+        let said = route::said_to_router(&self.agent, question.history());
+        let message = said.last().copied().unwrap_or(&command.message);
         let command = SendCommand {
             message: placed(message.clone(), &task),
             idempotency_key: None,
-            push: None,
             ..command.clone()
         };
         let print = MessagePrint::of_send(&command);
@@ -272,8 +275,8 @@ impl Engine {
         Ok(TurnInput::Forward(Box::new(acceptance.await?), false))
     }
 
-    /// What a message to the router in the task of `record` starts, with the changes that pin its
-    /// skill, and the references for a skill that it chose. With a `question` the router asks.
+    /// The input of the next turn of a task of the router. Also returns the changes that pin its
+    /// skill, and the references that a chosen skill gets. With a `question` the router asks that.
     async fn router_input(
         &self,
         caller: &Caller,
@@ -283,7 +286,8 @@ impl Engine {
         question: Option<Routed>,
         budget: CallBudget,
     ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
-        let original = self.load_request(&messages_to_router(record)).await?;
+        let said = route::said_to_router(&self.agent, record.history());
+        let original = self.load_request(&said).await?;
         let original = original.as_ref().unwrap_or(full_message);
         let decision = match question {
             Some(question) => Decision::Route(question),
@@ -359,7 +363,9 @@ impl Engine {
         self.seal_opening(&record, skill, turn, Some(print), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
-        opening.extend(self.listen(&record, command.push.as_ref()).await?);
+        // The task that gets the message has the config.
+        let push = command.push.as_ref().filter(|_| !is_forward);
+        opening.extend(self.listen(&record, push).await?);
         opening.extend(kept_request(caller, modes, is_queued));
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
@@ -459,14 +465,6 @@ fn is_queued(input: &TurnInput, mode: SendMode) -> bool {
         }
         TurnInput::Ask { .. } | TurnInput::Forward(..) | TurnInput::Fail(_) => false,
     }
-}
-
-/// The messages of the client to a task whose skill is not known yet.
-pub(in crate::engine) fn messages_to_router(record: &TaskRecord) -> Vec<&Message> {
-    let messages = record.history().iter();
-    messages
-        .filter(|message| message.role == Role::User)
-        .collect()
 }
 
 /// Lets a message refer to the task that it is about, as its conversation or a model says. Returns

@@ -10,6 +10,7 @@ use super::request_hash::request_hash;
 use crate::auth::Caller;
 use crate::engine::budget::CallBudget;
 use crate::engine::commit::SendKey;
+use crate::engine::turn::spec::TurnInput;
 use crate::engine::{Engine, EngineError};
 use crate::task::{IdempotencyKey, SendCommand, TaskRecord};
 
@@ -46,12 +47,26 @@ impl Engine {
         }
         match self.accept_unkeyed(caller, command, budget).await {
             Ok(Acceptance::Run(mut work)) => {
+                let spec = match &mut work.input {
+                    // The key is that of the task which gets the message, so that its question
+                    // is not begun for a message that cannot be passed on.
+                    TurnInput::Forward(inner, _) => match &mut **inner {
+                        Acceptance::Run(spec) => spec,
+                        Acceptance::Cancel(_, inner_key) => {
+                            *inner_key = Some(key);
+                            return Ok(Acceptance::Run(work));
+                        }
+                        Acceptance::Repeat(_) => &mut work,
+                    },
+                    _ => &mut work,
+                };
                 // A keyed send is never deferred. It makes a task, also if its skill answers
                 // with a message.
-                work.key = Some(key);
-                work.force = true;
+                spec.key = Some(key);
+                spec.force = true;
                 Ok(Acceptance::Run(work))
             }
+            Ok(Acceptance::Cancel(record, _)) => Ok(Acceptance::Cancel(record, Some(key))),
             // The first send may have stored its task after the lookup above, and this
             // send may have found that task or been refused because of it.
             found_or_refused => match self.find_duplicate(caller, &key).await? {

@@ -6,7 +6,6 @@
 
 use crate::auth::Caller;
 use crate::engine::accept::context_status::LOOK;
-use crate::engine::accept::messages_to_router;
 use crate::engine::accept::repeat::last_message;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::{Commit, CommitOutcome};
@@ -137,8 +136,9 @@ impl Engine {
         if !first_route(record).is_some_and(SkillRoute::is_answer) {
             return Ok(Some(last));
         }
-        let mut said = messages_to_router(record);
-        said.pop();
+        let last_id = &last.id;
+        let mut said = route::said_to_router(&self.agent, record.history());
+        said.retain(|message| message.id != *last_id);
         let first = self.load_request(&said).await?;
         Ok(first.map(|first| route::joined(&first, &last)))
     }

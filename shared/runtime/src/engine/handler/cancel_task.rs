@@ -1,9 +1,10 @@
 //! `CancelTask`: cancels a task in one conditional write.
 
 use crate::auth::Caller;
-use crate::engine::commit::Commit;
 use crate::engine::commit::contention::Races;
+use crate::engine::commit::{Commit, CommitOutcome, SendKey};
 use crate::engine::{Engine, EngineError};
+use crate::store::Keyed;
 use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};
 use crate::telemetry::scope;
 use a2a_lambda_skill::TurnFacts;
@@ -25,15 +26,16 @@ impl Engine {
     ) -> Result<Task, EngineError> {
         let record = self.reader.load(caller, &command.id).await?;
         scope::note_skill_of(&record);
-        let record = self.cancel_task(caller, record).await?;
+        let record = self.cancel_task(caller, record, None).await?;
         self.reader.answer(&record, HISTORY).await
     }
 
-    /// Cancels a task as it is stored now.
+    /// Cancels a task as it is stored now. The `key` is that of a send whose message does it.
     pub(in crate::engine) async fn cancel_task(
         &self,
         caller: &Caller,
         mut record: TaskRecord,
+        key: Option<SendKey>,
     ) -> Result<TaskRecord, EngineError> {
         let mut races = Races::default();
         loop {
@@ -45,8 +47,13 @@ impl Engine {
             if state.is_terminal() {
                 return Err(A2aError::TaskNotCancelable { state }.into());
             }
-            let commit = Commit::new(record, vec![Change::Cancel]);
-            match self.commit(commit).await?.of_task()? {
+            let mut commit = Commit::new(record, vec![Change::Cancel]);
+            commit.key.clone_from(&key);
+            let outcome = self.commit(commit).await?;
+            if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, &key) {
+                return Ok(key.task_of(Keyed::clone(entry))?);
+            }
+            match outcome.of_task()? {
                 Ok(record) => {
                     self.canceled(caller, &record).await;
                     return Ok(record);

@@ -4,6 +4,7 @@
 use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
 use crate::engine::budget::CallBudget;
+use crate::engine::commit::contention::Races;
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::spec::TurnEnd;
 use crate::engine::{Engine, EngineError};
@@ -36,16 +37,15 @@ impl Engine {
         }
         let (history_length, mode) = (command.history_length, command.mode);
         let mut acceptance = self.accept(caller, command, budget).await?;
+        let mut races = Races::default();
         let (end, reset) = loop {
-            let retry = match &mut acceptance {
-                Acceptance::Run(spec) => spec.retry.take(),
-                Acceptance::Repeat(_) => None,
-            };
+            let retry = acceptance.take_retry();
             let reset = matches!(&acceptance, Acceptance::Run(spec) if spec.is_reset());
-            match self.run_accepted(acceptance, waits_until).await {
+            match self.run_accepted(caller, acceptance, waits_until).await {
                 Ok(end) => break (end, reset),
                 Err(error) => {
-                    acceptance = self.accept_again(caller, retry, budget, error).await?;
+                    let again = self.accept_again(caller, retry, budget, error, &mut races);
+                    acceptance = again.await?;
                 }
             }
         };
@@ -67,12 +67,17 @@ impl Engine {
 
     async fn run_accepted(
         &self,
+        caller: &Caller,
         acceptance: Acceptance,
         waits_until: Timestamp,
     ) -> Result<TurnEnd, EngineError> {
         let mut sink = EventSink::default();
         match acceptance {
             Acceptance::Repeat(record) => Ok(TurnEnd::Duplicate(record)),
+            Acceptance::Cancel(record, key) => {
+                let record = self.cancel_task(caller, *record, key).await?;
+                Ok(TurnEnd::Stopped(record))
+            }
             // Another invocation runs the turn, as that of a repeated send.
             Acceptance::Run(spec) if spec.is_queued => {
                 let record = Box::pin(self.enqueue(*spec, &mut sink)).await?;

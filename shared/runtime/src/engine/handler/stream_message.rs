@@ -4,6 +4,7 @@
 use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
 use crate::engine::budget::CallBudget;
+use crate::engine::commit::contention::Races;
 use crate::engine::turn::event_sink::{EventSink, StreamEnd};
 use crate::engine::turn::spec::TurnEnd;
 use crate::engine::{Engine, EngineError};
@@ -28,14 +29,13 @@ impl Engine {
         // A stream always waits for its turn; `mode` is an option of unary calls.
         command.mode = SendMode::Blocking;
         let mut acceptance = self.accept(caller, command, budget).await?;
+        let mut races = Races::default();
         loop {
-            let retry = match &mut acceptance {
-                Acceptance::Run(spec) => spec.retry.take(),
-                Acceptance::Repeat(_) => None,
-            };
+            let retry = acceptance.take_retry();
             match self.show_turn(caller, acceptance, budget, &mut sink).await {
                 Err(error) if retry.is_some() => {
-                    acceptance = self.accept_again(caller, retry, budget, error).await?;
+                    let again = self.accept_again(caller, retry, budget, error, &mut races);
+                    acceptance = again.await?;
                 }
                 result => return sink.close(result),
             }
@@ -52,6 +52,10 @@ impl Engine {
         let spec = match acceptance {
             Acceptance::Run(spec) => spec,
             Acceptance::Repeat(record) => {
+                return self.reader.tail(caller, &record, budget, sink).await;
+            }
+            Acceptance::Cancel(record, key) => {
+                let record = self.cancel_task(caller, *record, key).await?;
                 return self.reader.tail(caller, &record, budget, sink).await;
             }
         };

@@ -15,6 +15,7 @@ use super::skill_host::TurnHandle;
 use super::spec::{TurnCall, TurnEnd, TurnInput, TurnSpec};
 use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
+use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
 use crate::engine::commit::registers_push;
 use crate::engine::{Engine, EngineError};
@@ -71,7 +72,9 @@ impl Engine {
         }
         let input = match input {
             TurnInput::Forward(acceptance, is_response) => {
-                let other = self.forwarded(*acceptance, other_sink).await?;
+                let other = self
+                    .run_other(&facts.caller, *acceptance, other_sink)
+                    .await?;
                 let end = buffer.finish_turn(forward_outcome(&other), turn.turn_thread());
                 let (end, other) = (end.await?, TurnEnd::Duplicate(other));
                 return Ok(if is_response { other } else { end });
@@ -115,8 +118,9 @@ impl Engine {
     }
 
     /// Runs the turn of the task that the client chose for its message; the task as it is then.
-    fn forwarded<'a>(
+    fn run_other<'a>(
         &'a self,
+        caller: &'a Caller,
         acceptance: Acceptance,
         sink: &'a mut EventSink,
     ) -> BoxFuture<'a, Result<TaskRecord, EngineError>> {
@@ -124,6 +128,9 @@ impl Engine {
             let spec = match acceptance {
                 Acceptance::Run(spec) => *spec,
                 Acceptance::Repeat(record) => return Ok(record),
+                Acceptance::Cancel(record, key) => {
+                    return self.cancel_task(caller, *record, key).await;
+                }
             };
             if spec.is_queued {
                 return self.enqueue(spec, sink).await;

@@ -9,7 +9,7 @@ use crate::engine::{Engine, EngineError};
 use crate::store::queue::OpenTask;
 use crate::task::{
     A2aError, Change, ContextId, Message, Owner, PartContent, SendCommand, SkillId, TaskId,
-    TaskRecord, Timestamp,
+    TaskRecord, TaskState, Timestamp,
 };
 use a2a_lambda_skill::route::{
     self, Decision, Offer, PriorTasks, RouteRequest, RouterModel, Undecided,
@@ -29,23 +29,30 @@ pub struct RoutePreview {
 }
 
 impl Engine {
-    /// What a message without a task does, in its context.
+    /// What a message without a task does, in its context. One that `opens` a task under the id
+    /// of its client answers no other task.
     pub(super) async fn route_request(
         &self,
         owner: &Owner,
         context: Option<(&ContextId, Timestamp)>,
         request: RouteRequest<'_>,
+        opens: bool,
     ) -> Result<Decision, EngineError> {
         let (agent, message) = (&*self.agent, request.message);
         let decision = route::route(agent, &request)?;
         if !route::is_open(agent, &decision, message) {
             return Ok(Decision::Route(decision));
         }
+        let mut prior = self.prior_tasks(owner, context, message).await?;
+        if opens {
+            prior.tasks.retain(|task| task.state().is_terminal());
+        }
         let case = Undecided {
             message,
             first: None,
+            offer: None,
             pending: None,
-            prior: &self.prior_tasks(owner, context, message).await?,
+            prior: &prior,
         };
         match route::by_context(agent, &case, decision)? {
             Some(decision) => Ok(decision),
@@ -64,10 +71,13 @@ impl Engine {
         let (agent, message, owner) = (&*self.agent, reply.message, record.owner());
         let offer = record.saved().slot.as_ref().map(Offer::of);
         let offer = offer.unwrap_or_default();
-        if let Some(id) = offer.task(agent, message) {
+        if let Some((id, turn)) = offer.task(agent, message) {
             let now = self.reader.clock.now();
             let task = self.records.load(owner, &id, now).await?;
-            if let Some(task) = task.filter(|task| task.state().is_interrupted()) {
+            // The client has read this question of the task, and no later one.
+            let asks =
+                |task: &TaskRecord| task.state() == TaskState::InputRequired && task.turn() == turn;
+            if let Some(task) = task.filter(asks) {
                 return Ok(Decision::Continue(task.into(), None));
             }
         }
@@ -79,6 +89,7 @@ impl Engine {
         let case = Undecided {
             message,
             first: Some(original),
+            offer: Some(&offer),
             pending: question.and_then(first_text),
             prior: &self.prior_tasks(owner, context, message).await?,
         };
@@ -138,8 +149,17 @@ impl Engine {
     ) -> Result<RoutePreview, EngineError> {
         let is_reply = command.message.task_id.is_some();
         let acceptance = self.accept_unkeyed(caller, command, CallBudget::until(None));
-        let Acceptance::Run(spec) = acceptance.await? else {
-            return Err(A2aError::invalid("message", "repeats an earlier message").into());
+        let spec = match acceptance.await? {
+            Acceptance::Run(spec) => spec,
+            Acceptance::Repeat(_) => {
+                return Err(A2aError::invalid("message", "repeats an earlier message").into());
+            }
+            Acceptance::Cancel(record, _) => {
+                return Ok(RoutePreview {
+                    skill: record.skill().cloned(),
+                    how: "pinned".to_owned(),
+                });
+            }
         };
         let how = spec.opening.iter().find_map(|change| match change {
             Change::Pin(_, Some(route)) => Some(route.how.clone()),
