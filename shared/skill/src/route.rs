@@ -172,13 +172,12 @@ pub fn conclude(
 impl<'c> Undecided<'c> {
     /// The open tasks of the question that the message answers, as far as they still wait.
     fn offered_tasks(&self) -> Vec<&'c TaskRecord> {
-        let offered = self.offer.map(|offer| offer.tasks.as_slice());
-        let offered = offered.unwrap_or_default();
-        let tasks = self.prior.tasks.iter().filter(|task| {
-            task.state() == TaskState::InputRequired
-                && offered.iter().any(|offered| offered.id == *task.id())
-        });
-        tasks.collect()
+        let choices = self.offer.map_or(&[][..], |offer| &offer.tasks);
+        let is_offered = |task: &TaskRecord| choices.iter().any(|it| it.id == *task.id());
+        let tasks = self.prior.tasks.iter();
+        tasks
+            .filter(|task| task.state() == TaskState::InputRequired && is_offered(task))
+            .collect()
     }
 }
 
@@ -187,15 +186,15 @@ impl<'c> Undecided<'c> {
 #[must_use]
 pub fn said_to_router<'m>(agent: &AgentDefinition, history: &'m [Message]) -> Vec<&'m Message> {
     let mut offer = Offer::default();
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for message in history {
         if message.role == Role::Agent {
             offer = Offer::of_question(agent, message);
-        } else if said.is_empty() || offer.choice(agent, message).is_none() {
-            said.push(message);
+        } else if messages.is_empty() || offer.choice(agent, message).is_none() {
+            messages.push(message);
         }
     }
-    said
+    messages
 }
 
 fn answered(

@@ -263,8 +263,8 @@ impl Engine {
         command: &SendCommand,
         budget: CallBudget,
     ) -> Result<TurnInput, EngineError> {
-        let said = route::said_to_router(&self.agent, question.history());
-        let message = said.last().copied().unwrap_or(&command.message);
+        let messages = route::said_to_router(&self.agent, question.history());
+        let message = messages.last().copied().unwrap_or(&command.message);
         let command = SendCommand {
             message: placed(message.clone(), &task),
             idempotency_key: None,
@@ -286,8 +286,8 @@ impl Engine {
         question: Option<Routed>,
         budget: CallBudget,
     ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
-        let said = route::said_to_router(&self.agent, record.history());
-        let original = self.load_request(&said).await?;
+        let messages = route::said_to_router(&self.agent, record.history());
+        let original = self.load_request(&messages).await?;
         let original = original.as_ref().unwrap_or(full_message);
         let decision = match question {
             Some(question) => Decision::Route(question),

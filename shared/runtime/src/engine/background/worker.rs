@@ -14,7 +14,7 @@ use crate::engine::turn::report::log_given_up;
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::{Ack, Receipt, WorkItem};
-use crate::task::{Change, Message, Metadata, SkillRoute, TaskRecord, Timestamp};
+use crate::task::{Change, Message, Metadata, Role, SkillRoute, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use a2a_lambda_skill::route::{self, RouteRequest, Routed};
@@ -136,10 +136,13 @@ impl Engine {
         if !first_route(record).is_some_and(SkillRoute::is_answer) {
             return Ok(Some(last));
         }
-        let last_id = &last.id;
-        let mut said = route::said_to_router(&self.agent, record.history());
-        said.retain(|message| message.id != *last_id);
-        let first = self.load_request(&said).await?;
+        let history = record.history();
+        let end = history
+            .iter()
+            .rposition(|message| message.role == Role::User);
+        let before = history.get(..end.unwrap_or_default()).unwrap_or_default();
+        let messages = route::said_to_router(&self.agent, before);
+        let first = self.load_request(&messages).await?;
         Ok(first.map(|first| route::joined(&first, &last)))
     }
 
