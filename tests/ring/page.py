@@ -70,14 +70,14 @@ WORDS = """\
 
 | They see | In |
 |---|---|
-| the line alone | Google ADK; Strands Agents for Python and for TypeScript; CrewAI; AG2 |
-| the artifact alone, as JSON | Microsoft Agent Framework; BeeAI Framework; `handler message send` |
+| only the line | Google ADK; Strands Agents for Python and for TypeScript; CrewAI; AG2 |
+| only the artifact, as JSON | Microsoft Agent Framework; BeeAI Framework; `handler message send` |
 | both | Vercel AI SDK, `generateText`; assistant-ui; `handler message stream` |
-| nothing | Vercel AI SDK, `streamText` |
+| neither | Vercel AI SDK, `streamText` |
 | what the program takes out of the task, which has both | the official SDKs |
 
-The clients of Strands drop every artifact beside a line, also one of text. The others of the first row drop data alone, and show
-nothing of it without a line. Where the artifact is all that is seen the line is lost, so let it say nothing that the data lacks.
+The clients of Strands drop every artifact beside a line, also one of text. The others of the first row drop only data, and show
+none of it without a line. Where the artifact is all that is seen the line is lost, so put into it only what the data has too.
 """
 
 ERRORS = """\

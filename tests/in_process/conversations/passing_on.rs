@@ -17,7 +17,7 @@ fn sum() -> Turn {
 const REST: Dialect = Dialect::Rest10;
 
 /// A client with an open flight, and a question of the router that lists it.
-async fn asked(world: &World) -> Client<'_> {
+async fn ask_which(world: &World) -> Client<'_> {
     let mut client = Client::new(world, REST, Context);
     for turn in [flight(), sum(), says("Helsinki", Asks)] {
         client.plays(&turn).await;
@@ -66,7 +66,7 @@ async fn a_task_that_its_client_names_answers_no_other_one() {
 async fn a_repeated_key_of_a_message_that_is_passed_on_returns_the_task_that_got_it() {
     for task in [None, Some("question")] {
         let world = reference();
-        let client = asked(&world).await;
+        let client = ask_which(&world).await;
         let first = send_keyed(&client, "1", task, "key-1").await;
         let again = send_keyed(&client, "1", task, "key-1").await;
         let flight = client.id("flight");
@@ -84,7 +84,7 @@ async fn a_repeated_key_of_a_message_that_is_passed_on_returns_the_task_that_got
 #[tokio::test(start_paused = true)]
 async fn a_question_whose_message_cannot_be_passed_on_does_not_stay_at_work() {
     let world = reference();
-    let client = asked(&world).await;
+    let client = ask_which(&world).await;
     let flight = client.id("flight");
     let oslo = Say {
         skill: None,
@@ -108,7 +108,7 @@ async fn a_question_whose_message_cannot_be_passed_on_does_not_stay_at_work() {
 #[tokio::test(start_paused = true)]
 async fn a_choice_counts_for_the_question_that_was_listed_only() {
     let world = reference();
-    let mut client = asked(&world).await;
+    let mut client = ask_which(&world).await;
     client
         .plays(&says("Oslo", Answers("flight")).to("flight"))
         .await;
@@ -142,7 +142,7 @@ async fn a_word_that_cancels_cancels_one_task_however_often_it_is_sent() {
 #[tokio::test(start_paused = true)]
 async fn a_push_config_goes_with_the_message() {
     let world = reference();
-    let client = asked(&world).await;
+    let client = ask_which(&world).await;
     let say = Say {
         skill: None,
         context: client.context.as_deref(),
@@ -206,7 +206,7 @@ async fn a_secret_for_an_older_question_of_the_router_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_question_keeps_the_open_tasks_that_it_lists() {
     let world = reference();
-    let mut client = asked(&world).await;
+    let mut client = ask_which(&world).await;
     client.plays(&says("hm hm", Asks).to("question")).await;
     client
         .plays(&says("1", Forwards("flight")).to("question"))

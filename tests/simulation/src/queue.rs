@@ -225,10 +225,10 @@ impl PushQueue for SimQueue {
             }
         });
         let answer = rings.await;
-        let taken = answer.as_deref().unwrap_or_default();
+        let flags = answer.as_deref().unwrap_or_default();
         let mut world = self.0.world();
         for (number, item) in items.iter().enumerate() {
-            if taken.get(number) != Some(&true) {
+            if flags.get(number) != Some(&true) {
                 world.messages.unqueued.insert(item.config.to_string());
             }
         }

@@ -122,7 +122,7 @@ pub(crate) async fn governance_validate(
     }
 }
 
-/// The line about a check, which begins with what it says.
+/// The line about a check. It begins with the verdict.
 fn line(verdict: &str, violations: &[Violation], warnings: &[String]) -> String {
     let messages = violations.iter().map(|it| &it.message);
     let count = violations.len() + warnings.len();

@@ -164,7 +164,7 @@ const RELATION: &str = "`answers`: the message answers the question of the earli
                         `about`: it wishes something new of the result of `task`. `new`: neither.";
 
 /// The earlier tasks that the model may name, each once.
-fn shown<'c>(case: &Undecided<'c>) -> Vec<&'c TaskRecord> {
+fn list_tasks<'c>(case: &Undecided<'c>) -> Vec<&'c TaskRecord> {
     let tasks = case.prior.tasks.iter();
     let mut all: Vec<_> = tasks.chain(&case.prior.references).collect();
     all.retain(|task| task.skill().is_some());
@@ -212,7 +212,7 @@ fn request(agent: &AgentDefinition, case: &Undecided<'_>, text: &str) -> ModelRe
         "question": { "type": "string", "description": "A question to the user." },
         "only_chooses": { "type": "boolean", "description": ONLY_CHOOSES },
     });
-    let tasks = shown(case);
+    let tasks = list_tasks(case);
     if let Some(properties) = properties.as_object_mut().filter(|_| !tasks.is_empty()) {
         let relations = json!({ "enum": ["answers", "about", "new"], "description": RELATION });
         let ids: Vec<_> = tasks.iter().map(|task| task.id()).collect();
@@ -324,7 +324,7 @@ fn earlier(
     let mut tasks = match is_answer {
         true if case.first.is_some() => Vec::new(),
         true => case.prior.waiting(agent, case.message),
-        false => shown(case),
+        false => list_tasks(case),
     };
     tasks.retain(|task| task.id().as_str() == text("task"));
     let task = tasks

@@ -213,7 +213,7 @@ fn arguments<'a>(member: &str, value: &'a Value) -> Cow<'a, Value> {
     }
 }
 
-/// Whether the skill `id` of the agent takes a text alone.
+/// Whether the skill `id` of the agent takes only a text.
 fn takes_text(agent: &AgentDefinition, id: &str) -> bool {
     let skill = SkillId::parse(id).ok().and_then(|id| agent.skill(&id));
     skill.is_some_and(|skill| admits(skill.metadata(), &[Part::text("")]))

@@ -31,7 +31,7 @@ pub(super) fn command_of(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Takes the command `/id` off the first text of a message to the skill `id`: a skill, and a model
-/// that it asks, get the words behind it. A text that is the command alone stays.
+/// that it asks, get the words behind it. A text that is only the command stays.
 pub fn drop_command(id: &str, parts: &mut [Part]) {
     let text = parts.iter_mut().find_map(|part| match &mut part.content {
         PartContent::Text(text) => Some(text),
@@ -60,7 +60,7 @@ pub(super) const fn is_text(part: &Part) -> bool {
     matches!(part.content, PartContent::Text(_))
 }
 
-/// Whether the message has text parts alone.
+/// Whether the message has only text parts.
 pub(super) fn only_text(message: &Message) -> bool {
     message.parts.iter().all(is_text)
 }
