@@ -161,6 +161,11 @@ class Deployment:
             self.parameters, self.template = before
             raise
 
+    def continue_rollback(self):
+        """Ends a rollback that failed, as docs/operations.md describes."""
+        self.cloudformation.continue_update_rollback(StackName=self.name)
+        self._done(self.name, ("UPDATE_ROLLBACK_COMPLETE",))
+
     def default(self, name):
         """The default of a parameter."""
         return str(self.template["Parameters"][name]["Default"])
@@ -263,11 +268,11 @@ class Deployment:
             uris[directory] = made[program]
         return uris
 
-    def _done(self, name):
+    def _done(self, name, ends=("CREATE_COMPLETE", "UPDATE_COMPLETE")):
         while True:
             [stack] = self.cloudformation.describe_stacks(StackName=name)["Stacks"]
-            if stack["StackStatus"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
-                return {it["OutputKey"]: it["OutputValue"] for it in stack["Outputs"]}
+            if stack["StackStatus"] in ends:
+                return {it["OutputKey"]: it["OutputValue"] for it in stack.get("Outputs", [])}
             if not stack["StackStatus"].endswith("_IN_PROGRESS"):
                 events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
                 reasons = [it["ResourceStatusReason"] for it in events if it.get("ResourceStatusReason")]
