@@ -12,7 +12,7 @@ use a2a_lambda_skill::model::{
 use a2a_lambda_skill::step_hash;
 use a2a_lambda_skill::turn_host::{StepInput, TryPolicy};
 use a2a_lambda_skill::{
-    AgentError, AgentResult, ArtifactChunks, CallNames, Content, ErrorCode, LoggedModel,
+    AgentError, AgentResult, ArtifactChunks, CallNames, Consent, Content, ErrorCode, LoggedModel,
     TaskContext, without_fence,
 };
 use futures::future::join_all;
@@ -64,11 +64,10 @@ pub(super) struct ToolCall {
 }
 
 /// What the user said about the tools to confirm.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Approval {
-    Given,
-    /// With the words of the user.
-    Refused(String),
+    Given(Consent),
+    Refused,
 }
 
 /// The end of a conversation.
@@ -417,10 +416,14 @@ impl<'a> Talk<'a> {
         let Some(tool) = self.tool(call) else {
             return Ok(refused(call, &self.no_such_tool(call)));
         };
-        if let (true, Some(Approval::Refused(words))) = (tool.confirm, approval) {
-            return Ok(refused(call, &format!("the user refused: {words}")));
-        }
-        let run = || tool.run(self.host.turn(), &call.input);
+        let consent = match approval {
+            Some(Approval::Refused) if tool.confirm => {
+                return Ok(refused(call, "the user refused"));
+            }
+            Some(Approval::Given(consent)) => Some(*consent),
+            _ => None,
+        };
+        let run = || tool.run(self.host.turn(), &call.input, consent);
         let result = match self.host {
             Place::Program(_) => run().await,
             Place::Turn(cx) => {

@@ -2,7 +2,7 @@
 
 use super::schema::ObjectSchema;
 use a2a_lambda_skill::model::ModelTool;
-use a2a_lambda_skill::{AgentError, AgentResult, Content, SkillInput, TaskContext, Tool};
+use a2a_lambda_skill::{AgentError, AgentResult, Consent, Content, SkillInput, TaskContext, Tool};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,7 +89,7 @@ pub(super) fn decoded<T: SkillInput>(value: &Value) -> AgentResult<T> {
 pub(super) struct OfferedTool {
     pub(super) name: String,
     description: String,
-    input: ObjectSchema,
+    pub(super) input: ObjectSchema,
     /// Whether the user is asked before it runs.
     pub(super) confirm: bool,
     run: ToolWork,
@@ -148,21 +148,35 @@ impl OfferedTool {
         matches!(self.run, ToolWork::Skill(_))
     }
 
-    /// Runs it, in the turn of `cx` if there is one.
+    /// Leave to run it without a question to the user.
+    fn consent(&self) -> Option<Consent> {
+        match &self.run {
+            ToolWork::Skill(skill) if !self.confirm => skill.consent(),
+            _ => None,
+        }
+    }
+
+    /// Runs it, in the turn of `cx` if there is one. A skill to confirm needs the `consent`.
     pub(super) async fn run(
         &self,
         cx: Option<&TaskContext<'_>>,
         input: &Value,
+        consent: Option<Consent>,
     ) -> AgentResult<Value> {
         let input = self.input.value(input);
-        match (&self.run, cx) {
-            (ToolWork::Function(tool), _) => (tool.call)(input).await,
-            (ToolWork::Skill(skill), Some(cx)) => {
-                let mut cx = cx.reborrow().called_by_model();
-                skill.execute(&mut cx, &input).await
+        match (&self.run, cx, self.consent().or(consent)) {
+            (ToolWork::Function(tool), _, _) => (tool.call)(input).await,
+            (ToolWork::Skill(skill), Some(cx), Some(consent)) => {
+                let mut cx = cx.reborrow();
+                skill.execute_for_model(&mut cx, &input, consent).await
             }
             // The type of the worker has no such method.
-            (ToolWork::Skill(_), None) => Err(AgentError::internal("a skill runs in a task only")),
+            (ToolWork::Skill(_), None, _) => {
+                Err(AgentError::internal("a skill runs in a task only"))
+            }
+            (ToolWork::Skill(_), _, None) => {
+                Err(AgentError::internal("a skill that nobody has confirmed"))
+            }
         }
     }
 }

@@ -1,13 +1,14 @@
 //! A loop of a model and its tools.
 
 use super::budget::LlmBudget;
-use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, approval};
-use super::conversation::{Conversation, ConversationEnd, Place, Talk};
+use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, consent};
+use super::conversation::{Approval, ConversationEnd, Place, Talk};
 use super::function::{answer_of, calls, setters};
 use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::{LlmTool, OfferedTool, decoded};
 use super::transcript::{self, LlmInput};
 use a2a_lambda_model::thread::Thread;
+use a2a_lambda_skill::gate::is_refusal;
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::{
     AgentError, AgentResult, Content, LoggedModel, SkillHandler, SkillSlot, TaskContext, Tool,
@@ -164,7 +165,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
     ) -> AgentResult<LlmOutcome<T>> {
         let input = transcript::prompt(&input)?;
         let end = answer_of::<T>(&self.setup, Place::Turn(cx), input).await?;
-        self.outcome(end)
+        self.outcome(cx, end)
     }
 
     /// As `run`, with the conversation of the task as its input. The answer, also one after a
@@ -175,50 +176,44 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
     pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<LlmOutcome<T>> {
         let input = transcript::chat(thread);
         let end = answer_of::<T>(&self.setup, Place::Turn(cx), input).await?;
-        self.outcome(end)
+        self.outcome(cx, end)
     }
 
-    /// Continues with the answer of the user. A confirmation is `yes`, `ok` or `true`, or the
-    /// data `{"confirm": true}`. The model gets any other answer as a refusal, with its words.
-    ///
-    /// An answer may repeat the digest of the question: `a2a-lambda/confirm` in its metadata. With
-    /// another digest it confirms nothing, and the worker asks again.
+    /// Continues with the answer of the user: `yes` runs the tools, and the model learns of a
+    /// `no`. Other answers do not reach the skill; the client gets the question again. After a
+    /// deployment that has changed the schema of a tool the worker asks a new question.
     ///
     /// # Errors
-    /// As for other workers. `MISSING_INPUT` for an answer without text or data.
+    /// As for other workers.
     pub async fn resume(
         &self,
         cx: &TaskContext<'_>,
         slot: LlmSlot,
         answer: &Content,
     ) -> AgentResult<LlmOutcome<T>> {
-        let confirm = self.confirm(slot.0)?;
-        if !confirm.is_answered_by(answer) {
-            return Ok(LlmOutcome::Confirm(confirm.again()));
-        }
+        let conversation = slot.0;
+        let approval = match consent(cx, &conversation, &self.setup.tools)? {
+            Some(consent) => Approval::Given(consent),
+            None if is_refusal(answer) => Approval::Refused,
+            None => return self.outcome(cx, ConversationEnd::Confirm(conversation)),
+        };
         let check = |value: &Value| decoded::<T>(value).map(drop);
         let form = AnswerForm::of::<T>();
         // The answer has begun the turn, so its model answers have no other input.
         let input = Value::Null;
         let talk = Talk::new(&self.setup, Place::Turn(cx), form, &input, &check).await?;
-        let end = talk.run(confirm.slot.0, Some(approval(answer)?)).await?;
-        self.outcome(end)
+        let end = talk.run(conversation, Some(approval)).await?;
+        self.outcome(cx, end)
     }
 
-    fn outcome(&self, end: ConversationEnd) -> AgentResult<LlmOutcome<T>> {
+    fn outcome(&self, cx: &TaskContext<'_>, end: ConversationEnd) -> AgentResult<LlmOutcome<T>> {
         Ok(match end {
             ConversationEnd::Answer(value) => LlmOutcome::Answer(decoded(&value)?),
             ConversationEnd::Confirm(conversation) => {
-                LlmOutcome::Confirm(self.confirm(conversation)?)
+                let tools = &self.setup.tools;
+                LlmOutcome::Confirm(LlmConfirm::of(cx, conversation, tools)?)
             }
         })
-    }
-
-    /// The question about the open calls of `conversation`.
-    fn confirm(&self, conversation: Conversation) -> AgentResult<LlmConfirm> {
-        let tools = self.setup.tools.iter().filter(|tool| tool.confirm);
-        let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
-        LlmConfirm::of(conversation, |call| names.contains(&&*call.name))
     }
 }
 

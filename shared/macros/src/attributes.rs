@@ -6,8 +6,8 @@ use syn::{Ident, LitBool, LitStr, Token, Type, bracketed};
 
 /// All keys, for the error message that lists them.
 const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `text`, `refines`, `input_modes`, `output_modes`, \
-     `background`, `cancel_words`, `effect`, \
-     `keeps_input`, `states`";
+     `background`, `cancel_words`, `accepts_routed`, \
+     `effect`, `keeps_input`, `states`";
 
 #[derive(Default)]
 pub(crate) struct Attributes {
@@ -24,6 +24,7 @@ pub(crate) struct Attributes {
     pub(crate) output_modes: Vec<LitStr>,
     pub(crate) background: bool,
     pub(crate) cancel_words: bool,
+    pub(crate) accepts_routed: bool,
     /// Whether it says `keeps_input = false`.
     pub(crate) forgets_input: bool,
     /// Whether it changes nothing.
@@ -46,7 +47,7 @@ impl Parse for Attributes {
             }
             if !input.peek(Token![=]) {
                 let value = match key.to_string().as_str() {
-                    "background" | "cancel_words" => "true",
+                    "background" | "cancel_words" | "accepts_routed" => "true",
                     "keeps_input" => "false",
                     _ => "…",
                 };
@@ -80,6 +81,7 @@ impl Attributes {
             "output_modes" => self.output_modes = texts(key, input)?,
             "background" => self.background = flag(key, input)?,
             "cancel_words" => self.cancel_words = flag(key, input)?,
+            "accepts_routed" => self.accepts_routed = flag(key, input)?,
             "keeps_input" => self.forgets_input = !flag(key, input)?,
             "effect" => self.reads_only = reads_only(key, input)?,
             "states" => self.states = types(input)?,

@@ -281,6 +281,7 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
         output_modes,
         background,
         cancel_words,
+        accepts_routed,
         reads_only,
         forgets_input,
         ..
@@ -303,6 +304,7 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
             input_modes: &[#(#input_modes),*],
             output_modes: &[#(#output_modes),*],
             background: #background,
+            accepts_routed: #accepts_routed,
             cancel_words: #cancel_words,
             effect: #effect,
             keeps_input: #keeps_input,

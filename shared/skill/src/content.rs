@@ -141,17 +141,6 @@ impl Content {
     }
 }
 
-/// What the answer to a question of consent says: yes or no. `None`: it is neither.
-#[must_use]
-pub fn consent(answer: &str) -> Option<bool> {
-    let word = answer.trim().trim_end_matches(['.', '!']).to_lowercase();
-    match word.as_str() {
-        "yes" | "y" | "true" | "ok" | "okay" | "confirm" => Some(true),
-        "no" | "n" => Some(false),
-        _ => None,
-    }
-}
-
 impl From<&str> for Content {
     fn from(text: &str) -> Self {
         Self::from_text(text)

@@ -18,8 +18,9 @@ use super::{
     AgentError, AgentResult, Artifact, Content, FilePart, FileSource, OpenFile, ReferencedTask,
     SkillOutcome,
 };
-use a2a_lambda_model::task::Caller;
-use a2a_lambda_model::task::{ContextId, Metadata, SubjectKey, TaskId, TaskRecord, Timestamp};
+use a2a_lambda_model::task::{
+    Caller, ContextId, InputWriter, Metadata, SubjectKey, TaskId, TaskRecord, Timestamp, WriteId,
+};
 use a2a_lambda_model::thread::Thread;
 use a2a_lambda_store::documents::{DocumentCollection, DocumentOwner};
 use bytes::Bytes;
@@ -53,6 +54,12 @@ pub struct TurnFacts {
     pub instructions: Option<String>,
     /// What the skills of the agent share.
     pub states: States,
+    /// The id of the write that created the task.
+    pub incarnation: WriteId,
+    /// How many questions of consent the task asked before this turn.
+    pub consents: u32,
+    /// The digest of the question of consent to which the message agrees.
+    pub consent: Option<String>,
 }
 
 impl TurnFacts {
@@ -70,6 +77,9 @@ impl TurnFacts {
             model: None,
             instructions: None,
             states: States::default(),
+            incarnation: record.incarnation().clone(),
+            consents: record.consents().count,
+            consent: record.request().and_then(|it| it.consent.clone()),
         }
     }
 }
@@ -91,15 +101,6 @@ pub struct TaskContext<'a> {
     host: &'a dyn TurnHost,
     facts: &'a TurnFacts,
     writer: InputWriter,
-}
-
-/// Who wrote the input that a skill gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum InputWriter {
-    /// The caller of the task: a person, or the program that a person uses.
-    Caller,
-    /// A language model, which calls the skill as a tool. A confirmation does not change that.
-    Model,
 }
 
 impl<'a> TaskContext<'a> {
@@ -125,14 +126,16 @@ impl<'a> TaskContext<'a> {
         TaskContext { ..*self }
     }
 
-    /// The same turn, for a skill that a model calls. What that skill calls has the same writer.
-    #[must_use]
-    pub const fn called_by_model(mut self) -> Self {
-        self.writer = InputWriter::Model;
-        self
+    /// The same turn, for a skill whose input has this writer.
+    pub(super) fn written_by(&self, writer: InputWriter) -> TaskContext<'_> {
+        TaskContext { writer, ..*self }
     }
 
-    /// Who wrote the input of this skill.
+    pub(super) const fn facts(&self) -> &TurnFacts {
+        self.facts
+    }
+
+    /// Who wrote the input of this skill. What the skill calls has the same writer.
     #[must_use]
     pub const fn writer(&self) -> InputWriter {
         self.writer

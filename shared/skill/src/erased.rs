@@ -13,7 +13,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use super::turn::{Decoded, SkillOutcome, TurnStart};
+use super::gate::{StartInput, TurnStart};
+use super::turn::{Decoded, SkillOutcome};
 
 /// A registered skill.
 pub trait AnySkill: Send + Sync {
@@ -41,7 +42,7 @@ pub trait AnySkill: Send + Sync {
     fn turn<'a>(
         &'a self,
         cx: &'a mut TaskContext<'_>,
-        call: TurnStart,
+        start: TurnStart,
     ) -> BoxFuture<'a, SkillOutcome>;
     /// Runs the skill's `on_completed` handler.
     fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()>;
@@ -202,7 +203,7 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
     fn turn<'a>(
         &'a self,
         cx: &'a mut TaskContext<'_>,
-        call: TurnStart,
+        start: TurnStart,
     ) -> BoxFuture<'a, SkillOutcome> {
         if !RUNS_TURNS {
             return Box::pin(std::future::ready(SkillOutcome::Failed {
@@ -210,9 +211,10 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
             }));
         }
         Box::pin(async move {
-            let result = match call {
-                TurnStart::Request(input) => self.request(cx, input).await,
-                TurnStart::Input(slot, content) => self.answer(cx, slot, content).await,
+            let cx = &mut cx.written_by(start.writer);
+            let result = match start.input {
+                StartInput::Request(input) => self.request(cx, input).await,
+                StartInput::Answer(slot, content) => self.answer(cx, slot, content).await,
             };
             self.outcome(result)
                 .unwrap_or_else(|error| SkillOutcome::Failed { error })

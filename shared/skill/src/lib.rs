@@ -14,6 +14,7 @@
 //! - `registry`: the agent, its skills and its manifest
 //! - `build`: whether this build runs skills
 //! - `erased`, `turn`: one trait for skills of every type, and a turn of one, for the engine
+//! - [`gate`]: who wrote the input of a turn, and whether the user agreed to it
 //! - `hybrid`: skills that decide with the text of a reply whether to ask or to finish
 //! - [`route`]: the choice of the skill for a message
 //! - [`media`]: media types
@@ -44,6 +45,7 @@ mod error;
 mod export;
 mod field_hash;
 mod file;
+pub mod gate;
 mod handler;
 mod hybrid;
 mod input;
@@ -69,10 +71,11 @@ mod turn;
 pub mod turn_host;
 mod visible;
 
+pub use a2a_lambda_model::task::InputWriter;
 pub use a2a_lambda_model::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};
 pub use content::{Content, FilePart, FileSource};
-pub use context::{ArtifactChunks, InputWriter, Retry, TaskContext};
+pub use context::{ArtifactChunks, Retry, TaskContext};
 pub use documents::{Collection, Document, DocumentVersion};
 pub use error::{AgentError, AgentResult, ErrorCode};
 pub use export::{SetExport, TenantDocuments};
@@ -98,15 +101,15 @@ pub use tool::Tool;
 pub use build::check_turns;
 pub use call_names::CallNames;
 pub use collect::Collected;
-pub use content::consent;
 pub use context::TurnFacts;
 pub use documents::bad_name;
 pub use erased::AnySkill;
 pub use field_hash::{FieldHasher, digest, step_hash};
+pub use gate::{Consent, ModelCall, StartInput, TurnStart};
 pub use model_line::{LoggedModel, MODEL};
 pub use run_trace::RunTrace;
 pub use trace::{RecordTrace, TraceRow};
-pub use turn::{Decoded, SkillOutcome, TurnStart};
+pub use turn::{Decoded, SkillOutcome};
 pub use visible::is_invisible;
 
 /// The names that most files with skills need: `use a2a_lambda::prelude::*;`.

@@ -45,6 +45,10 @@ pub struct SkillMetadata {
     /// What the skill does to the world. A model may call a skill that writes only if its user
     /// confirms the call: see [`Tool::trusted`](super::Tool::trusted).
     pub effect: SkillEffect,
+    /// Whether a skill that writes also takes an input that the model of the router wrote, without
+    /// a question to the user.
+    #[serde(skip)]
+    pub accepts_routed: bool,
     /// Whether the answer "cancel" or "never mind" to a question of the skill cancels its task.
     #[serde(skip)]
     pub cancel_words: bool,
@@ -73,6 +77,7 @@ impl SkillMetadata {
             output_modes: &[],
             background: false,
             effect: SkillEffect::Write,
+            accepts_routed: false,
             cancel_words: false,
             keeps_input: true,
         }

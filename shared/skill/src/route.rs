@@ -34,7 +34,7 @@ mod text;
 
 pub use by_model::{ModelChoice, RouterModel, Undecided};
 pub use decision::{Decision, Route, RouteRequest, Routed, STEPS, Wrapped, joined, with_line};
-pub use message_text::drop_command;
+pub use message_text::{drop_command, text_of};
 pub use offer::Offer;
 pub use prior_tasks::PriorTasks;
 
@@ -43,11 +43,11 @@ use super::{AgentDefinition, AnySkill, Content};
 use a2a_lambda_model::task::metadata_keys::CHOICES;
 use a2a_lambda_model::task::{A2aError, Message, Part, Role, SkillId, TaskRecord, TaskState};
 use decision::{Skills, takes_any};
-use message_text::{cut, only_text, text, text_of};
+use message_text::{cut, only_text, text};
 use offer::{Choice, OfferedTask};
 pub(crate) use pattern::TextPattern;
 use pattern::Words;
-use prior_tasks::Answer;
+use prior_tasks::{Answer, answers_consent};
 use serde_json::{Value, json};
 use text::{command, declared, input, order};
 
@@ -114,13 +114,17 @@ pub fn by_context(
     decision: Routed,
 ) -> Result<Option<Decision>, A2aError> {
     case.prior.check_credentials()?;
+    if let Some(task) = case.prior.named_consent(case.message) {
+        return Ok(Some(Decision::Continue(task.clone().into(), None)));
+    }
     let question = case.prior.question();
     if let Some(question) = question.filter(|it| !case.prior.said_since(it)) {
         let offer = question.saved().slot.as_ref().map(Offer::of);
         let offer = offer.unwrap_or_default();
         let is_reply = offer.choice(agent, case.message).is_some()
             || lacking(agent, &offer, case.message).is_some()
-            || cancels(agent, None, case.message);
+            || cancels(agent, None, case.message)
+            || (offer.call.is_some() && answers_consent(question, case.message));
         if is_reply {
             return Ok(Some(Decision::Continue(question.clone().into(), None)));
         }
@@ -303,8 +307,11 @@ fn ask_for_input(id: &SkillId, skill: &dyn AnySkill) -> Routed {
         ..Offer::default()
     };
     Routed::Ask {
-        offer,
-        question: Part::text(format!("{} (`{id}`) needs {input}.", metadata.name)),
+        slot: offer.slot(),
+        question: vec![Part::text(format!(
+            "{} (`{id}`) needs {input}.",
+            metadata.name
+        ))],
     }
 }
 
@@ -410,9 +417,12 @@ fn question(
     let offer = Offer {
         tasks,
         skills,
-        lacks: false,
+        ..Offer::default()
     };
-    Routed::Ask { offer, question }
+    Routed::Ask {
+        slot: offer.slot(),
+        question: vec![question],
+    }
 }
 
 /// Steps 1 and 2. INVARIANT: no model is in scope, and no later step runs when the message

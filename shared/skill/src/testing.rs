@@ -7,8 +7,8 @@ use super::turn_host::{
     TryPolicy, TurnHost,
 };
 use super::{
-    AgentError, AgentResult, AnySkill, Artifact, Content, SkillOutcome, TaskContext, Thread,
-    TurnFacts, TurnStart,
+    AgentError, AgentResult, AnySkill, Artifact, Content, SkillOutcome, StartInput, TaskContext,
+    Thread, TurnFacts, TurnStart,
 };
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::Caller;
@@ -237,6 +237,9 @@ pub(super) fn facts() -> TurnFacts {
         model: None::<Arc<dyn Model>>,
         instructions: None,
         states: super::state::States::default(),
+        incarnation: WriteId::made_of(1),
+        consents: 0,
+        consent: None,
     }
 }
 
@@ -261,7 +264,11 @@ pub(super) fn turn(skill: &dyn AnySkill, host: &RecordingHost, call: TurnStart) 
 /// Runs the first turn of a task with this content.
 pub(super) fn request(skill: &dyn AnySkill, content: impl Into<Content>) -> SkillOutcome {
     let input = skill.decode(&content.into()).unwrap();
-    turn(skill, &RecordingHost::default(), TurnStart::Request(input))
+    turn(
+        skill,
+        &RecordingHost::default(),
+        TurnStart::by_caller(StartInput::Request(input)),
+    )
 }
 
 pub(super) fn message(parts: Vec<Part>) -> Message {

@@ -2,8 +2,8 @@
 
 use super::erased::ErasedSkill;
 use super::{
-    AgentError, AgentResult, AnySkill, Content, SkillEffect, SkillHandler, SkillOutcome, SkillSlot,
-    TaskContext, TurnStart,
+    AgentError, AgentResult, AnySkill, Consent, Content, SkillHandler, SkillOutcome, SkillSlot,
+    StartInput, TaskContext, TurnStart,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -46,7 +46,13 @@ impl Tool {
     /// Whether a user has to confirm each call of a model.
     #[must_use]
     pub fn needs_confirmation(&self) -> bool {
-        !self.is_trusted && self.skill.metadata().effect == SkillEffect::Write
+        self.consent().is_none()
+    }
+
+    /// Leave to run it without a question to the user.
+    #[must_use]
+    pub fn consent(&self) -> Option<Consent> {
+        Consent::for_tool(self.skill.metadata(), self.is_trusted)
     }
 
     /// Its name: the id of the skill.
@@ -73,16 +79,43 @@ impl Tool {
         self.skill.output_schema()
     }
 
-    /// Calls the skill inside the turn of another one: same caller, same task, same thread.
-    /// Returns its output; `null` if it has none.
+    /// Calls the skill inside the turn of another one: same caller, same task, same thread, and
+    /// the input has the writer that the input of the other one has. Returns its output; `null` if
+    /// it has none.
     ///
     /// # Errors
     /// `INVALID_INPUT` for an input that does not fit the schema, `MISSING_INPUT` with the
     /// question of a skill that asks, `REJECTED` with its reason, or the error of the skill.
     pub async fn execute(&self, cx: &mut TaskContext<'_>, input: &Value) -> AgentResult<Value> {
+        let start = TurnStart {
+            input: self.request(input)?,
+            writer: cx.writer(),
+        };
+        self.run(cx, start).await
+    }
+
+    /// The same with an input that a model wrote.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn execute_for_model(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: &Value,
+        consent: Consent,
+    ) -> AgentResult<Value> {
+        let start = TurnStart::by_model(self.request(input)?, consent);
+        self.run(cx, start).await
+    }
+
+    fn request(&self, input: &Value) -> AgentResult<StartInput> {
         let input = self.skill.decode(&Content::from_data(input)?)?;
+        Ok(StartInput::Request(input))
+    }
+
+    async fn run(&self, cx: &mut TaskContext<'_>, start: TurnStart) -> AgentResult<Value> {
         // Boxed: a tool may call tools.
-        let outcome = Box::pin(self.skill.turn(cx, TurnStart::Request(input))).await;
+        let outcome = Box::pin(self.skill.turn(cx, start)).await;
         match outcome {
             SkillOutcome::Completed { artifacts, .. } => Ok(artifacts
                 .iter()

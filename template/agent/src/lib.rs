@@ -56,6 +56,9 @@ pub struct HowMany {
 
 impl SkillSlot for HowMany {}
 
+// It writes. So if a language model chooses it and writes its input, the user is asked first. A skill
+// that only reads is declared `effect = "read"`; `accepts_routed = true` is for one that writes and may
+// run on the words of a model without that question.
 /// Books a table, and asks for the number of guests.
 #[skill(id = "book", tags = ["table"], cancel_words = true)]
 pub struct Book;

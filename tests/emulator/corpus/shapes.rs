@@ -121,6 +121,7 @@ fn request() -> Change {
         scopes: ["tasks".to_owned()].into(),
         accepted_output_modes: vec!["text/plain".to_owned()],
         trace_parent: None,
+        consent: Some("f".repeat(64)),
     })
 }
 

@@ -7,10 +7,10 @@ use super::place::{self, OwnIds, owned};
 use super::schema::{SCHEMA, corrupt};
 use crate::store::StoreError;
 use crate::task::{
-    Artifact, Base, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent, Message,
-    Metadata, NewTask, Owner, PushId, Saved, Sealed, SkillId, SkillRoute, Status, StoredValue,
-    Subject, TaskFields, TaskId, TaskRecord, TaskState, TenantId, Timestamp, Transition,
-    TurnRequest, Used, WriteId,
+    Artifact, Base, Consents, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent,
+    Message, Metadata, NewTask, Owner, PushId, Saved, Sealed, SkillId, SkillRoute, Status,
+    StoredValue, Subject, TaskFields, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
+    Transition, TurnRequest, Used, WriteId,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -92,6 +92,8 @@ pub(super) struct TaskBody<'a> {
     skill: Option<SkillId>,
     #[serde(default, skip_serializing_if = "is_default")]
     route: Option<SkillRoute>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    consents: Consents,
     /// Left out for the first one.
     #[serde(default, skip_serializing_if = "is_default")]
     attempt: Option<u32>,
@@ -198,6 +200,7 @@ impl<'a> TaskBody<'a> {
             },
             skill: record.skill.clone(),
             route: record.route.clone(),
+            consents: record.consents.clone(),
             attempt: Some(record.attempt).filter(|it| *it != 1),
             last_dispatch: record.last_dispatch,
             dispatched_at: record.dispatched_at,
@@ -262,6 +265,7 @@ impl<'a> TaskBody<'a> {
         });
         record.skill = self.skill;
         record.route = self.route;
+        record.consents = self.consents;
         record.version = facts.version;
         record.epoch = facts.epoch;
         record.turn = facts.turn;

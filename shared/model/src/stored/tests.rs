@@ -93,6 +93,7 @@ fn full() -> TaskRecord {
         scopes: ["read".to_owned()].into(),
         accepted_output_modes: vec!["text/plain".to_owned()],
         trace_parent: Some("00-1-2-01".to_owned()),
+        consent: Some("digest".to_owned()),
     });
     record.used = Used {
         hand_overs: 3,

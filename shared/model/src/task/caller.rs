@@ -33,23 +33,26 @@ impl Caller {
         }
     }
 
-    /// What a stored turn keeps of this caller, the accepted output modes and the trace.
-    /// `None` if [`Caller::behind`] restores all of it from nothing.
+    /// What a stored turn keeps of this caller, the accepted output modes, the trace and the
+    /// consent. `None` if [`Caller::behind`] restores all of it from nothing.
     #[must_use]
     pub fn request(
         &self,
         accepted_output_modes: &[String],
         trace_parent: Option<String>,
+        consent: Option<String>,
     ) -> Option<TurnRequest> {
         let ordinary = self.tier == Self::DEFAULT_TIER
             && self.scopes.is_empty()
             && accepted_output_modes.is_empty()
-            && trace_parent.is_none();
+            && trace_parent.is_none()
+            && consent.is_none();
         (!ordinary).then(|| TurnRequest {
             tier: self.tier.clone(),
             scopes: self.scopes.clone(),
             accepted_output_modes: accepted_output_modes.to_vec(),
             trace_parent,
+            consent,
         })
     }
 }

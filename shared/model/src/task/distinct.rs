@@ -4,11 +4,12 @@
 //! A new member of a type is one more name in its line below.
 
 use super::{
-    Artifact, ArtifactUpdate, Base, Blob, Delivery, Event, EventId, EventMark, Generation, KeyHash,
-    Layout, LoggedEvent, Message, MovedContent, MovedParts, MovedValues, Owner, Part, PartContent,
-    PushLease, PushRecord, PushRegistration, Role, SavePlace, Saved, SavedSlot, Sealed, SkillRoute,
-    Status, StatusUpdate, StepError, StepOutcome, StepResult, StepTries, StoredValue, TaskFields,
-    TaskRecord, TaskState, ThreadOperation, Timestamp, Transition, TurnRequest, Used,
+    Artifact, ArtifactUpdate, Base, Blob, Consents, Delivery, Event, EventId, EventMark,
+    Generation, InputWriter, KeyHash, Layout, LoggedEvent, Message, MovedContent, MovedParts,
+    MovedValues, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role,
+    SavePlace, Saved, SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepError, StepOutcome,
+    StepResult, StepTries, StoredValue, TaskFields, TaskRecord, TaskState, ThreadOperation,
+    Timestamp, Transition, TurnRequest, Used,
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
@@ -107,6 +108,10 @@ simple! {
         let place = values.choice(Self::ALL.len());
         Self::ALL.into_iter().nth(place).unwrap_or(Self::Saved)
     };
+    InputWriter: values => match values.choice(2) {
+        0 => Self::Model,
+        _ => Self::Caller,
+    };
     ThreadStatus: values => match values.choice(2) {
         0 => Self::Active,
         _ => Self::Cleared,
@@ -163,8 +168,9 @@ members! {
     StepTries { count, due }
     StepError { code, text, details }
     StepResult { outcome, ordinal, number, ended_at, input_hash, circumstances_hash, operations }
-    TurnRequest { tier, scopes, accepted_output_modes, trace_parent }
-    SkillRoute { how, input }
+    TurnRequest { tier, scopes, accepted_output_modes, trace_parent, consent }
+    SkillRoute { how, input, writer }
+    Consents { count, digest }
     Used { hand_overs, progress_at, deaths }
     MovedParts { parts, replaced }
     MovedContent { version, last_event, messages, artifacts, replaced, bytes }
@@ -175,7 +181,7 @@ members! {
         route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
         secret, fingerprint, request, reads_text_alone, dispatched_at, used, listeners, registrations, updated_at,
-        expires_at, kept_until, keys, layout, partial, unknown,
+        expires_at, consents, kept_until, keys, layout, partial, unknown,
     }
     ThreadState { events, session, unknown }
     ThreadRecord {

@@ -1,5 +1,6 @@
 //! Messages between a client and the agent.
 
+use super::metadata_keys::CONFIRM;
 use super::{ContextId, Metadata, Part, TaskId};
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,14 @@ impl Message {
             extensions: Vec::new(),
             metadata: Metadata::new(),
         }
+    }
+
+    /// The digest of the question of consent that it asks or answers.
+    #[must_use]
+    pub fn consent_digest(&self) -> Option<&str> {
+        let parts = self.parts.iter().map(|part| &part.metadata);
+        let mut all = std::iter::once(&self.metadata).chain(parts);
+        all.find_map(|metadata| metadata.get(CONFIRM)?.as_str())
     }
 
     /// A message of the agent.

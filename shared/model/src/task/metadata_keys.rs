@@ -13,9 +13,13 @@ pub const ERROR_CODE: &str = "a2a-lambda/errorCode";
 pub const ERROR_DETAILS: &str = "a2a-lambda/errorDetails";
 /// On the message of an auth-required status: the needed credentials.
 pub const AUTH: &str = "a2a-lambda/auth";
-/// On the part of a question whether tools may run: the digest of their calls. On the message that
-/// answers it, or its part: the same digest, if the client wants to confirm just these calls.
+/// On the text of a question whether skills may run with what a model wrote: the digest of the
+/// question. On the message that answers it, or its part: the same digest, so that the answer is
+/// about no other question.
 pub const CONFIRM: &str = "a2a-lambda/confirm";
+/// On a task whose skill got an input that the model of the router wrote: this input. One whose JSON
+/// has more than 4 KB is given as its `sha256` and its `beginning`.
+pub const INPUT: &str = "a2a-lambda/input";
 /// On the part with a question which skill is meant: what it offers, as objects with `id`, `name`
 /// and `description`. The id of one is an answer.
 pub const CHOICES: &str = "a2a-lambda/choices";

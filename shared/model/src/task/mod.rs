@@ -73,9 +73,10 @@ pub use push::{
 #[cfg(any(test, feature = "contract-tests"))]
 pub use record::RecordFields;
 pub use record::{
-    Base, NewTask, Saved, SavedSlot, Task, TaskFields, TaskRecord, Transition, TurnRequest,
+    Base, Consents, NewTask, Saved, SavedSlot, Task, TaskFields, TaskRecord, Transition,
+    TurnRequest,
 };
-pub use route::SkillRoute;
+pub use route::{InputWriter, SkillRoute};
 pub use state::{TaskEvent, TaskState, TransitionError};
 pub use step::{
     OutputCounts, PATH_SEPARATOR, SavePlace, SessionRead, SessionReads, StepError, StepOutcome,

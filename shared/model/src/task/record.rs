@@ -138,6 +138,18 @@ pub struct TurnRequest {
     /// The trace of the request (W3C Trace Context `traceparent`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_parent: Option<String>,
+    /// The digest of the question whose consent its message gives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<String>,
+}
+
+/// The questions of a task whether skills may run with what a model wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Consents {
+    /// How many it has asked. One that is repeated counts once.
+    pub count: u32,
+    /// The digest of the newest one; empty before the first.
+    pub digest: String,
 }
 
 /// The facts that are fixed when a task is created.
@@ -244,6 +256,8 @@ pub struct TaskFields {
     pub(crate) not_before: Option<Timestamp>,
     /// What its turns have used.
     pub(crate) used: Used,
+    /// What its skills, or the router, have asked consent for.
+    pub(crate) consents: Consents,
     /// The ids of the push configs; a removed one may still be listed.
     pub(crate) listeners: Vec<PushId>,
     /// How many commits only registered a push config.
@@ -365,6 +379,7 @@ impl TaskRecord {
             dispatched_at: None,
             not_before: None,
             used: Used::default(),
+            consents: Consents::default(),
             listeners: Vec::new(),
             registrations: 0,
             updated_at: at,

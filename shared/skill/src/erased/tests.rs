@@ -1,3 +1,4 @@
+use crate::StartInput;
 use crate::erased::{AnySkill, ErasedSkill, SkillOutcome, TurnStart};
 use crate::testing::{RecordingHost, block_on, caller, delivered, request, turn};
 use crate::{
@@ -112,7 +113,7 @@ fn answer(skill: &dyn AnySkill, slot: SavedSlot, said: &str) -> SkillOutcome {
     turn(
         skill,
         &RecordingHost::default(),
-        TurnStart::Input(slot, said.into()),
+        TurnStart::by_caller(StartInput::Answer(slot, said.into())),
     )
 }
 
@@ -169,7 +170,7 @@ fn an_error_of_a_handler_fails_the_task_with_its_code() {
     let outcome = turn(
         &book_flight(),
         &RecordingHost::default(),
-        TurnStart::Input(slot, silence),
+        TurnStart::by_caller(StartInput::Answer(slot, silence)),
     );
     assert_eq!(failed(outcome).code(), ErrorCode::MissingInput);
 }

@@ -2,7 +2,7 @@ use super::{Asked, Hybrid, HybridSkill};
 use crate::erased::{AnySkill, ErasedSkill};
 use crate::testing::{RecordingHost, delivered, message, turn};
 use crate::{AgentResult, AuthHint, Content, Skill, SkillMetadata, SkillSlot, TaskContext, Thread};
-use crate::{SkillOutcome, TurnStart};
+use crate::{SkillOutcome, StartInput, TurnStart};
 use a2a_lambda_model::task::{Part, PartContent, SavedSlot};
 use serde_json::json;
 
@@ -98,7 +98,11 @@ fn skill() -> impl AnySkill {
 fn start(host: &RecordingHost) -> SkillOutcome {
     let skill = skill();
     let input = skill.decode(&"ignored".into()).unwrap();
-    turn(&skill, host, TurnStart::Request(input))
+    turn(
+        &skill,
+        host,
+        TurnStart::by_caller(StartInput::Request(input)),
+    )
 }
 
 #[test]
@@ -121,7 +125,7 @@ fn a_structured_reply_asks_and_the_same_function_answers() {
     assert_eq!(message.text().unwrap(), "Which format?");
     assert_eq!(slot.value["prompt"], "Which format?");
     let host = said(&[question, "pdf"]);
-    let call = TurnStart::Input(slot, Content::from_text("pdf"));
+    let call = TurnStart::by_caller(StartInput::Answer(slot, Content::from_text("pdf")));
     let SkillOutcome::Completed { artifacts, .. } = turn(&skill(), &host, call) else {
         panic!("not completed");
     };
@@ -135,7 +139,7 @@ fn credentials_reach_the_function_and_not_the_thread() {
     let SkillOutcome::AuthRequired { slot, .. } = start(&host) else {
         panic!("no demand");
     };
-    let call = TurnStart::Input(slot, Content::from_text("token"));
+    let call = TurnStart::by_caller(StartInput::Answer(slot, Content::from_text("token")));
     let SkillOutcome::Completed { artifacts, .. } = turn(&skill(), &host, call) else {
         panic!("not completed");
     };
@@ -149,7 +153,7 @@ fn the_slot_of_a_hybrid_skill_has_a_version() {
         version: Asked::VERSION,
         value: json!({"prompt": "?", "auth": false}),
     };
-    let call = TurnStart::Input(saved, Content::from_text("x"));
+    let call = TurnStart::by_caller(StartInput::Answer(saved, Content::from_text("x")));
     let outcome = turn(&skill(), &said(&["done"]), call);
     assert!(matches!(outcome, SkillOutcome::Completed { .. }));
 }

@@ -4,7 +4,8 @@
 //! conversation the ids, skills, states and artifacts' names. Its answer is data: one of these
 //! skills, an input that the skill decodes, an earlier task that the message is about or answers,
 //! or a question. So an instruction inside the message can at most choose a skill that its sender
-//! may call anyway, or a task that the sender may read.
+//! may call anyway, or a task that the sender may read. A skill that writes gets an input of the
+//! model only with the consent of its user: see [`gate`](crate::gate).
 
 use super::decision::{Route, joined};
 use super::message_text::{cut, only_text, text_of};
@@ -13,7 +14,7 @@ use super::prior_tasks::PriorTasks;
 use crate::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
 use crate::model_line::ModelCall;
 use crate::{AgentDefinition, AgentError, AgentResult, AnySkill, media};
-use a2a_lambda_model::task::{Message, SkillId, TaskId, TaskRecord, Timestamp};
+use a2a_lambda_model::task::{InputWriter, Message, SkillId, TaskId, TaskRecord, Timestamp};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -289,7 +290,10 @@ fn choice(
     let input = input.filter(|_| is_closed && only_text(message));
     let error = match input {
         Some(input) => {
-            let route = Route::with_input(id, message, how, Some(input.clone()));
+            let route = Route {
+                writer: InputWriter::Model,
+                ..Route::with_input(id, message, how, Some(input.clone()))
+            };
             match skill.decode(&route.content) {
                 Ok(_) => return Ok(about(route)),
                 Err(error) => error,

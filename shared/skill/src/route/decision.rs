@@ -1,11 +1,11 @@
 //! What the routing gets, and the skill or the question that it decides on.
 
 use super::message_text::{drop_command, is_text, text};
-use super::offer::Offer;
 use crate::media::check_input;
 use crate::{AgentDefinition, AnySkill, CallNames, Content};
 use a2a_lambda_model::task::{
-    A2aError, Message, Metadata, Part, PartContent, SkillId, TaskId, TaskRecord,
+    A2aError, InputWriter, Message, Metadata, Part, PartContent, SavedSlot, SkillId, TaskId,
+    TaskRecord,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -49,10 +49,10 @@ pub enum Routed {
     Skill(Route),
     /// A question to the client.
     Ask {
-        /// What it offers.
-        offer: Offer,
-        /// The question.
-        question: Part,
+        /// What it offers, or what the skill that asked has kept.
+        slot: SavedSlot,
+        /// The parts of the question.
+        question: Vec<Part>,
     },
 }
 
@@ -78,6 +78,8 @@ pub struct Route {
     pub how: &'static str,
     /// The input that a model or a pattern made of the message.
     pub input: Option<Value>,
+    /// Who wrote the input.
+    pub writer: InputWriter,
     /// The earlier task that the message is about, if its conversation or a model says so.
     pub about: Option<TaskId>,
 }
@@ -101,6 +103,7 @@ impl Route {
             wrapper: None,
             how,
             input: None,
+            writer: InputWriter::Caller,
             about: None,
         }
     }

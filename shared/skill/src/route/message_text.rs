@@ -10,8 +10,9 @@ pub(super) fn text(message: &Message) -> String {
     texts(message).collect::<Vec<_>>().join("\n")
 }
 
-/// The texts of the message with single spaces, cut at [`TEXT`].
-pub(super) fn text_of(message: &Message) -> String {
+/// The texts of the message with single spaces, cut at 4,096 bytes.
+#[must_use]
+pub fn text_of(message: &Message) -> String {
     let words = texts(message).flat_map(str::split_whitespace);
     cut(&words.collect::<Vec<_>>().join(" "), TEXT).to_owned()
 }

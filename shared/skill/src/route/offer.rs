@@ -1,11 +1,13 @@
 //! What a question of the router offers, and what of it a reply names.
 
+use super::decision::Route;
 use super::message_text::text;
 use super::pattern::Words;
 use crate::AgentDefinition;
 use a2a_lambda_model::task::metadata_keys::CHOICES;
-use a2a_lambda_model::task::{Message, SavedSlot, SkillId, TaskId};
+use a2a_lambda_model::task::{InputWriter, Message, SavedSlot, SkillId, TaskId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::ops::Not;
 
 /// An open task that a question offers, as it was then.
@@ -17,7 +19,7 @@ pub(super) struct OfferedTask {
 }
 
 /// What a question of the router offers, in the order of the numbers.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Offer {
     /// Tasks that wait for an answer: the one that the client chooses gets the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -28,6 +30,29 @@ pub struct Offer {
     /// Whether the client has chosen the only skill, which lacks its input.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub(super) lacks: bool,
+    /// The call whose consent the question asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<OfferedCall>,
+}
+
+/// A skill that the model of the router chose, with the input that it wrote.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OfferedCall {
+    skill: SkillId,
+    input: Value,
+    about: Option<TaskId>,
+}
+
+impl OfferedCall {
+    /// The route of the message that the client has sent.
+    #[must_use]
+    pub fn route(self, message: &Message) -> Route {
+        Route {
+            writer: InputWriter::Model,
+            about: self.about,
+            ..Route::with_input(&self.skill, message, "model", Some(self.input))
+        }
+    }
 }
 
 /// What a reply chooses.
@@ -44,6 +69,20 @@ impl Offer {
     #[must_use]
     pub fn of(slot: &SavedSlot) -> Self {
         Self::deserialize(&slot.value).unwrap_or_default()
+    }
+
+    /// The offer of a question whether a skill may run with the input that the router's model wrote.
+    #[must_use]
+    pub fn of_call(route: &Route) -> Self {
+        let call = OfferedCall {
+            skill: route.id.clone(),
+            input: route.input.clone().unwrap_or_default(),
+            about: route.about.clone(),
+        };
+        Self {
+            call: Some(call),
+            ..Self::default()
+        }
     }
 
     /// The offer that the text of a question shows. Its tasks have no turn, so they only tell what

@@ -4,11 +4,11 @@
 //! the router itself are no part of it.
 
 use super::decision::Route;
-use super::message_text::{only_text, text};
+use super::message_text::only_text;
 use super::text::refines;
+use crate::AgentDefinition;
+use crate::gate::verdict;
 use crate::media::admits;
-use crate::{AgentDefinition, consent};
-use a2a_lambda_model::task::metadata_keys::CONFIRM;
 use a2a_lambda_model::task::{A2aError, Message, TaskId, TaskRecord, TaskState, Timestamp};
 use std::collections::BTreeSet;
 
@@ -141,17 +141,28 @@ impl PriorTasks {
         })
     }
 
+    /// The task that asks for consent and whose question the message names, by its digest or its
+    /// code.
+    pub(super) fn named_consent(&self, message: &Message) -> Option<&TaskRecord> {
+        let mut tasks = self.tasks.iter().filter(|task| asks_consent(task));
+        tasks.find(|task| {
+            let verdict = verdict(&task.consents().digest, message);
+            verdict.is_named && verdict.agrees.is_some()
+        })
+    }
+
     /// Whether the message may answer `task` as far as consents go. A consent takes only its
-    /// words, and without a digest only if no other task waits and nothing was said since. While
-    /// one waits, such a word, or a digest, is for no other task.
+    /// words, and only if no other task waits and nothing was said since. While one waits, such a
+    /// word, or a digest, is for no other task.
     fn confirms(&self, waiting: &[&TaskRecord], task: &TaskRecord, message: &Message) -> bool {
-        let is_word = consent(&text(message)).is_some();
-        let mut parts = message.parts.iter();
-        let is_sure = message.metadata.contains_key(CONFIRM)
-            || parts.any(|part| part.metadata.contains_key(CONFIRM));
+        let mut asks = waiting.iter().filter(|task| asks_consent(task));
         match asks_consent(task) {
-            true => is_word && (is_sure || (waiting.len() == 1 && !self.said_since(task))),
-            false => !(is_word || is_sure) || !waiting.iter().any(|task| asks_consent(task)),
+            true => {
+                let is_only = waiting.len() == 1 && !self.said_since(task);
+                is_only && answers_consent(task, message)
+            }
+            false => !asks
+                .any(|task| message.consent_digest().is_some() || answers_consent(task, message)),
         }
     }
 }
@@ -168,12 +179,15 @@ fn said_at(task: &TaskRecord) -> Timestamp {
     answer.unwrap_or_else(|| task.created_at())
 }
 
-/// Whether the question of a task is whether tools may run. A question that is too large for the
+/// Whether a task asks for consent. After a question of consent, one that is too large for the
 /// task's own item counts as one.
 fn asks_consent(task: &TaskRecord) -> bool {
-    let Some(message) = &task.status().message else {
-        return true;
-    };
-    let mut parts = message.parts.iter();
-    parts.any(|part| part.metadata.contains_key(CONFIRM))
+    let has_asked = task.state() == TaskState::InputRequired && task.consents().count > 0;
+    let question = task.status().message.as_ref();
+    has_asked && question.is_none_or(|it| it.consent_digest().is_some())
+}
+
+/// Whether the message is a word that answers the question of consent of `task`.
+pub(super) fn answers_consent(task: &TaskRecord, message: &Message) -> bool {
+    asks_consent(task) && verdict(&task.consents().digest, message).agrees.is_some()
 }

@@ -489,9 +489,13 @@ fn a_command_has_json_as_the_input_of_a_skill_that_takes_data() {
 
 fn asked(routed: Result<Routed, A2aError>) -> (Vec<String>, String) {
     match routed.unwrap() {
-        Routed::Ask { offer, question } => (
-            offer.skills.iter().map(ToString::to_string).collect(),
-            message_text::text(&message(vec![question])),
+        Routed::Ask { slot, question } => (
+            Offer::of(&slot)
+                .skills
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            message_text::text(&message(question)),
         ),
         other => panic!("{other:?}"),
     }

@@ -136,6 +136,7 @@ fn everything_in_the_attribute_is_in_the_metadata() {
             examples: &["add 1 and 2"],
             text: &["add {a} and {b}"],
             refines: &[],
+            accepts_routed: false,
             cancel_words: false,
             input_modes: &["application/json", "text/*"],
             output_modes: &["application/*"],

@@ -4,5 +4,6 @@ mod agent;
 mod attribute;
 mod context;
 mod error;
+mod gate;
 mod input;
 mod media;

@@ -345,12 +345,14 @@ function taken(block, task) {
 
 /** Sends a message of the user and shows what happens. */
 function send({ parts: sent, skill = "", task = "", references = [], secret = false, background = false }) {
-  const more = { metadata: skill ? { "a2a-lambda/skillId": skill } : undefined };
+  const panel = talk.panels.get(task);
+  const named = { "a2a-lambda/skillId": skill, "a2a-lambda/confirm": panel?.confirm };
+  const metadata = Object.fromEntries(Object.entries(named).filter(([, it]) => it));
+  const more = { metadata: Object.keys(metadata).length ? metadata : undefined };
   if (task) more.taskId = task;
   if (references.length) more.referenceTaskIds = references;
   const body = { message: message(sent, more) };
   if (background) body.configuration = { returnImmediately: true };
-  const panel = talk.panels.get(task);
   const key = secret ? `${panel?.asked}/answer` : body.message.messageId;
   const block = place(key, Date.now(), () => ownTurn(body.message, secret));
   talk.title ||= secret ? "" : words(body.message).slice(0, 200);

@@ -164,6 +164,7 @@ export function taskPanel(id, host) {
     const asks = ASKS.includes(panel.state);
     panel.question = asks ? words(status.message) || "The agent asks." : "";
     panel.asked = asks ? status.message?.messageId ?? `${id} ${panel.at}` : "";
+    panel.confirm = asks ? confirmOf(status.message) : "";
     if (asks) put(turn.after, question(panel.state, status.message, (text) => host.say(id, text)));
     if (isOver) {
       for (const it of artifacts.values()) if (it.streams) { it.streams = false; drawSoon(it); }
@@ -296,6 +297,10 @@ function runLine(id, fold, cancel) {
   return { element: div("run", state, turn, time, tokens, events, link, cancel), show };
 }
 
+/** The digest of a question whether the agent may do something. The answer repeats it. */
+const confirmOf = (message) => (message?.parts ?? []).map((it) => it.metadata?.["a2a-lambda/confirm"]).find(Boolean) ?? "";
+const YES_NO = ["Yes", "No"].map((name) => ({ id: name.toLowerCase(), name }));
+
 /** The bubble of an open question. Its colour is that of the chip in the composer. What it offers is a button each. */
 function question(state, message, say) {
   const hint = message?.metadata?.["a2a-lambda/auth"];
@@ -305,8 +310,8 @@ function question(state, message, say) {
   const choices = texts.flatMap((it) => it.metadata?.["a2a-lambda/choices"] ?? []);
   const lines = texts.map((it) => it.text).join("\n").split("\n");
   const text = lines.filter((it) => !choices.length || !/^\d+\. /.test(it)).join("\n");
-  const offer = choices.map(({ id, name, description }) =>
-    button([el("b", {}, name || id), span("note cut", description)], () => say(id), { title: plain(description ?? "") }));
+  const offer = [...choices, ...confirmOf(message) ? YES_NO : []].map(({ id, name, description }) =>
+    button([el("b", {}, name || id), description && span("note cut", description)], () => say(id), { title: plain(description ?? "") }));
   const asks = badge(state, state === "auth-required" ? "Auth required" : "Open question");
   const bubble = div("bubble asks", asks, prose(text || "The agent asks."), offer.length > 0 && div("choices", offer), needs && p("hint", `Needed: ${needs}`));
   return [bubble, parts(others)];

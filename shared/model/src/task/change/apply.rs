@@ -2,9 +2,9 @@
 
 use super::Change;
 use crate::task::{
-    ArtifactUpdate, Base, Event, EventId, EventMark, LoggedEvent, Message, Metadata, PushId, Saved,
-    SavedSlot, SealedAnswer, SkillId, SkillRoute, Status, StatusUpdate, StepResult, TaskEvent,
-    TaskFields, TaskState, Timestamp, Transition, TransitionError, TurnRequest, Used,
+    ArtifactUpdate, Base, Consents, Event, EventId, EventMark, LoggedEvent, Message, Metadata,
+    PushId, Saved, SavedSlot, SealedAnswer, SkillId, SkillRoute, Status, StatusUpdate, StepResult,
+    TaskEvent, TaskFields, TaskState, Timestamp, Transition, TransitionError, TurnRequest, Used,
     metadata_keys,
 };
 use serde_json::Value;
@@ -186,6 +186,9 @@ impl TaskFields {
     /// Pins the skill. If the turn answered the router's question, the skill starts
     /// with the original request and the question is closed.
     fn pin(&mut self, skill: SkillId, route: Option<SkillRoute>) -> Option<Event> {
+        if let Some(input) = route.as_ref().and_then(SkillRoute::model_input) {
+            self.metadata.insert(metadata_keys::INPUT.to_owned(), input);
+        }
         self.skill = Some(skill);
         self.route = route;
         self.saved.slot = None;
@@ -299,6 +302,15 @@ impl TaskFields {
         slot: SavedSlot,
         at: Timestamp,
     ) -> Result<StatusUpdate, TransitionError> {
+        if let Some(digest) = message
+            .consent_digest()
+            .filter(|it| *it != self.consents.digest)
+        {
+            self.consents = Consents {
+                count: self.consents.count + 1,
+                digest: digest.to_owned(),
+            };
+        }
         let update = self.step(event, Some(message), at)?;
         self.saved.slot = Some(slot);
         Ok(update)

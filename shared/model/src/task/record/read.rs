@@ -1,6 +1,6 @@
 //! What a record says: its fields, and what follows from them.
 
-use super::{Base, Saved, Task, TaskFields, Transition, TurnRequest};
+use super::{Base, Consents, Saved, Task, TaskFields, Transition, TurnRequest};
 use crate::task::{
     Artifact, ContextId, Event, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner, Part,
     PartContent, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskKey, TaskState,
@@ -72,6 +72,19 @@ impl TaskFields {
     #[must_use]
     pub const fn route(&self) -> Option<&SkillRoute> {
         self.route.as_ref()
+    }
+
+    /// Its questions whether skills may run with what a model wrote.
+    #[must_use]
+    pub const fn consents(&self) -> &Consents {
+        &self.consents
+    }
+
+    /// The open question, if it is one of them and has not moved to another item.
+    #[must_use]
+    pub fn consent_question(&self) -> Option<&Message> {
+        let message = self.status().message.as_ref();
+        message.filter(|it| self.state().is_interrupted() && it.consent_digest().is_some())
     }
 
     /// The skill that it is pinned to; `None` while the router asks.

@@ -22,11 +22,11 @@ use crate::task::{
 };
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
-use a2a_lambda_skill::TurnFacts;
 use a2a_lambda_skill::route::{self, Decision, Routed};
+use a2a_lambda_skill::{TurnFacts, gate};
 use futures::future::BoxFuture;
 pub use routing::RoutePreview;
-use turn_input::routing_message;
+use turn_input::{ConsentAnswer, routing_message};
 
 /// Bytes of a message above which its task is stored before its skill runs.
 const LARGE: usize = stored::OPEN_MAX_BYTES / 2;
@@ -87,7 +87,16 @@ impl Engine {
             if self.is_repeat(&record, &print).await? {
                 return Ok(Acceptance::Repeat(record));
             }
-            let cancels = route::cancels(&self.agent, record.skill(), &command.message);
+            let mut cancels = route::cancels(&self.agent, record.skill(), &command.message);
+            let question = match self.read_consent(&record, &command).await? {
+                ConsentAnswer::Unclear(_) if cancels => question,
+                ConsentAnswer::Unclear(question) => Some(question),
+                ConsentAnswer::Refused => {
+                    cancels |= record.skill().is_none();
+                    question
+                }
+                ConsentAnswer::NotAsked | ConsentAnswer::Given => question,
+            };
             match record.state() {
                 // A2A 1.0 §3.3.1: multiple cancellation requests have the same effect.
                 TaskState::Canceled if cancels => return Ok(Acceptance::Repeat(record)),
@@ -192,7 +201,7 @@ impl Engine {
         let message = placed(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
-        let input = self.route_message(decision, modes, &mut opening)?;
+        let input = self.route_message(decision, &facts, &mut opening)?;
         let skill = input.skill().map(|skill| *skill.metadata());
         self.seal_opening(&record, skill, record.turn(), print.as_ref(), &mut opening)
             .await?;
@@ -200,7 +209,7 @@ impl Engine {
         // A message-only skill has no task events to push.
         opening.extend(listen.filter(|_| input.makes_task()));
         let is_queued = is_queued(&input, command.mode);
-        opening.extend(kept_request(caller, modes, is_queued));
+        opening.extend(kept_request(&facts, is_queued));
         opening.push(if is_queued {
             Change::Dispatch
         } else {
@@ -265,8 +274,14 @@ impl Engine {
     ) -> Result<TurnInput, EngineError> {
         let messages = route::said_to_router(&self.agent, question.history());
         let message = messages.last().copied().unwrap_or(&command.message);
+        // It names its task no more than the message to the question does.
+        let message = Message {
+            task_id: None,
+            context_id: Some(task.context_id().clone()),
+            ..message.clone()
+        };
         let command = SendCommand {
-            message: placed(message.clone(), &task),
+            message,
             idempotency_key: None,
             ..command.clone()
         };
@@ -279,11 +294,9 @@ impl Engine {
     /// skill, and the references that a chosen skill gets. With a `question` the router asks that.
     async fn router_input(
         &self,
-        caller: &Caller,
+        facts: &TurnFacts,
         record: &TaskRecord,
-        full_message: &Message,
-        command: &mut SendCommand,
-        question: Option<Routed>,
+        (full_message, command, question): (&Message, &mut SendCommand, Option<Routed>),
         budget: CallBudget,
     ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
         let messages = route::said_to_router(&self.agent, record.history());
@@ -299,13 +312,13 @@ impl Engine {
         let decision = match decision {
             Decision::Route(decision) => decision,
             Decision::Continue(task, _) => {
-                let input = self.forward(caller, record, *task, command, budget);
+                let input = self.forward(&facts.caller, record, *task, command, budget);
                 return Ok((input.await?, Vec::new(), None));
             }
         };
         let mut pin = Vec::new();
         let references = refer(&mut command.message, original, &decision);
-        let input = self.route_message(decision, &command.accepted_output_modes, &mut pin)?;
+        let input = self.route_message(decision, facts, &mut pin)?;
         Ok((input, pin, references))
     }
 
@@ -326,23 +339,30 @@ impl Engine {
         }
         self.take_uploads(caller, &mut command.message).await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
-        let (input, mut pin, references) = match record.skill() {
-            Some(id) => {
+        let modes = &command.accepted_output_modes;
+        let mut facts = self.facts(&record, caller, modes, Some(&command.message));
+        facts.turn = record.turn() + 1;
+        let consent = given_consent(&record, &command.message);
+        facts.consent = consent.filter(|_| question.is_none());
+        let (input, mut pin, references) = match (record.skill(), question) {
+            // The question of consent comes again.
+            (Some(_), Some(question)) => {
+                let input = self.route_message(question, &facts, &mut Vec::new())?;
+                (input, Vec::new(), None)
+            }
+            (Some(id), None) => {
                 let input = self.pinned_skill(id, &record, &full_message, &command)?;
                 (input, Vec::new(), None)
             }
             // No skill is pinned yet: the message answers the question of the router.
-            None => {
+            (None, question) => {
                 let message = &full_message;
-                self.router_input(caller, &record, message, &mut command, question, budget)
-                    .await?
+                let reply = (message, &mut command, question);
+                self.router_input(&facts, &record, reply, budget).await?
             }
         };
         let is_forward = matches!(input, TurnInput::Forward(..));
         let retry = is_forward.then(|| command.clone());
-        let modes = &command.accepted_output_modes;
-        let mut facts = self.facts(&record, caller, modes, Some(&command.message));
-        facts.turn = record.turn() + 1;
         facts.references = references.unwrap_or(facts.references);
         let message = placed(command.message.clone(), &record);
         let skill = input.skill().map(|skill| *skill.metadata());
@@ -366,7 +386,7 @@ impl Engine {
         // The task that gets the message has the config.
         let push = command.push.as_ref().filter(|_| !is_forward);
         opening.extend(self.listen(&record, push).await?);
-        opening.extend(kept_request(caller, modes, is_queued));
+        opening.extend(kept_request(&facts, is_queued));
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
@@ -422,14 +442,19 @@ impl Engine {
 
 /// What the task keeps of the request for its turn. Only a turn that a worker runs keeps
 /// the trace.
-fn kept_request(
-    caller: &Caller,
-    accepted_output_modes: &[String],
-    is_queued: bool,
-) -> Option<Change> {
+fn kept_request(facts: &TurnFacts, is_queued: bool) -> Option<Change> {
     let trace = CallScope::current().trace().filter(|_| is_queued);
-    let request = caller.request(accepted_output_modes, trace.map(|trace| trace.to_string()));
+    let trace = trace.map(|trace| trace.to_string());
+    let (modes, consent) = (&facts.accepted_output_modes, facts.consent.clone());
+    let request = facts.caller.request(modes, trace, consent);
     request.map(Change::Request)
+}
+
+/// The digest of the open question to which a message agrees.
+fn given_consent(record: &TaskRecord, message: &Message) -> Option<String> {
+    let digest = record.consent_question()?.consent_digest()?;
+    let agrees = gate::verdict(digest, message).agrees == Some(true);
+    agrees.then(|| digest.to_owned())
 }
 
 /// The message with the ids of its task and context.

@@ -18,7 +18,7 @@ use crate::task::{Change, Message, Metadata, Role, SkillRoute, TaskRecord, Times
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use a2a_lambda_skill::route::{self, RouteRequest, Routed};
-use a2a_lambda_skill::{AgentError, Content, TurnStart};
+use a2a_lambda_skill::{AgentError, Consent, Content, StartInput, TurnStart};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -304,9 +304,13 @@ impl Engine {
             Ok(Routed::Ask { .. }) => return Err(AgentError::skill_not_found(id)),
             Err(error) => return Err(AgentError::invalid_input(error.to_string())),
         };
-        let start = match &record.saved().slot {
-            Some(slot) => TurnStart::Input(slot.clone(), content),
-            None => TurnStart::Request(skill.decode(&content)?),
+        let input = match &record.saved().slot {
+            Some(slot) => StartInput::Answer(slot.clone(), content),
+            None => StartInput::Request(skill.decode(&content)?),
+        };
+        let start = match first_route(record).filter(|it| !it.writer.is_caller()) {
+            Some(route) => TurnStart::by_model(input, Consent::of_stored(route)),
+            None => TurnStart::by_caller(input),
         };
         Ok(TurnInput::Skill(Arc::clone(skill), start))
     }

@@ -110,11 +110,11 @@ pub(in crate::engine) struct TurnCall {
 pub(in crate::engine) enum TurnInput {
     /// A skill runs.
     Skill(Arc<dyn AnySkill>, TurnStart),
-    /// The router asks the client which skill is meant.
+    /// The router asks the client which skill is meant, or a question of consent is repeated.
     Ask {
-        /// The question.
-        question: Part,
-        /// The candidate skills.
+        /// The parts of the question.
+        question: Vec<Part>,
+        /// The candidate skills, or what the skill that asked has kept.
         slot: SavedSlot,
     },
     /// Another open task gets the message that the router asked about, and then this one is
@@ -135,7 +135,7 @@ impl TurnInput {
         match self {
             Self::Skill(skill, call) => Ok((skill, call)),
             Self::Ask { question, slot } => {
-                let message = Content::from_parts(vec![question]);
+                let message = Content::from_parts(question);
                 Err(SkillOutcome::InputRequired { message, slot })
             }
             Self::Forward(..) => Err(SkillOutcome::Failed {

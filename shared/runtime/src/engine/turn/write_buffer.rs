@@ -334,7 +334,8 @@ impl<'e> WriteBuffer<'e> {
         }
         let caller = Caller::behind(self.record.owner(), request);
         let modes = request.map_or(&[][..], |request| &request.accepted_output_modes);
-        if let Some(request) = caller.request(modes, trace) {
+        let consent = request.and_then(|request| request.consent.clone());
+        if let Some(request) = caller.request(modes, trace, consent) {
             self.push(Change::Request(request));
         }
     }

@@ -105,9 +105,10 @@ fn text_of_two_skills_leads_to_a_question_whose_answer_reads_the_pattern() {
         .skill(plus);
     let agent = agent.build().unwrap();
     let original = said("1 + 2");
-    let Ok(Routed::Ask { offer, .. }) = routed(&agent, &original) else {
+    let Ok(Routed::Ask { slot, .. }) = routed(&agent, &original) else {
         panic!("not asked");
     };
+    let offer = Offer::of(&slot);
     let reply = RouteRequest {
         pinned: None,
         message: &said("plus"),

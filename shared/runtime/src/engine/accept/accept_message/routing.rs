@@ -16,7 +16,7 @@ use a2a_lambda_skill::route::{
 };
 
 /// The newest tasks of a context that are its conversation.
-const NEWEST: usize = 16;
+pub(super) const NEWEST: usize = 16;
 
 /// The skill that a message would get, which is not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,9 @@ impl Engine {
         let (agent, message, owner) = (&*self.agent, reply.message, record.owner());
         let offer = record.saved().slot.as_ref().map(Offer::of);
         let offer = offer.unwrap_or_default();
+        if let Some(call) = offer.call {
+            return Ok(Decision::Route(call.route(original).admitted(agent)?));
+        }
         if let Some((id, turn)) = offer.task(agent, message) {
             let now = self.reader.clock.now();
             let task = self.records.load(owner, &id, now).await?;

@@ -1,13 +1,17 @@
 //! Decides the input of a turn: the skill that the router chose with its decoded input, or
 //! the question that the router asks.
 
+use super::routing::NEWEST;
 use crate::engine::turn::spec::TurnInput;
 use crate::engine::{Engine, EngineError};
 use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
 };
-use a2a_lambda_skill::route::{self, RouteRequest, Routed, Wrapped};
-use a2a_lambda_skill::{AgentError, Content, TurnStart, media};
+use a2a_lambda_skill::gate::{self, ModelCall};
+use a2a_lambda_skill::route::{self, Offer, Route, RouteRequest, Routed, Wrapped};
+use a2a_lambda_skill::{
+    AgentError, AnySkill, Consent, Content, InputWriter, StartInput, TurnFacts, TurnStart, media,
+};
 use std::sync::Arc;
 
 impl Engine {
@@ -29,52 +33,134 @@ impl Engine {
                 "task pinned to unknown skill `{id}`"
             )));
         };
-        let slot = record.saved().slot.clone().unwrap_or(SavedSlot {
-            version: 0,
-            value: serde_json::Value::Null,
-        });
+        let slot = record.saved().slot.clone().unwrap_or(EMPTY_SLOT);
         Ok(TurnInput::Skill(
             Arc::clone(skill),
-            TurnStart::Input(slot, route.content),
+            TurnStart::by_caller(StartInput::Answer(slot, route.content)),
         ))
     }
 
     /// The skill that the router chose with its decoded input, or the question that the
-    /// router asks the client.
+    /// router asks the client. A skill that writes gets an input of the router's model only with
+    /// the consent of the client.
     pub(super) fn route_message(
         &self,
         decision: Routed,
-        accepted_output_modes: &[String],
+        facts: &TurnFacts,
         opening: &mut Vec<Change>,
     ) -> Result<TurnInput, EngineError> {
         match decision {
             Routed::Skill(route) => {
-                let id = route.id;
-                let skill = self.agent.skill(&id).ok_or_else(|| {
+                let id = &route.id;
+                let skill = self.agent.skill(id).ok_or_else(|| {
                     EngineError::broken(format!("routed to unknown skill `{id}`"))
                 })?;
-                media::check_accepted(skill.metadata(), accepted_output_modes)?;
+                media::check_accepted(skill.metadata(), &facts.accepted_output_modes)?;
                 let input = skill
                     .decode(&route.content)
                     .map_err(|error| unreadable(&error, &route.content, route.wrapper))?;
+                let input = StartInput::Request(input);
+                let is_given = facts.consent.is_some();
+                let start = match route.writer {
+                    InputWriter::Caller => TurnStart::by_caller(input),
+                    InputWriter::Model => match Consent::for_route(skill.metadata(), is_given) {
+                        Some(consent) => TurnStart::by_model(input, consent),
+                        None => return consent_to(&route, &**skill, facts),
+                    },
+                };
                 // The message itself shows the other decisions, so they need no bytes.
                 let is_kept = route.input.is_some() || !matches!(route.how, "explicit" | "single");
                 let reason = is_kept.then(|| SkillRoute {
                     how: route.how.to_owned(),
                     input: route.input,
+                    writer: route.writer,
                 });
-                opening.push(Change::Pin(id, reason));
-                Ok(TurnInput::Skill(
-                    Arc::clone(skill),
-                    TurnStart::Request(input),
-                ))
+                opening.push(Change::Pin(route.id, reason));
+                Ok(TurnInput::Skill(Arc::clone(skill), start))
             }
-            Routed::Ask { offer, question } => Ok(TurnInput::Ask {
-                question,
-                slot: offer.slot(),
-            }),
+            Routed::Ask { slot, question } => Ok(TurnInput::Ask { question, slot }),
         }
     }
+
+    /// What a message means for the question of consent that its task has open.
+    pub(super) async fn read_consent(
+        &self,
+        record: &TaskRecord,
+        command: &SendCommand,
+    ) -> Result<ConsentAnswer, EngineError> {
+        let Some(question) = record.consent_question() else {
+            return Ok(ConsentAnswer::NotAsked);
+        };
+        let verdict = gate::verdict(&record.consents().digest, &command.message);
+        let is_given = match (verdict.agrees, verdict.is_named) {
+            (Some(false), _) => return Ok(ConsentAnswer::Refused),
+            (agrees, true) => agrees.is_some(),
+            (Some(true), false) => self.is_only_consent(record, command).await?,
+            (None, false) => false,
+        };
+        Ok(match (is_given, &record.saved().slot) {
+            (true, _) => ConsentAnswer::Given,
+            (false, slot) => ConsentAnswer::Unclear(Routed::Ask {
+                slot: slot.clone().unwrap_or(EMPTY_SLOT),
+                question: gate::ask_consent_again(question),
+            }),
+        })
+    }
+
+    /// Whether a `yes` can only mean the open question of `record`: the only one that its task has
+    /// asked, and, if the message names no task, that any task of the context has.
+    async fn is_only_consent(
+        &self,
+        record: &TaskRecord,
+        command: &SendCommand,
+    ) -> Result<bool, EngineError> {
+        let is_named = command.message.task_id.is_some()
+            || command.client_task_id.as_ref() == Some(record.id());
+        if is_named || record.consents().count > 1 {
+            return Ok(record.consents().count == 1);
+        }
+        let (owner, context) = (record.owner(), record.context_id());
+        let (tasks, next) = self.records.tasks_in(owner, context, None, NEWEST).await?;
+        let count: u32 = tasks.iter().map(|task| task.consents().count).sum();
+        Ok(next.is_none() && count == 1)
+    }
+}
+
+/// What a message means for an open question of consent.
+pub(super) enum ConsentAnswer {
+    /// There is none.
+    NotAsked,
+    /// It agrees, and means this question.
+    Given,
+    Refused,
+    /// It is no answer: the same question comes again.
+    Unclear(Routed),
+}
+
+/// The slot of a skill that has kept none.
+const EMPTY_SLOT: SavedSlot = SavedSlot {
+    version: 0,
+    value: serde_json::Value::Null,
+};
+
+/// The question whether a skill may run with the input that the router's model wrote.
+fn consent_to(
+    route: &Route,
+    skill: &dyn AnySkill,
+    facts: &TurnFacts,
+) -> Result<TurnInput, EngineError> {
+    let call = ModelCall {
+        skill: route.id.as_str(),
+        input: route.input.as_ref().unwrap_or_default(),
+        schema: skill.input_schema(),
+    };
+    let number = facts.consents + 1;
+    let question = gate::ask_consent(&facts.task_id, &facts.incarnation, number, &[call]);
+    let question = question.map_err(|error| EngineError::broken(error.to_string()))?;
+    Ok(TurnInput::Ask {
+        question: question.into_parts(),
+        slot: Offer::of_call(route).slot(),
+    })
 }
 
 /// The error for an input that the skill cannot decode. Its field names the part: the

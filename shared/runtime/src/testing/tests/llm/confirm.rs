@@ -93,7 +93,7 @@ async fn tool_to_confirm_runs_after_the_user_said_yes() {
     let asked = client.send("clean").await.unwrap();
     let question = asked.text();
     assert!(
-        question.ends_with("\n- remove\n  file: \"a\""),
+        question.ends_with("\n- remove\n  file: \"a\"\nAnswer `yes` or `no`."),
         "{question}"
     );
     assert!(!question.contains("list"), "{question}");
@@ -113,9 +113,9 @@ async fn model_learns_that_the_user_refused() {
     let model = cleaning(1);
     let (mut client, removed) = client(&model);
     client.send("clean").await.unwrap();
-    client.send("no, keep it").await.unwrap();
+    client.send("No.").await.unwrap();
     assert_eq!(removed.load(Ordering::SeqCst), 0);
-    let refused = "the user refused: no, keep it".to_owned();
+    let refused = "the user refused".to_owned();
     assert_eq!(results(&model), [listed(), ("2".to_owned(), Err(refused))]);
 }
 
@@ -135,13 +135,45 @@ async fn confirmed_worker_continues_after_a_crash() {
 }
 
 #[tokio::test]
-async fn second_question_is_asked_too() {
+async fn second_question_of_a_task_needs_its_code() {
     let model = cleaning(2);
     let (mut client, removed) = client(&model);
     client.send("clean").await.unwrap();
-    client.send("yes").await.unwrap();
-    client.send("yes").await.unwrap();
+    let second = client.send("yes").await.unwrap();
+    let again = client.send("yes").await.unwrap();
+    assert_eq!(again.text(), second.text());
+    assert_eq!(removed.load(Ordering::SeqCst), 1);
+    let code = second.text().rsplit('`').nth(3).unwrap().to_owned();
+    assert!(code.starts_with("yes "), "{code}");
+    client.send(code.to_uppercase()).await.unwrap();
     assert_eq!(removed.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn anything_but_yes_and_no_gets_the_same_question_again() {
+    let model = cleaning(1);
+    let (mut client, removed) = client(&model);
+    let asked = client.send("clean").await.unwrap();
+    for answer in [
+        "ok",
+        "y",
+        "true",
+        "yes please do",
+        "yes zaza",
+        "no, keep it",
+    ] {
+        let again = client.send(answer).await.unwrap();
+        assert_eq!(again.state(), Some(TaskState::InputRequired), "{answer}");
+        assert_eq!(digest_of(&again), digest_of(&asked), "{answer}");
+    }
+    let data = Content::from_data(&json!({"confirm": true})).unwrap();
+    let again = client.send(data).await.unwrap();
+    assert_eq!(digest_of(&again), digest_of(&asked));
+    assert_eq!(removed.load(Ordering::SeqCst), 0);
+    assert_eq!(model.requests().len(), 1);
+    // It was asked once.
+    client.send("yes").await.unwrap();
+    assert_eq!(removed.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
@@ -157,10 +189,14 @@ async fn steps_of_a_task_are_the_answers_of_the_model_and_the_tools_it_waits_for
 
 /// The question about a call of `remove` with this input.
 async fn question_about(input: Value) -> String {
-    let model = ScriptedModel::new().content([tool_use("1", "remove", input)]);
+    let model = ScriptedModel::new().content([tool_use("1", "remove", input.clone())]);
     let (mut client, _) = client(&model);
     let asked = client.send("clean").await.unwrap();
-    asked.text().to_owned()
+    let parts = &asked.message().unwrap().parts;
+    let data = json!({"calls": [{"skill": "remove", "input": input}]});
+    assert_eq!(parts[1], Part::data(data));
+    let text = asked.text().strip_suffix("\nAnswer `yes` or `no`.");
+    text.unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -169,10 +205,12 @@ async fn short_member_is_shown_beside_a_long_one() {
     let input =
         json!({"account": 7, "note": note, "to": {"name": "attacker", "list": ["b", 2, []]}});
     let question = question_about(input).await;
-    let lines: Vec<&str> = question.lines().skip(1).collect();
-    let [tool, account, long, rest @ ..] = &*lines else {
+    let lines: Vec<&str> = question.lines().collect();
+    let [hidden, _, tool, account, long, rest @ ..] = &*lines else {
         panic!("{question}")
     };
+    let note = "9224 characters are not shown here; the data has them all.";
+    assert_eq!(*hidden, note);
     assert_eq!([*tool, *account], ["- remove", "  account: 7"]);
     assert!(long.starts_with("  note: \"beginxxx"), "{long}");
     assert!(long.ends_with("xxxend\" (10248 characters)"), "{long}");
@@ -227,9 +265,8 @@ async fn wrong_digest_confirms_nothing_and_the_right_one_does() {
     for wrong in [json!("0".repeat(64)), json!(7), Value::Null] {
         let again = client.send(yes_to(&wrong)).await.unwrap();
         assert_eq!(again.state(), Some(TaskState::InputRequired), "{wrong}");
-        let text = again.text();
-        assert!(text.contains("confirmed nothing"), "{text}");
-        assert!(text.ends_with(&asked.text()), "{text}");
+        let lines = |reply: &Reply| reply.text().lines().count();
+        assert_eq!(lines(&again), lines(&asked));
         assert_eq!(digest_of(&again), digest);
     }
     assert_eq!(removed.load(Ordering::SeqCst), 0);

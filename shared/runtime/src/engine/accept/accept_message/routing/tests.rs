@@ -129,6 +129,7 @@ async fn model_chooses_the_skill_of_a_message_that_no_rule_routes() {
     let route = SkillRoute {
         how: "model".to_owned(),
         input: None,
+        writer: a2a_lambda_skill::InputWriter::Caller,
     };
     assert_eq!(record.route(), Some(&route));
 }

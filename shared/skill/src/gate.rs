@@ -1,0 +1,114 @@
+//! The gate in front of each skill: who wrote the input of a turn, and whether the user agreed to
+//! what a model wrote.
+//!
+//! A skill runs with a [`TurnStart`] only, and only this module makes the [`Consent`] that one with
+//! the input of a model needs.
+//!
+//! - here: the start of a turn, and the consent
+//! - `question`: the question to the user, and what an answer to it means
+
+mod question;
+
+pub use question::{ModelCall, Verdict, ask_consent, ask_consent_again, is_refusal, verdict};
+
+use super::turn::Decoded;
+use super::{AgentResult, Content, SkillEffect, SkillMetadata, TaskContext};
+use a2a_lambda_model::task::{InputWriter, SavedSlot, SkillRoute};
+use question::digest_of;
+
+/// What a turn gives its skill.
+#[derive(Debug)]
+pub enum StartInput {
+    /// The first message of a task.
+    Request(Decoded),
+    /// The answer to an open question.
+    Answer(SavedSlot, Content),
+}
+
+/// The start of a turn: the input, and who wrote it.
+#[derive(Debug)]
+pub struct TurnStart {
+    pub(super) input: StartInput,
+    pub(super) writer: InputWriter,
+}
+
+impl TurnStart {
+    /// A turn with words of the caller.
+    #[must_use]
+    pub const fn by_caller(input: StartInput) -> Self {
+        Self {
+            input,
+            writer: InputWriter::Caller,
+        }
+    }
+
+    /// A turn with an input that a model wrote.
+    ///
+    /// ```compile_fail
+    /// use a2a_lambda_skill::{Consent, TurnStart};
+    ///
+    /// fn start(input: a2a_lambda_skill::StartInput) -> TurnStart {
+    ///     TurnStart::by_model(input, Consent(()))
+    /// }
+    /// ```
+    #[must_use]
+    pub const fn by_model(input: StartInput, _: Consent) -> Self {
+        Self {
+            input,
+            writer: InputWriter::Model,
+        }
+    }
+}
+
+/// Leave to start a skill with an input that a model wrote.
+#[derive(Debug, Clone, Copy)]
+pub struct Consent(());
+
+impl Consent {
+    /// For a skill that the model of the router chose with an input that it wrote: if the skill
+    /// reads, if its author accepts such inputs, or if the user has agreed to this one.
+    #[must_use]
+    pub fn for_route(skill: &SkillMetadata, is_given: bool) -> Option<Self> {
+        let is_free = skill.effect == SkillEffect::Read || skill.accepts_routed;
+        (is_free || is_given).then_some(Self(()))
+    }
+
+    /// For a turn that runs again: its task has this route since the first run was let through.
+    #[must_use]
+    pub fn of_stored(_: &SkillRoute) -> Self {
+        Self(())
+    }
+
+    /// For a tool that needs no confirmation: it reads, or its author trusts the model.
+    #[must_use]
+    pub fn for_tool(skill: &SkillMetadata, is_trusted: bool) -> Option<Self> {
+        let is_free = is_trusted || skill.effect == SkillEffect::Read;
+        is_free.then_some(Self(()))
+    }
+}
+
+impl TaskContext<'_> {
+    /// The question whether these calls may run. A skill sends it as it is.
+    ///
+    /// # Errors
+    /// `SERIALIZATION`.
+    pub fn ask_consent(&self, calls: &[ModelCall<'_>]) -> AgentResult<Content> {
+        let facts = self.facts();
+        ask_consent(
+            &facts.task_id,
+            &facts.incarnation,
+            facts.consents + 1,
+            calls,
+        )
+    }
+
+    /// The consent to these calls, if the message of this turn gives it.
+    ///
+    /// # Errors
+    /// `SERIALIZATION`.
+    pub fn consent(&self, calls: &[ModelCall<'_>]) -> AgentResult<Option<Consent>> {
+        let facts = self.facts();
+        let digest = digest_of(&facts.task_id, &facts.incarnation, facts.consents, calls)?;
+        Ok((facts.consent.as_ref() == Some(&digest)).then_some(Consent(())))
+    }
+}
