@@ -119,8 +119,8 @@ pub(crate) const NAMED: &[(&str, &str)] = &[
     ),
     (
         "SEC-AUTH-002",
-        "a caller may use all of an agent or nothing: a blocked tenant is 403, which \
-         `case_a_blocked_tenant_is_refused_until_its_block_ends` proves",
+        "a caller may use all of an agent or nothing: a braked tenant is 403, which \
+         `case_a_braked_tenant_is_refused_until_the_lift` proves",
     ),
     (
         "VER-NEG-002",

@@ -6,7 +6,7 @@ served. The environment variable A2A_LOCAL names the program `a2a-local`.
 
 ITK_ACTS_REDUCED_CAPABILITIES=1: the agent streams nothing and takes no webhooks.
 ITK_ACTS_AUTH=1: the agent refuses callers without a key; the insufficient token is one of a
-tenant that an operator has blocked.
+tenant that an operator has braked.
 """
 
 import argparse
@@ -45,10 +45,8 @@ class Agent:
         if on("ITK_ACTS_AUTH"):
             self.folder = tempfile.TemporaryDirectory()
             data = ["--data", self.folder.name]
-            self.tokens = {VALID: self.key("valid", data), INSUFFICIENT: self.key("blocked", data)}
-            self.run("block-tenant", "blocked", *data)
-            # A block acts where calls are counted.
-            settings |= {"A2A_RATE_LIMIT": "60000"}
+            self.tokens = {VALID: self.key("valid", data), INSUFFICIENT: self.key("braked", data)}
+            self.run("brake", "set", "--tenant", "braked", *data)
             flags = ["--auth", "keys", *data]
         command = [self.program, "--agent", "conformance", "--card", "v1", "--port", "0", *flags]
         self.process = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, text=True)

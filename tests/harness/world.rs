@@ -8,7 +8,6 @@ use a2a_lambda::http::{Body, Function, HttpService};
 use a2a_lambda::runtime::{Runtime, RuntimeBuilder};
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
-use a2a_lambda::store::limits::Limits;
 use a2a_lambda::testing::{ScriptedModel, TestClock};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -195,8 +194,6 @@ pub struct World {
     pub gate: Gate,
     /// The clock of the agent.
     pub clock: Arc<TestClock>,
-    /// Counts what each tenant uses, if the settings limit it.
-    pub limits: Limits,
     runtime: Runtime,
 }
 
@@ -286,7 +283,6 @@ impl World {
             .clock(clock.clone());
         let runtime = services(runtime).build()?;
         Ok(Self {
-            limits: Limits::new(store.table.clone()),
             store,
             gate,
             clock,

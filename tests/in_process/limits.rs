@@ -1,9 +1,7 @@
-//! Rates, streams and blocks of a tenant, at the edge.
+//! Rates and streams of a tenant, at the edge.
 
 use a2a_lambda::engine::{CallRate, LimitPolicy, SharedStreams};
-use a2a_lambda::task::TenantId;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
-use a2a_lambda_tests::frames::frames;
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Live, Reply, Request, World};
 use serde_json::{Value, json};
@@ -12,7 +10,6 @@ use std::time::Duration;
 per_dialect! {
     paused ALL:
     a_call_above_the_rate_is_refused_until_its_retry_after
-    a_blocked_tenant_is_refused_once_its_lot_is_used_up
     a_send_above_the_rate_of_its_skill_creates_nothing
 }
 
@@ -185,23 +182,6 @@ async fn a_refusal_of_a_tag_costs_nothing_of_the_skill() {
     assert_eq!(tasks(&world).await, 3);
 }
 
-async fn a_blocked_tenant_is_refused_once_its_lot_is_used_up(dialect: Dialect) {
-    let world = world(calls(200));
-    let get = || dialect.get("no-such-task", 5).from(ANN);
-    assert_ne!(world.call(&get()).await.status, 403);
-    let tenant = TenantId::parse("acme").unwrap();
-    world.limits.block(&tenant, true).await.unwrap();
-    assert_ne!(world.call(&get()).await.status, 403);
-    let refused = world.call(&get()).await;
-    assert_eq!(refused.status, 403, "{}", refused.text());
-    assert!(refused.text().contains("PERMISSION_DENIED"));
-    let other = dialect.send(&Say::to("echo", "hi")).from(BOB);
-    assert_eq!(world.call(&other).await.status, 200);
-    world.limits.block(&tenant, false).await.unwrap();
-    world.clock.advance(Duration::from_secs(5));
-    assert_ne!(world.call(&get()).await.status, 403);
-}
-
 async fn asking(world: &World, dialect: Dialect, caller: &'static str) -> String {
     let asks = dialect.send(&Say::to("ask", "hi")).from(caller);
     let task = dialect.task(&world.call(&asks).await);
@@ -298,25 +278,4 @@ async fn all_tenants_together_hold_the_slots_of_the_shared_pool() {
     drop(open);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(world.call(&stream).await.status, 200);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_block_ends_the_frames_of_a_stream_and_not_its_turn() {
-    let world = world(|limits| limits.streams_per_tenant = Some(20));
-    let dialect = Dialect::Rest10;
-    let stream = dialect.stream(&Say::to("slow", "hi")).from(ANN);
-    let mut live = world.open(&stream).await;
-    let first = live.next().await.unwrap().unwrap();
-    let id = first.data["task"]["id"].as_str().unwrap().to_owned();
-    let tenant = TenantId::parse("acme").unwrap();
-    world.limits.block(&tenant, true).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(31)).await;
-    world.gate.open();
-    let rest = live.finish().await;
-    let rest = frames(&rest).unwrap();
-    let last = rest.last().unwrap().data.to_string();
-    assert!(last.contains("PERMISSION_DENIED"), "{last}");
-    assert!(!last.contains("COMPLETED"), "{last}");
-    let task = dialect.task(&world.call(&dialect.get(&id, 5).from(ANN)).await);
-    assert_eq!(dialect.state(&task), "completed");
 }

@@ -10,6 +10,8 @@ mod artifacts;
 #[cfg(test)]
 mod batch;
 #[cfg(test)]
+mod brake;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod capabilities;

@@ -8,6 +8,7 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::Blobs as _;
+use a2a_lambda::store::brake::{BrakeTarget, Brakes};
 use a2a_lambda::store::contract::noise;
 use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
 use a2a_lambda::task::TaskId;
@@ -425,6 +426,13 @@ async fn limits(counter: &mut Counter) {
     ] {
         counter.rows.push_str(&rows);
     }
+    let set = Brakes::new(counter.tasks.table());
+    let set = set.change(&BrakeTarget::Everything, true, SystemClock.now());
+    set.await.unwrap();
+    counter.meter.take();
+    counter.meter.counts_brake.store(true, Ordering::Relaxed);
+    Brakes::new(counter.near.table()).read().await.unwrap();
+    counter.row("reading the brake, every 5 s at most in a process while it works");
 }
 
 async fn rated() -> String {

@@ -1,4 +1,4 @@
-//! What an operator does with the program: keys, blocks, health and metrics.
+//! What an operator does with the program: keys, the brake, health and metrics.
 
 use crate::agent::{Folder, Running, ended_in};
 use crate::calls::Call;
@@ -88,23 +88,46 @@ async fn a_data_folder_before_a_command_is_the_one_that_it_acts_on() {
 }
 
 #[tokio::test]
-async fn a_blocked_tenant_is_refused_and_others_are_not() {
+async fn a_brake_stops_a_tenant_of_a_running_agent_and_of_the_next_one() {
     let folder = Folder::new();
-    let settings = [("A2A_RATE_LIMIT", "1000")];
     let serve = ["--port", "0", "--data", "data"];
-    let start = || Running::start(&folder, &serve, &settings, "listening on ");
-    start().await.interrupt().await;
-    for (done, expected) in [("block-tenant", 403), ("unblock-tenant", 200)] {
-        command(&folder, &[done, "acme"]).await;
+    let start = || Running::start(&folder, &serve, &[], "listening on ");
+    let agent = start().await;
+    let brake = ["brake", "set", "--tenant", "acme"];
+    // The command ends when the agent has read it.
+    let printed = command(&folder, &[&brake[..], &["--wait", "30s"]].concat()).await;
+    assert_eq!(printed, "braked: tenant acme\n");
+    assert_eq!(status(&agent, Some("dev:acme:ann")).await, 403);
+    assert_eq!(status(&agent, Some("dev:other:bob")).await, 200);
+    agent.interrupt().await;
+    let list = command(&folder, &["brake", "list"]).await;
+    assert!(list.ends_with("\ttenant acme\n"), "{list}");
+    for (word, expected) in [("set", 403), ("lift", 200)] {
+        command(&folder, &["brake", word, "--tenant", "acme"]).await;
         let agent = start().await;
-        assert_eq!(
-            status(&agent, Some("dev:acme:ann")).await,
-            expected,
-            "{done}"
-        );
-        assert_eq!(status(&agent, Some("dev:other:bob")).await, 200, "{done}");
+        assert_eq!(status(&agent, Some("dev:acme:ann")).await, expected);
         agent.interrupt().await;
     }
+    assert_eq!(command(&folder, &["brake", "list"]).await, "");
+}
+
+#[tokio::test]
+async fn an_operator_ends_a_task_of_a_running_agent() {
+    let folder = Folder::new();
+    let serve = ["--port", "0", "--data", "data"];
+    let agent = Running::start(&folder, &serve, &[], "listening on ").await;
+    let ann = ("Authorization", "Bearer dev:acme:ann");
+    let send = Call::say(agent.base(), "tell me again").header(ann.0, ann.1);
+    let sent: Value = serde_json::from_str(&send.send().await.1).unwrap();
+    let id = sent["task"]["id"].as_str().unwrap();
+    let end = ["end-task", id, "--tenant", "acme"];
+    assert_eq!(command(&folder, &end).await, format!("ended: {id}\n"));
+    let printed = command(&folder, &["task", id, "--tenant", "acme"]).await;
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(printed["state"], "canceled", "{printed}");
+    let other = ["end-task", id, "--tenant", "other", "--data", "data"];
+    assert!(!ended_in(&folder, &other, &[]).await.status.success());
+    agent.interrupt().await;
 }
 
 #[tokio::test]

@@ -3,11 +3,13 @@
 use a2a_lambda::settings::{Environment, Source as _};
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::DynamoTable;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use async_trait::async_trait;
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where the data of a deployment is.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -41,6 +43,12 @@ pub trait DataFolders: Sync {
         folder: &Path,
         may_make: bool,
     ) -> Result<Option<Box<dyn OpenFolder>>, DataFolderError>;
+
+    /// The folder, if a running local agent uses it. Closing it changes nothing.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn beside(&self, folder: &Path) -> Result<Option<Box<dyn OpenFolder>>, DataFolderError>;
 
     /// The folder of a local agent that is started without `--data`.
     fn usual(&self) -> PathBuf;
@@ -101,6 +109,24 @@ pub(crate) struct Reached {
 }
 
 impl Reached {
+    /// The stores in this folder.
+    async fn of(folder: &dyn OpenFolder) -> Self {
+        let (clients, (table, bucket)) = (
+            AwsClients::connect(folder.endpoints()).await,
+            folder.names(),
+        );
+        Self {
+            table: DynamoTable::new(clients.dynamodb, table),
+            blobs: S3Blobs::new(clients.s3, bucket),
+            folder: None,
+        }
+    }
+
+    /// Tasks, with their large values.
+    pub(crate) fn records(&self) -> Records {
+        Records::new(Arc::new(self.table.clone())).with_blobs(Arc::new(self.blobs.clone()))
+    }
+
     /// Stops the embedded services of a data folder, if there are any.
     pub(crate) async fn stop(self) {
         if let Some(folder) = self.folder {
@@ -159,6 +185,23 @@ impl Deployment {
         })
     }
 
+    /// The same, also beside a running local agent.
+    ///
+    /// # Errors
+    /// Those of [`Deployment::reach`].
+    pub(crate) async fn reach_beside(
+        &self,
+        data: Option<&Path>,
+        folders: &dyn DataFolders,
+    ) -> Result<Reached, DeploymentError> {
+        let is_elsewhere = self.table.is_some() || self.bucket.is_some() || self.endpoint.is_some();
+        let path = data_folder(data, is_elsewhere, folders)?;
+        match path.map(|path| folders.beside(path)).transpose()?.flatten() {
+            Some(folder) => Ok(Reached::of(&*folder).await),
+            None => self.reach(data, folders).await,
+        }
+    }
+
     fn endpoints(&self) -> Endpoints {
         let Some(url) = &self.endpoint else {
             return Endpoints::default();
@@ -190,10 +233,16 @@ pub struct Table {
 #[derive(Debug)]
 pub(crate) struct ReachedTable {
     pub(crate) table: DynamoTable,
+    /// The data folder that this program has opened.
     folder: Option<Box<dyn OpenFolder>>,
 }
 
 impl ReachedTable {
+    /// Whether nobody else uses the table.
+    pub(crate) const fn is_ours(&self) -> bool {
+        self.folder.is_some()
+    }
+
     /// Stops the embedded services of a data folder, if there are any.
     pub(crate) async fn stop(self) {
         if let Some(folder) = self.folder {
@@ -223,12 +272,35 @@ impl Table {
             });
         };
         let folder = open(folders, path, may_make).await?;
-        let clients = AwsClients::connect(folder.endpoints()).await;
         Ok(ReachedTable {
-            table: DynamoTable::new(clients.dynamodb, folder.names().0),
+            table: table_in(&*folder).await,
             folder: Some(folder),
         })
     }
+
+    /// Opens the table, also beside a running local agent.
+    ///
+    /// # Errors
+    /// Those of [`Table::reach`].
+    pub(crate) async fn reach_beside(
+        &self,
+        folders: &dyn DataFolders,
+    ) -> Result<ReachedTable, DeploymentError> {
+        let is_elsewhere = self.table.is_some() || self.endpoint.is_some();
+        let path = data_folder(self.data.as_deref(), is_elsewhere, folders)?;
+        match path.map(|path| folders.beside(path)).transpose()?.flatten() {
+            Some(folder) => Ok(ReachedTable {
+                table: table_in(&*folder).await,
+                folder: None,
+            }),
+            None => self.reach(false, folders).await,
+        }
+    }
+}
+
+async fn table_in(folder: &dyn OpenFolder) -> DynamoTable {
+    let clients = AwsClients::connect(folder.endpoints()).await;
+    DynamoTable::new(clients.dynamodb, folder.names().0)
 }
 
 /// The data folder that a command acts on: that of its option `data`, or the one before it.

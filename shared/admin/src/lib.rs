@@ -4,14 +4,15 @@
 //! program `a2a-local` shows them beside its own.
 //!
 //! - `api_keys`: makes, lists and withdraws API keys
-//! - `erase`, `block`: removes, stops and releases a tenant
-//! - `task`: prints a stored task
+//! - `brake`: stops a tenant, a skill or everything
+//! - `erase`: removes a tenant
+//! - `task`: prints a stored task, and ends one
 //! - `export`: writes what an agent keeps for a tenant
 //! - `sign`: signs the cards of a deployment
 //! - `deployment`: where the data is
 
 mod api_keys;
-mod block;
+mod brake;
 mod deployment;
 mod erase;
 mod export;
@@ -51,19 +52,26 @@ pub enum AdminCommand {
     /// dynamodb:BatchWriteItem on the table, s3:ListBucket, s3:ListBucketVersions,
     /// s3:DeleteObject and s3:DeleteObjectVersion on the bucket.
     EraseTenant(EraseTenant),
-    /// Refuses all calls of one tenant, and ends its streams.
+    /// Stops a tenant, a skill or everything, and lets it go on.
     ///
-    /// It acts when the tokens that the functions hold are used up, after a
-    /// minute at most, and on streams within 30 s. Running turns go on. It needs
-    /// dynamodb:UpdateItem on the table.
-    BlockTenant(block::BlockTenant),
-    /// Ends the block of a tenant.
-    UnblockTenant(block::BlockTenant),
+    /// New calls are refused within 5 s. Running turns begin no step and no call of a
+    /// model any more, and wait; so do queued ones and webhooks. It also works beside
+    /// a running local agent. Its role needs dynamodb:GetItem and dynamodb:PutItem on
+    /// the partition `B#brake` of the table, and for the list of running turns
+    /// dynamodb:BatchGetItem, and dynamodb:Query on the index GSI2.
+    #[command(subcommand)]
+    Brake(brake::BrakeCommand),
     /// Prints a stored task as JSON, with its history, its events and what its skill keeps.
     ///
     /// In the table its content is compressed. It needs dynamodb:GetItem and dynamodb:Query on the
     /// table, and s3:GetObject on the bucket for a large task.
-    Task(task::PrintTask),
+    Task(task::TaskOptions),
+    /// Ends a task: cancels it as its owner would.
+    ///
+    /// It also works beside a running local agent. Its role needs dynamodb:GetItem,
+    /// dynamodb:PutItem, dynamodb:Query and dynamodb:UpdateItem on the table, and
+    /// s3:GetObject and s3:PutObject on the bucket for a large task.
+    EndTask(task::TaskOptions),
 }
 
 /// Why a command failed.
@@ -75,12 +83,12 @@ pub enum AdminError {
     /// A tenant's data may still be there.
     #[error(transparent)]
     Erase(#[from] EraseTenantError),
-    /// A tenant may not be blocked, or its block may not have ended.
+    /// The brake may not be changed.
     #[error(transparent)]
-    Block(#[from] block::BlockTenantError),
-    /// A task is not printed.
+    Brake(#[from] brake::BrakeCommandError),
+    /// A task is not printed or ended.
     #[error(transparent)]
-    Task(#[from] task::PrintTaskError),
+    Task(#[from] task::TaskError),
     /// The card cannot be signed.
     #[error(transparent)]
     Sign(#[from] sign::SignError),
@@ -104,9 +112,9 @@ impl AdminCommand {
             Self::SignCard(options) => Ok(sign::run(options, agent).await?),
             Self::Keys(command) => Ok(api_keys::run(command, folders).await?),
             Self::EraseTenant(options) => Ok(options.run(folders).await?),
-            Self::BlockTenant(options) => Ok(block::run(options, true, folders).await?),
-            Self::UnblockTenant(options) => Ok(block::run(options, false, folders).await?),
+            Self::Brake(command) => Ok(brake::run(command, folders).await?),
             Self::Task(options) => Ok(task::run(options, folders).await?),
+            Self::EndTask(options) => Ok(task::end(options, folders, agent).await?),
         }
     }
 }

@@ -1,16 +1,19 @@
-//! The command `task`: prints a stored task as JSON.
+//! The commands `task` and `end-task`: print a stored task as JSON, and cancel one.
 
-use crate::deployment::{DataFolders, Deployment, DeploymentError};
-use a2a_lambda::store::records::Records;
+use crate::BuildNamed;
+use crate::deployment::{DataFolders, Deployment, DeploymentError, Reached};
+use a2a_lambda::engine::{Engine, EngineError, RandomIds, Services, SystemClock};
+use a2a_lambda::settings::{Environment, Settings, SettingsError};
+use a2a_lambda::skill::AgentBuildError;
 use a2a_lambda::store::{StoreError, stored};
-use a2a_lambda::task::{IdError, Owner, Subject, TaskId, TaskKey, TenantId};
+use a2a_lambda::task::{IdError, Owner, Subject, TaskId, TaskKey, TaskRecord, TenantId};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Which task, and where it is stored.
 #[derive(Debug, Clone, clap::Args)]
-pub struct PrintTask {
+pub struct TaskOptions {
     /// The id of the task.
     pub id: String,
     /// The tenant of its owner.
@@ -19,8 +22,7 @@ pub struct PrintTask {
     /// The subject of its owner; needed for an id that a client made.
     #[arg(long)]
     pub subject: Option<String>,
-    /// The data folder of a local agent, which must not run meanwhile. Without
-    /// it the table is on AWS.
+    /// The data folder of a local agent. Without it the table is on AWS.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "bucket", "endpoint", "s3_endpoint"])]
     pub data: Option<PathBuf>,
     /// Where it is, if that is not a data folder.
@@ -28,9 +30,9 @@ pub struct PrintTask {
     pub deployment: Deployment,
 }
 
-/// Why a task is not printed.
+/// Why a task is not printed or ended.
 #[derive(Debug, thiserror::Error)]
-pub enum PrintTaskError {
+pub enum TaskError {
     /// An id, a tenant or a subject is not valid.
     #[error(transparent)]
     Name(#[from] IdError),
@@ -46,6 +48,15 @@ pub enum PrintTaskError {
     /// No such task is stored.
     #[error("the tenant `{0}` has no stored task `{1}`")]
     None(TenantId, TaskId),
+    /// The task has ended otherwise, or the table did not take the end.
+    #[error("failed to end the task: {0}")]
+    End(#[from] EngineError),
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The agent, whose skill learns of the end, cannot be built.
+    #[error("failed to build the agent: {0}")]
+    Agent(#[from] AgentBuildError),
     /// Standard output cannot be written.
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
@@ -54,31 +65,63 @@ pub enum PrintTaskError {
 /// Prints the task.
 ///
 /// # Errors
-/// [`PrintTaskError`].
-pub(crate) async fn run(
-    options: &PrintTask,
-    folders: &dyn DataFolders,
-) -> Result<(), PrintTaskError> {
-    let id = TaskId::parse(options.id.clone())?;
-    let tenant = TenantId::parse(options.tenant.clone())?;
-    let subject = match &options.subject {
-        Some(subject) => Subject::parse(subject.clone())?,
-        // It is not in the key of a task whose id the server made.
-        None if id.is_server_made() => Subject::parse("any")?,
-        None => return Err(PrintTaskError::Subject(id)),
-    };
-    let owner = Owner { tenant, subject };
-    let storage = options
-        .deployment
-        .reach(options.data.as_deref(), folders)
-        .await?;
-    let records = Records::new(Arc::new(storage.table.clone()));
-    let task = records
-        .sweep()
-        .load_by_key(&TaskKey::new(&owner, &id))
-        .await;
+/// [`TaskError`].
+pub(crate) async fn run(options: &TaskOptions, folders: &dyn DataFolders) -> Result<(), TaskError> {
+    let storage = options.reach(folders).await?;
+    let task = options.find(&storage).await;
     storage.stop().await;
-    let task = task?.ok_or(PrintTaskError::None(owner.tenant, id))?;
-    let text = format!("{:#}\n", stored::encode(&task));
+    let text = format!("{:#}\n", stored::encode(&task?));
     Ok(io::stdout().write_all(text.as_bytes())?)
+}
+
+/// Cancels the task as its owner would.
+///
+/// # Errors
+/// [`TaskError`].
+pub(crate) async fn end(
+    options: &TaskOptions,
+    folders: &dyn DataFolders,
+    agent: BuildNamed<'_>,
+) -> Result<(), TaskError> {
+    let settings = Settings::read_public(&Environment)?;
+    let agent = agent(None, &settings)?;
+    let storage = options.reach(folders).await?;
+    let services = Services {
+        records: storage.records(),
+        blobs: Arc::new(storage.blobs.clone()),
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+        model: None,
+    };
+    let engine = Engine::new(Arc::new(agent), services, settings.policy).with_push();
+    let result = match options.find(&storage).await {
+        Ok(task) => engine.end_task(task).await.map_err(TaskError::from),
+        Err(error) => Err(error),
+    };
+    storage.stop().await;
+    let text = format!("ended: {}\n", result?.id());
+    Ok(io::stdout().write_all(text.as_bytes())?)
+}
+
+impl TaskOptions {
+    async fn reach(&self, folders: &dyn DataFolders) -> Result<Reached, DeploymentError> {
+        let data = self.data.as_deref();
+        self.deployment.reach_beside(data, folders).await
+    }
+
+    /// The task as it is stored.
+    async fn find(&self, storage: &Reached) -> Result<TaskRecord, TaskError> {
+        let id = TaskId::parse(self.id.clone())?;
+        let tenant = TenantId::parse(self.tenant.clone())?;
+        let subject = match &self.subject {
+            Some(subject) => Subject::parse(subject.clone())?,
+            // It is not in the key of a task whose id the server made.
+            None if id.is_server_made() => Subject::parse("any")?,
+            None => return Err(TaskError::Subject(id)),
+        };
+        let owner = Owner { tenant, subject };
+        let sweep = storage.records().sweep();
+        let task = sweep.load_by_key(&TaskKey::new(&owner, &id)).await?;
+        task.ok_or(TaskError::None(owner.tenant, id))
+    }
 }

@@ -306,7 +306,8 @@ impl<'a> Talk<'a> {
                         TextArtifact::Named(name) => cx.artifact_chunks(name),
                         TextArtifact::Result => cx.result_chunks(),
                     });
-                    converse(model, artifact.map(ArtifactChunks::of_model)).await
+                    let answer = converse(model, artifact.map(ArtifactChunks::of_model));
+                    cx.model_call(answer).await
                 };
                 cx.run_step(&name, input, TryPolicy::MODEL, || Some(work()))
                     .await

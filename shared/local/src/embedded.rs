@@ -99,10 +99,7 @@ pub struct Embedded {
 #[derive(Debug)]
 enum DataPlace {
     /// A data folder. Its lock keeps other programs out of it.
-    Kept(
-        PathBuf,
-        #[expect(dead_code, reason = "it locks until it is dropped")] DataFolder,
-    ),
+    Kept(PathBuf, DataFolder),
     /// A temporary folder for the objects of this run, with a random name.
     Passing(PathBuf),
 }
@@ -121,6 +118,18 @@ impl DataPlace {
         };
         make_private(&folder.objects().join(BUCKET))?;
         Ok(folder)
+    }
+
+    /// Tells other programs of this user where the services answer.
+    fn leave_note(
+        &mut self,
+        (table, files): (SocketAddr, SocketAddr),
+        keys: &EmulatorKeys,
+    ) -> Result<(), std::io::Error> {
+        let Self::Kept(_, folder) = self else {
+            return Ok(());
+        };
+        folder.leave_note(&format!("{table}\n{files}\n{}\n{}", keys.id, keys.secret))
     }
 
     /// The folder with the buckets.
@@ -192,7 +201,7 @@ impl Embedded {
             path: data.map_or_else(std::env::temp_dir, Path::to_owned),
             source,
         };
-        let data_place = DataPlace::take(data).map_err(fault)?;
+        let mut data_place = DataPlace::take(data).map_err(fault)?;
         let database = match data_place.table() {
             Some(path) => {
                 // Only the owner can read it; `SQLite` gives its side files the same mode.
@@ -206,6 +215,7 @@ impl Embedded {
             id: format!("A2ALOCAL{:032X}", RandomIds.next()),
             secret: fresh_secret(),
         });
+        data_place.leave_note(addresses, &keys)?;
         let files = ObjectDoor::new(&data_place.objects(), Arc::clone(&keys));
         let files = files.map_err(EmbeddedError::Objects)?;
         let table = DynamoDoor::new(database.clone(), Arc::clone(&keys));
@@ -350,12 +360,57 @@ impl DataFolders for LocalFolders {
         Ok(Some(Box::new(Embedded::start(Some(folder)).await?)))
     }
 
+    fn beside(
+        &self,
+        folder: &Path,
+    ) -> Result<Option<Box<dyn OpenFolder>>, Box<dyn Error + Send + Sync>> {
+        let note = DataFolder::note(folder)?;
+        let agent = note.as_deref().and_then(RunningAgent::of_note);
+        Ok(agent.map(|agent| Box::new(agent) as _))
+    }
+
     fn usual(&self) -> PathBuf {
         PathBuf::from(DATA)
     }
 
     fn data(&self) -> Option<&Path> {
         self.data.as_deref()
+    }
+}
+
+/// The services of a local agent that runs in another process.
+#[derive(Debug)]
+struct RunningAgent(Endpoints);
+
+impl RunningAgent {
+    /// The agent that left this note: its address and its credentials.
+    fn of_note(note: &str) -> Option<Self> {
+        let mut lines = note.lines();
+        let mut url = || Some(format!("http://{}", lines.next()?));
+        let (dynamodb, s3) = (url(), url());
+        let (id, secret) = (lines.next()?.to_owned(), lines.next()?.to_owned());
+        Some(Self(Endpoints {
+            dynamodb,
+            s3,
+            keys: Some(EmulatorKeys { id, secret }),
+        }))
+    }
+}
+
+#[async_trait]
+impl OpenFolder for RunningAgent {
+    fn endpoints(&self) -> &Endpoints {
+        &self.0
+    }
+
+    fn names(&self) -> (&'static str, &'static str) {
+        (TABLE, BUCKET)
+    }
+
+    async fn stop(self: Box<Self>) {}
+
+    async fn stop_and_tidy(self: Box<Self>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(())
     }
 }
 

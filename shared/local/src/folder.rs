@@ -10,7 +10,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct DataFolder {
     /// A lock of the operating system, which also releases it when the process dies.
-    _lock: File,
+    lock: File,
 }
 
 /// Why a folder cannot hold the data.
@@ -58,7 +58,33 @@ impl DataFolder {
         }
         lock.set_len(0)?;
         write!(lock, "{}", std::process::id())?;
-        Ok(Self { _lock: lock })
+        Ok(Self { lock })
+    }
+
+    /// Leaves a note for other programs of this user, as long as the folder is locked.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn leave_note(&mut self, note: &str) -> io::Result<()> {
+        write!(self.lock, "\n{note}")
+    }
+
+    /// The note of the program that has locked the folder; `None` if none has.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub(crate) fn note(path: &Path) -> io::Result<Option<String>> {
+        let path = path.join("lock");
+        if !path.exists() {
+            return Ok(None);
+        }
+        let mut lock = private_file(&path)?;
+        if lock.try_lock().is_ok() {
+            return Ok(None);
+        }
+        let mut text = String::new();
+        lock.read_to_string(&mut text)?;
+        Ok(text.split_once('\n').map(|(_, note)| note.to_owned()))
     }
 }
 
@@ -66,7 +92,7 @@ impl DataFolder {
 fn holder(lock: &mut File) -> String {
     let mut id = String::new();
     match lock.read_to_string(&mut id) {
-        Ok(_) if !id.is_empty() => format!("pid {id}"),
+        Ok(_) if !id.is_empty() => format!("pid {}", id.lines().next().unwrap_or_default()),
         // The holder has the lock, but has not written its id yet.
         _ => "another program".to_owned(),
     }

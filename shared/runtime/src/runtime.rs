@@ -15,6 +15,7 @@ use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, Me
 use crate::panics::{self, PanicAborts};
 use crate::settings::{Routing, Settings};
 use crate::store::Blobs;
+use crate::store::brake::Brakes;
 use crate::store::counters::Counters;
 use crate::store::documents::Documents;
 use crate::store::health::HealthCheck;
@@ -291,6 +292,7 @@ impl RuntimeBuilder {
         };
         let mut engine = Engine::new(agent, services, settings.policy.clone());
         engine = engine.with_documents(Documents::new(table.clone()));
+        engine = engine.with_brake(Brakes::new(table.clone()));
         engine.recorder = self.recorder;
         if let Some(router) = router {
             engine = engine.with_router(router);

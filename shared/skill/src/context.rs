@@ -24,6 +24,7 @@ use a2a_lambda_model::task::{
 use a2a_lambda_model::thread::Thread;
 use a2a_lambda_store::documents::{DocumentCollection, DocumentOwner};
 use bytes::Bytes;
+use futures::future::{Either, select};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -98,7 +99,7 @@ impl fmt::Debug for TurnFacts {
 /// after the turn's end. It cannot set the task's state: only the return value of a handler
 /// ends a task.
 pub struct TaskContext<'a> {
-    host: &'a dyn TurnHost,
+    pub(crate) host: &'a dyn TurnHost,
     facts: &'a TurnFacts,
     writer: InputWriter,
 }
@@ -416,6 +417,18 @@ impl<'a> TaskContext<'a> {
             .model
             .as_deref()
             .ok_or_else(AgentError::model_unavailable)
+    }
+
+    /// Awaits a call of a model. If an operator brakes the turn, the call is dropped at once, and
+    /// this never returns: the turn runs again when the brake is lifted.
+    pub async fn model_call<T>(&self, call: impl Future<Output = T>) -> T {
+        match select(Box::pin(call), self.host.call_is_braked()).await {
+            Either::Left((value, _)) => value,
+            Either::Right(((), call)) => {
+                drop(call);
+                std::future::pending().await
+            }
+        }
     }
 
     /// The instructions of the agent for a model: see

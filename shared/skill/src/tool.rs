@@ -85,7 +85,8 @@ impl Tool {
     ///
     /// # Errors
     /// `INVALID_INPUT` for an input that does not fit the schema, `MISSING_INPUT` with the
-    /// question of a skill that asks, `REJECTED` with its reason, or the error of the skill.
+    /// question of a skill that asks, `REJECTED` with its reason, or the error of the skill. In a
+    /// step also `UNAVAILABLE` while an operator brakes the skill.
     pub async fn execute(&self, cx: &mut TaskContext<'_>, input: &Value) -> AgentResult<Value> {
         let start = TurnStart {
             input: self.request(input)?,
@@ -114,6 +115,9 @@ impl Tool {
     }
 
     async fn run(&self, cx: &mut TaskContext<'_>, start: TurnStart) -> AgentResult<Value> {
+        if let Some(error) = cx.host.refusal(self.id()) {
+            return Err(error);
+        }
         // Boxed: a tool may call tools.
         let outcome = Box::pin(self.skill.turn(cx, start)).await;
         match outcome {

@@ -212,6 +212,17 @@ pub trait TurnHost: DocumentHost {
         error: &'a AgentError,
     ) -> BoxFuture<'a, bool>;
 
+    /// Returns when an operator has braked the turn: the call of a model that runs in the current
+    /// step has to be dropped.
+    fn call_is_braked(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    /// Why an operator lets no call of this skill begin in the current step.
+    fn refusal(&self, _skill: &str) -> Option<AgentError> {
+        None
+    }
+
     /// Waits for `duration` as a result of the turn, under the next number of `name`.
     fn sleep(&self, name: &str, duration: Duration) -> BoxFuture<'_, AgentResult<()>>;
 

@@ -8,6 +8,7 @@
 
 mod api_keys;
 mod blobs;
+mod brake;
 mod clears;
 mod commits;
 mod contexts;
@@ -29,6 +30,7 @@ mod watched;
 
 pub use self::api_keys::*;
 pub use self::blobs::*;
+pub use self::brake::*;
 pub use self::clears::*;
 pub use self::commits::*;
 pub use self::contexts::*;
@@ -50,6 +52,7 @@ pub use self::watched::{Fault, WatchedTable};
 pub use a2a_lambda_model::task::distinct::noise;
 
 use crate::api_keys::ApiKeys;
+use crate::brake::Brakes;
 use crate::counters::Counters;
 use crate::documents::Documents;
 use crate::limits::Limits;
@@ -75,6 +78,10 @@ impl Case {
 
     fn api_keys(&self) -> ApiKeys {
         ApiKeys::new(self.table.clone())
+    }
+
+    fn brakes(&self) -> Brakes {
+        Brakes::new(self.table.clone())
     }
 
     fn counters(&self) -> Counters {
@@ -110,7 +117,7 @@ macro_rules! table_contract_cases {
             a_pool_leases_its_cap_and_forgets_ended_leases
             concurrent_streams_never_exceed_the_cap
             a_total_never_exceeds_its_limit
-            a_blocked_tenant_gets_nothing_until_its_block_ends
+            a_brake_is_in_force_until_it_is_lifted
         }
     };
 }

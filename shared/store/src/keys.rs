@@ -189,6 +189,12 @@ pub fn form() -> Key {
     Key::new("F#form", "FORM")
 }
 
+/// The brake. It has the names of tenants and skills, and no content.
+#[must_use]
+pub fn brake() -> Key {
+    Key::new("B#brake", "BRAKE")
+}
+
 /// A key among the counters under which there is never an item.
 #[must_use]
 pub fn absent() -> Key {

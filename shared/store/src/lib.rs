@@ -6,13 +6,14 @@
 //! - [`memory`]: a table and bytes in memory; [`memory_store`]: records over them
 //! - [`item`]: reads the attributes of items
 //! - [`records`]: tasks, threads and push configs
-//! - [`api_keys`], [`counters`], [`documents`], [`limits`]: what else is stored
+//! - [`api_keys`], [`brake`], [`counters`], [`documents`], [`limits`]: what else is stored
 //! - `contract`: the cases that pass on every table
 //!
 //! A table knows nothing of what it stores. What is stored knows nothing of DynamoDB, except
 //! its prices: one statement is one request, several are a transaction at twice the units.
 
 pub mod api_keys;
+pub mod brake;
 mod check;
 #[cfg(any(test, feature = "contract-tests"))]
 pub mod contract;

@@ -2,11 +2,9 @@
 //!
 //! - `tokens`: the buckets of rates; `known_buckets`: what a process remembers of them
 //! - `slots`: the leased slots of pools
-//! - here: totals and blocks
+//! - here: totals
 //!
-//! All items of a tenant are in one partition of their own. The tiers of a tenant share an
-//! item, so that a block of the tenant is one attribute there. Each item has a `ttl`, except
-//! while its tenant is blocked: a block does not expire.
+//! All items of a tenant are in one partition of their own, and each has a `ttl`.
 
 mod known_buckets;
 mod slots;
@@ -16,20 +14,17 @@ use self::known_buckets::KnownBuckets;
 use crate::item::TTL;
 use crate::keys;
 use crate::table::{
-    Comparison, Condition, ConditionCheck, Item, ItemChange, Outcome, Statement, Table, Value,
-    Write,
+    Comparison, Condition, ConditionCheck, Item, ItemChange, Outcome, Statement, Table, Write,
 };
 use a2a_lambda_model::store::StoreError;
 pub use a2a_lambda_model::store::limits::{
     Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total, gcra,
 };
-use a2a_lambda_model::task::{TenantId, Timestamp};
+use a2a_lambda_model::task::Timestamp;
 use std::sync::Arc;
 
 /// How often a decision is tried again after another writer came first.
 const ROUNDS: u32 = 8;
-/// The attribute that blocks a tenant.
-const BLOCKED: &str = "blocked";
 /// The attribute of a total.
 const SUM: &str = "total";
 
@@ -39,13 +34,6 @@ pub struct Limits {
     table: Arc<dyn Table>,
     /// Shared by all clones, so that the first write of a process is mostly the right one.
     buckets: Arc<KnownBuckets>,
-}
-
-/// The condition that holds while the tenant is not blocked and all of `others` hold.
-fn open(others: impl IntoIterator<Item = Condition>) -> Condition {
-    let mut all = vec![Condition::absent(BLOCKED)];
-    all.extend(others);
-    Condition::All(all)
 }
 
 /// The error when other writers came first in every round.
@@ -92,28 +80,6 @@ impl Limits {
             Condition::is(SUM, Comparison::AtMost, number(before)),
         ];
         self.done(add.when(Condition::Any(fits))).await
-    }
-
-    /// Blocks a tenant, or ends its block. A blocked tenant gets no token of a tier and no
-    /// slot, and its leases are not renewed. (Each call takes a token of its tier before one
-    /// of a skill.)
-    ///
-    /// # Errors
-    /// [`StoreError`] when the table does not answer. Then the tenant may be blocked in part:
-    /// repeat the call.
-    pub async fn block(&self, tenant: &TenantId, is_blocked: bool) -> Result<(), StoreError> {
-        let streams = keys::pool(&SlotPool::Streams(tenant.clone()));
-        for key in [keys::tiers(tenant), streams] {
-            let statement = if is_blocked {
-                let block = ItemChange::Set(BLOCKED.into(), Value::Bool(true));
-                Statement::update(key, [block, ItemChange::Remove(TTL.into())])
-            } else {
-                let end = Statement::update(key, [ItemChange::Remove(BLOCKED.into())]);
-                end.when(Condition::exists(BLOCKED))
-            };
-            self.done(statement).await?;
-        }
-        Ok(())
     }
 
     /// Runs one statement; `false` if its condition does not hold.

@@ -43,6 +43,7 @@ pub use self::removal::end_of_life;
 pub use self::task_image::task_image;
 pub use self::task_item::to_task;
 
+use crate::brake::Brakes;
 use crate::item::Attributes;
 use crate::table::{ItemChange, ReadTable, Table};
 use a2a_lambda_model::store::{Blobs, OBJECTS_AT_ONCE, ReadBlobs};
@@ -154,6 +155,14 @@ impl Records {
 pub struct Deliveries {
     reader: RecordReader,
     table: Arc<dyn Table>,
+}
+
+impl Deliveries {
+    /// The brake, which also stops deliveries.
+    #[must_use]
+    pub fn brakes(&self) -> Brakes {
+        Brakes::new(self.table.clone())
+    }
 }
 
 impl Deref for Deliveries {

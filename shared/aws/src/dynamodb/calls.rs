@@ -19,16 +19,7 @@ impl ReadTable for DynamoTable {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
         // A function with the right to read single items reads one key so.
         if let [key] = keys {
-            let request = self
-                .client
-                .get_item()
-                .table_name(&self.name)
-                .set_key(Some(expression::attributes(key.item())))
-                .consistent_read(true);
-            // Boxed, since the future of a request is large, and each caller would hold it.
-            let output = Box::pin(request.send()).await;
-            let item = output.map_err(|error| outcome::read_error(&error))?.item;
-            return Ok(item.map(expression::item).into_iter().collect());
+            return Ok(self.one(key, true).await?.into_iter().collect());
         }
         let mut items = Vec::new();
         for chunk in keys.chunks(BATCH) {
@@ -36,6 +27,10 @@ impl ReadTable for DynamoTable {
             items.append(&mut Box::pin(self.batch(chunk.collect())).await?);
         }
         Ok(items)
+    }
+
+    async fn glance(&self, key: Key) -> Result<Option<Item>, StoreError> {
+        self.one(&key, false).await
     }
 
     async fn query(&self, query: &Query) -> Result<QueryPage, StoreError> {
@@ -99,6 +94,20 @@ impl Table for DynamoTable {
 }
 
 impl DynamoTable {
+    /// One item.
+    async fn one(&self, key: &Key, is_consistent: bool) -> Result<Option<Item>, StoreError> {
+        let request = self
+            .client
+            .get_item()
+            .table_name(&self.name)
+            .set_key(Some(expression::attributes(key.item())))
+            .consistent_read(is_consistent);
+        // Boxed, since the future of a request is large, and each caller would hold it.
+        let output = Box::pin(request.send()).await;
+        let item = output.map_err(|error| outcome::read_error(&error))?.item;
+        Ok(item.map(expression::item))
+    }
+
     /// The items of `keys`, at most [`BATCH`], read consistently.
     async fn batch(&self, mut keys: Vec<SdkItem>) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();

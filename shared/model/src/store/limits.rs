@@ -50,8 +50,6 @@ pub enum Tokens {
     /// There is none before this time. It comes from the stored state, so a caller that is
     /// alone gets one then.
     NoneUntil(Timestamp),
-    /// An operator has blocked the tenant.
-    Blocked,
 }
 
 /// What slots are leased for.
@@ -82,8 +80,6 @@ pub enum Slot {
     Leased,
     /// All slots are leased. The first lease ends at this time if its holder is dead.
     NoneUntil(Timestamp),
-    /// An operator has blocked the tenant.
-    Blocked,
 }
 
 /// A total that is counted for a time, for example the bytes uploaded on one day.

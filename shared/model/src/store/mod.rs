@@ -8,6 +8,7 @@
 //! - `thread`: the threads of contexts
 //! - `blobs`: the bytes of files, and their traits
 //! - [`api_keys`]: the API keys of a deployment
+//! - [`brake`]: what an operator has stopped
 //! - [`documents`]: what skills keep beside their tasks
 //! - [`limits`]: counting what a tenant uses
 //! - `meter`: counting the capacity of store calls
@@ -18,6 +19,7 @@
 
 pub mod api_keys;
 mod blobs;
+pub mod brake;
 mod commit;
 pub mod counters;
 pub mod documents;

@@ -1,6 +1,6 @@
 //! The tail of a task's event log, for streams and push deliveries.
 
-use crate::task::{ContextId, LoggedEvent, TaskRecord, TaskState, WriteId};
+use crate::task::{ContextId, LoggedEvent, SkillId, TaskRecord, TaskState, WriteId};
 
 /// What a reader of a task's event log gets.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,6 +9,8 @@ pub struct Tail {
     pub incarnation: WriteId,
     /// Its context.
     pub context_id: ContextId,
+    /// Its skill.
+    pub skill: Option<SkillId>,
     /// Whether the client of its last send reads text and no data.
     pub reads_text_alone: bool,
     /// Its state.
@@ -27,6 +29,7 @@ impl Tail {
         Self {
             incarnation: record.incarnation.clone(),
             context_id: record.context_id.clone(),
+            skill: record.skill().cloned(),
             reads_text_alone: record.reads_text_alone,
             state: record.state(),
             last_seq: record.last_seq,

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// How long a token can be used after it was taken.
 const LAPSE: Duration = Duration::from_secs(60);
-/// How long a process believes that a tenant is blocked, or that the store does not answer.
+/// How long a process believes that the store does not answer.
 const RECHECK: Duration = Duration::from_secs(5);
 /// The largest number of buckets that a process remembers.
 const KEPT: usize = 10_000;
@@ -41,8 +41,6 @@ enum Holding {
     Tokens(u32),
     /// The bucket is empty.
     Nothing,
-    /// The tenant is blocked.
-    Blocked,
     /// The store did not answer: calls are admitted.
     Unknown,
 }
@@ -92,7 +90,7 @@ impl Lots {
     /// Charges one call to a bucket.
     ///
     /// # Errors
-    /// [`A2aError::RateLimited`], and [`A2aError::Forbidden`] for a blocked tenant.
+    /// [`A2aError::RateLimited`].
     async fn charge(
         &self,
         limits: &Limits,
@@ -109,7 +107,6 @@ impl Lots {
                 (now.plus(LAPSE), Holding::Tokens(tokens.saturating_sub(1)))
             }
             Ok(Tokens::NoneUntil(at)) => (at, Holding::Nothing),
-            Ok(Tokens::Blocked) => (now.plus(RECHECK), Holding::Blocked),
             Err(error) => {
                 tracing::warn!(
                     a2a.tenant = %bucket.tenant(),
@@ -130,7 +127,6 @@ impl Lot {
         match self.holds {
             Holding::Tokens(_) | Holding::Unknown => Ok(()),
             Holding::Nothing => Err(limited(now, self.until)),
-            Holding::Blocked => Err(A2aError::Forbidden),
         }
     }
 }
@@ -148,9 +144,8 @@ impl Reader {
     /// Charges a call to the tier of its caller.
     ///
     /// # Errors
-    /// [`A2aError::RateLimited`] when the tier has no call left, [`A2aError::Forbidden`] when
-    /// an operator has blocked the tenant.
-    pub(crate) async fn charge_call(&self, caller: &Caller) -> Result<(), A2aError> {
+    /// [`A2aError::RateLimited`] when the tier has no call left.
+    pub(in crate::engine) async fn charge_call(&self, caller: &Caller) -> Result<(), A2aError> {
         let rates = &self.policy.limits.rates;
         let (Some(limits), Some(rate)) = (&self.limits, rates.of_tier(&caller.tier)) else {
             return Ok(());
@@ -164,12 +159,14 @@ impl Reader {
     /// rate, before anything is written.
     ///
     /// # Errors
-    /// [`A2aError::RateLimited`] when one of them has no call left.
+    /// [`A2aError::Unavailable`] when the skill is braked, [`A2aError::RateLimited`] when one of
+    /// them has no call left.
     pub(in crate::engine) async fn charge_skill(
         &self,
         caller: &Caller,
         skill: Option<SkillMetadata>,
     ) -> Result<(), EngineError> {
+        self.check_brake(&caller.owner.tenant, skill.map(|skill| skill.id))?;
         let (Some(limits), Some(skill)) = (&self.limits, skill) else {
             return Ok(());
         };

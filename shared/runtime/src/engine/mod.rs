@@ -9,7 +9,8 @@
 //! - `commit` is the only writer of tasks.
 //! - `files` moves large parts to the bucket and back into responses.
 //! - `lots` charges calls to the rates of their tenant; `stream_slots` leases a slot for
-//!   each open stream.
+//!   each open stream. `brake` reads what an operator has stopped,
+//!   and `admission` lets work begin.
 //! - `background` has the steps behind the calls: the worker and the relay, push
 //!   delivery, and the sweep, which finds what the others lost.
 //!
@@ -18,7 +19,9 @@
 //! all of them.
 
 mod accept;
+mod admission;
 mod background;
+mod brake;
 mod budget;
 mod clock;
 mod commit;
@@ -62,6 +65,7 @@ pub use turn::event_sink::Frames;
 pub use turn::output_rules::OutputFault;
 
 use crate::outbound::{Reach, UrlError};
+use crate::store::brake::Brakes;
 use crate::store::documents::Documents;
 use crate::store::limits::Limits;
 use crate::store::queue::PushQueue;
@@ -72,6 +76,7 @@ use a2a_lambda_skill::route::RouterModel;
 use a2a_lambda_skill::{
     AgentDefinition, AgentError, CallNames, LoggedModel, RecordTrace, RunTrace,
 };
+use brake::BrakeView;
 use lots::Lots;
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,6 +188,8 @@ pub struct Reader {
     pub(crate) limits: Option<Limits>,
     /// The tokens that this process has taken; all copies of the reader share them.
     lots: Arc<Lots>,
+    /// What this process knows of the brake; `None` when nobody can brake it.
+    brake: Option<Arc<BrakeView>>,
     /// Makes the ids of the holders of slots.
     ids: Arc<dyn Ids>,
 }
@@ -249,6 +256,7 @@ impl Reader {
             push: false,
             limits: None,
             lots: Arc::default(),
+            brake: None,
             ids: Arc::new(RandomIds),
         }
     }
@@ -324,6 +332,13 @@ impl Engine {
     #[must_use]
     pub(crate) fn with_limits(mut self, limits: Limits) -> Self {
         self.reader = self.reader.with_limits(limits);
+        self
+    }
+
+    /// The same engine, which operators can brake.
+    #[must_use]
+    pub fn with_brake(mut self, brakes: Brakes) -> Self {
+        self.reader.brake = Some(Arc::new(BrakeView::new(brakes)));
         self
     }
 

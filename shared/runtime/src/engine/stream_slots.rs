@@ -1,8 +1,7 @@
 //! Leases a slot for each open stream: one of its tenant, and one of all tenants.
 //!
 //! A stream renews its leases while it runs and frees them at its end. After a crash they
-//! end by themselves. If an operator blocks the tenant, the stream shows no further frame;
-//! its turn continues.
+//! end by themselves. If an operator brakes the tenant, the stream shows no further frame.
 //!
 //! If the store does not answer, the stream runs without a slot.
 
@@ -44,14 +43,15 @@ impl Reader {
     /// Runs `stream` with the slots that it needs, and frees them at its end.
     ///
     /// # Errors
-    /// Those of `stream`. [`A2aError::RateLimited`] without a free slot and
-    /// [`A2aError::Forbidden`] for a blocked tenant; then `stream` has not started.
+    /// Those of `stream`. [`A2aError::RateLimited`] without a free slot; then `stream` has not
+    /// started.
     pub(crate) async fn with_slots(
         &self,
         caller: &Caller,
         stop: StopFrames,
         stream: impl Future<Output = Result<(), EngineError>> + Send,
     ) -> Result<(), EngineError> {
+        let stream = self.until_braked(caller, stop, stream);
         let Some(limits) = &self.limits else {
             return stream.await;
         };
@@ -62,7 +62,7 @@ impl Reader {
             pools: Vec::new(),
         };
         let result = match slots.lease(caller).await {
-            Ok(()) => match select(pin!(stream), pin!(slots.renew(stop))).await {
+            Ok(()) => match select(pin!(stream), pin!(slots.renew())).await {
                 Either::Left((result, _)) => result,
                 Either::Right((never, _)) => match never {},
             },
@@ -70,6 +70,27 @@ impl Reader {
         };
         slots.free().await;
         result
+    }
+
+    /// Runs `stream`. When its tenant is braked, it ends the frames; the stream itself ends when
+    /// its turn has.
+    async fn until_braked(
+        &self,
+        caller: &Caller,
+        stop: StopFrames,
+        stream: impl Future<Output = Result<(), EngineError>> + Send,
+    ) -> Result<(), EngineError> {
+        let tenant = &caller.owner.tenant;
+        let is_braked = |refusal: &A2aError| *refusal == A2aError::Forbidden;
+        let watch = pin!(self.wait_for_brake(tenant, None, is_braked));
+        match select(watch, pin!(stream)).await {
+            Either::Left((refusal, stream)) => {
+                // The client may be gone already.
+                let _gone = stop.send(refusal);
+                stream.await
+            }
+            Either::Right((result, _)) => result,
+        }
     }
 }
 
@@ -98,7 +119,6 @@ impl StreamSlots<'_> {
                     return Ok(());
                 }
                 Ok(Slot::NoneUntil(at)) => free_at = Some(free_at.map_or(at, |it| it.min(at))),
-                Ok(Slot::Blocked) => return Err(A2aError::Forbidden),
                 Err(error) => {
                     warn(&error);
                     return Ok(());
@@ -119,20 +139,13 @@ impl StreamSlots<'_> {
         self.limits.lease_slot(pool, &self.holder, lease).await
     }
 
-    /// Renews the slots for ever. When the tenant is blocked, it ends the frames.
-    async fn renew(&self, stop: StopFrames) -> std::convert::Infallible {
+    /// Renews the slots for ever.
+    async fn renew(&self) -> std::convert::Infallible {
         let clock = &self.reader.clock;
-        let mut stop = Some(stop);
         loop {
             clock.sleep_until(clock.now().plus(RENEWAL)).await;
             for (pool, cap) in &self.pools {
                 match self.renew_one(pool, *cap).await {
-                    Ok(Slot::Blocked) => {
-                        if let Some(stop) = stop.take() {
-                            // The client may be gone already.
-                            let _gone = stop.send(A2aError::Forbidden);
-                        }
-                    }
                     Ok(Slot::Leased) => {}
                     Ok(Slot::NoneUntil(_)) => {
                         tracing::warn!("an open stream has lost its slot");

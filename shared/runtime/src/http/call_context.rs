@@ -242,15 +242,15 @@ impl CallContext<'_> {
         self.edge.cards.of(self.stage.as_ref())
     }
 
-    /// Checks the caller, its rate, the version and the parameters, in this order: only
+    /// Checks the caller, its brake and rate, the version and the parameters, in this order: only
     /// authenticated callers get errors about the last two, and each such error costs one
     /// call of the caller's rate.
-    async fn enter(&self, call: &Call) -> Result<(Admitted, MethodCall), A2aError> {
+    async fn enter(&self, call: &Call) -> Result<(Admitted, MethodCall), EngineError> {
         let admission = self.admitted().await?;
         let caller = &admission.caller;
         scope::note_tenant(caller.owner.tenant.as_str());
         if let Ok(reader) = self.edge.reader() {
-            reader.charge_call(caller).await?;
+            reader.admit(caller).await?;
         }
         if let Some(newer) = call.newer_version() {
             self.edge.log.newer_version(newer);
@@ -264,15 +264,15 @@ impl CallContext<'_> {
             .as_deref()
             .is_some_and(|t| t != admission.caller.owner.tenant.as_str());
         if elsewhere {
-            return Err(A2aError::ForeignTenant);
+            return Err(A2aError::ForeignTenant.into());
         }
         if call.operation.is_push() && !self.edge.push {
-            return Err(A2aError::PushNotSupported);
+            return Err(A2aError::PushNotSupported.into());
         }
         if call.streams() && !self.edge.streaming {
             // A2A 1.0 §3.3.4: an operation that the card does not announce is unsupported.
             let why = "this agent does not stream";
-            return Err(A2aError::UnsupportedOperation { why });
+            return Err(A2aError::UnsupportedOperation { why }.into());
         }
         let method_call = call.decode()?;
         if let Some(task) = method_call.task() {

@@ -20,7 +20,7 @@ pub use a2a_lambda_model::store::{
 /// The contract of what is stored over a table.
 #[cfg(any(test, feature = "contract-tests"))]
 pub use a2a_lambda_store::contract;
-pub use a2a_lambda_store::{api_keys, counters, documents, keys, limits, records, table};
+pub use a2a_lambda_store::{api_keys, brake, counters, documents, keys, limits, records, table};
 
 /// The stored form of tasks and threads, for stores of an author.
 pub mod stored {

@@ -1,8 +1,7 @@
-//! Limits: tokens, slots, totals and blocks.
+//! Limits: tokens, slots and totals.
 
 use super::{Broken, Case, SampleData};
 use crate::limits::{Limits, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total};
-use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{SkillId, Timestamp};
 use futures::future::join_all;
 use std::time::Duration;
@@ -60,11 +59,6 @@ async fn drained(
                 assert!(sum <= RATE.burst, "{sum} tokens");
             }
             Tokens::NoneUntil(at) => return Ok((sum, at)),
-            Tokens::Blocked => {
-                return Err(Broken::from(StoreError::Refused(
-                    "the bucket is blocked".to_owned(),
-                )));
-            }
         }
     }
 }
@@ -227,38 +221,5 @@ pub async fn a_total_never_exceeds_its_limit(case: &Case) -> Result<(), Broken> 
         let done = limits.add(&total(day), amount, 100, clean_at).await?;
         assert_eq!(done, added, "{amount} on day {day}");
     }
-    Ok(())
-}
-
-/// A blocked tenant gets no token of a tier and no slot, and renews none. Others do.
-///
-/// # Errors
-/// [`Broken`] when the store fails.
-pub async fn a_blocked_tenant_gets_nothing_until_its_block_ends(case: &Case) -> Result<(), Broken> {
-    let (limits, sample) = (case.limits(), &case.sample);
-    let (tenant, holder) = (&sample.owner.tenant, sample.write_id());
-    let (bucket, lease) = (sample.tier("default"), sample.lease(2, 0, 90));
-    let pool = &sample.streams();
-    let slot = limits.lease_slot(pool, &holder, lease).await?;
-    assert_eq!(slot, Slot::Leased);
-    for _ in 0..2 {
-        limits.block(tenant, true).await?;
-    }
-    for bucket in [&bucket, &sample.tier("gold")] {
-        let taken = limits.take_tokens(bucket, RATE, 1, sample.now).await?;
-        assert_eq!(taken, Tokens::Blocked);
-    }
-    assert!(!limits.renew_slot(pool, &holder, sample.at(99)).await?);
-    let slot = limits.lease_slot(pool, &sample.write_id(), lease).await?;
-    assert_eq!(slot, Slot::Blocked);
-    let other = SlotPool::Streams(sample.stranger.tenant.clone());
-    let slot = limits.lease_slot(&other, &holder, lease).await?;
-    assert_eq!(slot, Slot::Leased);
-    for _ in 0..2 {
-        limits.block(tenant, false).await?;
-    }
-    let taken = limits.take_tokens(&bucket, RATE, 1, sample.now).await?;
-    assert_eq!(taken, Tokens::Taken(1));
-    assert!(limits.renew_slot(pool, &holder, sample.at(99)).await?);
     Ok(())
 }

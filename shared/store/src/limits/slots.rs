@@ -3,7 +3,7 @@
 //! A pool is one item with a map from each holder to the end of its lease. So the cap is one
 //! condition. A writer that finds the pool full removes the leases that have ended.
 
-use super::{BLOCKED, Limits, ROUNDS, Slot, SlotLease, SlotPool, contended, open};
+use super::{Limits, ROUNDS, Slot, SlotLease, SlotPool, contended};
 use crate::item::TTL;
 use crate::keys;
 use crate::table::{Comparison, Condition, Item, ItemChange, Path, Statement, Value};
@@ -43,7 +43,7 @@ fn free(pool: &SlotPool, holder: &WriteId, lease: SlotLease) -> Statement {
         Condition::Exists(of(holder.as_str())),
         Condition::SizeBelow(LEASES.into(), lease.cap.into()),
     ]);
-    Statement::update(keys::pool(pool), until(holder, lease.until)).when(open([free]))
+    Statement::update(keys::pool(pool), until(holder, lease.until)).when(free)
 }
 
 /// Leases the first slot of a pool.
@@ -51,7 +51,7 @@ fn first(pool: &SlotPool, holder: &WriteId, lease: SlotLease) -> Statement {
     let leases = [(holder.as_str().to_owned(), lease.until.as_millis().into())];
     let leases = ItemChange::Set(LEASES.into(), Value::Map(leases.into()));
     let first = Statement::update(keys::pool(pool), [leases, kept(lease.until)]);
-    first.when(open([Condition::absent(LEASES)]))
+    first.when(Condition::absent(LEASES))
 }
 
 /// Leases a slot, and removes leases that have ended, if they are as in `ends`.
@@ -65,7 +65,7 @@ fn instead(pool: &SlotPool, holder: &WriteId, lease: SlotLease, ends: &LeaseEnds
         let same = Condition::Is(of(holder), Comparison::Equal, until.as_millis().into());
         conditions.push(same);
     }
-    Statement::update(keys::pool(pool), changes).when(open(conditions))
+    Statement::update(keys::pool(pool), changes).when(Condition::All(conditions))
 }
 
 /// The leases of a stored pool; `None` if it has never had one.
@@ -100,9 +100,6 @@ impl Limits {
             let Some(item) = self.refused(write).await? else {
                 return Ok(Slot::Leased);
             };
-            if item.contains_key(BLOCKED) {
-                return Ok(Slot::Blocked);
-            }
             write = match leases(&item)? {
                 None => first(pool, holder, lease),
                 Some(leases) if !is_full(&leases, holder, lease) => free(pool, holder, lease),
@@ -121,8 +118,7 @@ impl Limits {
         Err(contended())
     }
 
-    /// Extends the lease of `holder` to `end`. Returns `false` if the pool no longer has it,
-    /// or an operator has blocked the tenant.
+    /// Extends the lease of `holder` to `end`. Returns `false` if the pool no longer has it.
     ///
     /// # Errors
     /// [`StoreError`] when the table does not answer.
@@ -134,7 +130,7 @@ impl Limits {
     ) -> Result<bool, StoreError> {
         let renewal = Statement::update(keys::pool(pool), until(holder, end));
         let has_one = Condition::Exists(of(holder.as_str()));
-        self.done(renewal.when(open([has_one]))).await
+        self.done(renewal.when(has_one)).await
     }
 
     /// Gives the slot of `holder` back; succeeds if it has none.

@@ -5,7 +5,7 @@
 //! right one first; then a decision is one write.
 
 use super::gcra::{Grant, forgotten_at, full_at, grant, micros, time_of};
-use super::{BLOCKED, Limits, ROUNDS, Rate, RateBucket, Tokens, contended, open};
+use super::{Limits, ROUNDS, Rate, RateBucket, Tokens, contended};
 use crate::item::{self, TTL};
 use crate::keys;
 use crate::table::{Comparison, Condition, ItemChange, Statement};
@@ -25,7 +25,7 @@ impl Taker<'_> {
     fn write(&self, change: ItemChange, condition: Condition) -> Statement {
         let ttl = forgotten_at(self.rate, self.now).ttl_seconds();
         let (key, _) = keys::bucket(self.bucket);
-        Statement::update(key, [change, ItemChange::set(TTL, ttl)]).when(open([condition]))
+        Statement::update(key, [change, ItemChange::set(TTL, ttl)]).when(condition)
     }
 
     /// Takes `lot` tokens of a bucket in use.
@@ -93,9 +93,6 @@ impl Limits {
                 self.buckets.took(bucket, micros(now), time_of(rate, lot));
                 return Ok(Tokens::Taken(lot));
             };
-            if item.contains_key(BLOCKED) {
-                return Ok(Tokens::Blocked);
-            }
             let tat = item::optional_number(&item, &taker.tat)?.unwrap_or(0);
             busy = tat >= micros(now);
             self.buckets.correct(bucket, tat, busy);

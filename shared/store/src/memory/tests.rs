@@ -46,7 +46,7 @@ sent_twice! {
     collections_of_documents_are_apart
     a_pool_leases_its_cap_and_forgets_ended_leases
     concurrent_streams_never_exceed_the_cap
-    a_blocked_tenant_gets_nothing_until_its_block_ends
+    a_brake_is_in_force_until_it_is_lifted
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ mod send_push;
 pub(in crate::engine) use resend::resend_pushes;
 pub use send_push::{PushDelivery, PushDeliveryError, SendPush};
 
+use crate::engine::brake::BrakeView;
 use crate::engine::handler::push_config::open_secrets;
 use crate::engine::{Clock, EngineError, Ids, Policy};
 use crate::outbound::OutboundUrl;
@@ -34,8 +35,8 @@ use crate::store::queue::{Ack, PushItem, PushQueue};
 use crate::store::records::Deliveries;
 use crate::store::{StoreError, Tail};
 use crate::task::{
-    Delivery, EventId, Frame, Generation, PushLease, PushRecord, Secret, TaskRecord, Timestamp,
-    WriteId,
+    Delivery, EventId, Frame, Generation, PushLease, PushRecord, Secret, SkillId, TaskRecord,
+    Timestamp, WriteId,
 };
 use crate::telemetry::TraceContext;
 use pacing::ATTEMPTS;
@@ -74,6 +75,7 @@ impl std::fmt::Debug for PushServices {
 pub struct PushDispatcher {
     to: PushServices,
     policy: Arc<Policy>,
+    brake: Arc<BrakeView>,
 }
 
 /// How the work under one lease ended.
@@ -83,7 +85,7 @@ enum DispatchEnd {
     /// The worker lost the lease, or does not know whether it holds it.
     Astray,
     /// The webhook is paused or given up, or another worker holds the lease. A push queue
-    /// message arrives when a pause is over.
+    /// message arrives when a pause is over. Or it is braked: the sweep sends the message again.
     Left,
     /// The time of the invocation is up; the worker holds no lease.
     Late,
@@ -94,6 +96,7 @@ impl PushDispatcher {
     #[must_use]
     pub fn new(to: PushServices, policy: Policy) -> Self {
         Self {
+            brake: Arc::new(BrakeView::new(to.deliveries.brakes())),
             to,
             policy: Arc::new(policy),
         }
@@ -117,7 +120,9 @@ impl PushDispatcher {
         item: &PushItem,
         deadline: Option<Timestamp>,
     ) -> Result<(), EngineError> {
-        let mut candidate = self.find(item).await?;
+        let now = self.to.clock.now();
+        let (brake, candidate) = futures::join!(self.brake.read(now), self.find(item));
+        let mut candidate = (brake?, candidate?).1;
         let mut went = false;
         loop {
             let now = self.to.clock.now();
@@ -136,6 +141,10 @@ impl PushDispatcher {
             let Some(log) = log.filter(|log| log.incarnation == item.incarnation) else {
                 return Ok(());
             };
+            // It is no attempt. When the brake is lifted, the sweep sends the message again.
+            if self.is_braked(item, &log).await? {
+                return Ok(());
+            }
             let Some(push) = candidate.take_if(|_| !log.events.is_empty()) else {
                 // If this push config was removed, the task may have waited only for it.
                 // A message that finds no new event costs no write.
@@ -183,10 +192,12 @@ impl PushDispatcher {
         };
         for (index, event) in log.events.iter().enumerate() {
             let within = pacing::attempt(&push.delivery);
-            if lease.until.since(self.to.clock.now()) < within + NOTING {
+            let is_braked = self.is_braked(item, log).await?;
+            if is_braked || lease.until.since(self.to.clock.now()) < within + NOTING {
                 push.delivery.lease = None;
                 let is_stored = self.store_progress(&push, &holder).await?;
                 return Ok(match is_stored {
+                    true if is_braked => DispatchEnd::Left,
                     true => DispatchEnd::Late,
                     false => DispatchEnd::Astray,
                 });
@@ -226,6 +237,13 @@ impl PushDispatcher {
             }
         }
         Ok(DispatchEnd::Back(Box::new(push)))
+    }
+
+    /// Whether nothing of the task may be delivered now.
+    async fn is_braked(&self, item: &PushItem, log: &Tail) -> Result<bool, EngineError> {
+        let brake = self.brake.read(self.to.clock.now()).await?;
+        let skill = log.skill.as_ref().map(SkillId::as_str);
+        Ok(brake.refusal(&item.owner.tenant, skill).is_some())
     }
 
     /// Takes the lease; otherwise returns how the dispatch ends.

@@ -35,6 +35,14 @@ impl<'q> Redispatch<'q> {
         if items.is_empty() || !self.is_nearly_empty().await {
             return 0;
         }
+        self.send_now(items).await
+    }
+
+    /// Sends turns, however long the queue is; returns how many the queue accepted.
+    pub(in crate::engine) async fn send_now(&self, items: Vec<WorkItem>) -> usize {
+        if items.is_empty() {
+            return 0;
+        }
         let messages: Vec<WorkMessage> = items.into_iter().map(WorkMessage::from).collect();
         match self.queue.send(&messages).await {
             Ok(results) => results.into_iter().filter(|is_sent| *is_sent).count(),

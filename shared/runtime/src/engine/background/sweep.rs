@@ -205,7 +205,7 @@ impl Engine {
                     continue;
                 }
             };
-            let mut standing = Vec::new();
+            let (mut standing, mut waiters) = (Vec::new(), Vec::new());
             let heads = match self.records.heads(&open, self.reader.clock.now()).await {
                 Ok(heads) => heads,
                 Err(error) => {
@@ -219,11 +219,12 @@ impl Engine {
                     break 'pages;
                 }
                 match self.sweep_one(head, leases, report).await {
-                    Ok(item) => standing.extend(item),
+                    Ok(Some((item, true))) => waiters.push(item),
+                    Ok(item) => standing.extend(item.map(|(item, _)| item)),
                     Err(error) => error.log(),
                 }
             }
-            let count = again.send(standing).await;
+            let count = again.send_now(waiters).await + again.send(standing).await;
             report.redispatched += count;
             report.resent += count;
             if let Some(next) = next {
@@ -233,14 +234,19 @@ impl Engine {
         first_error.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Looks at one task. Returns its turn if it has waited too long for a worker.
+    /// Looks at one task. Returns its turn if it has waited too long for a worker, or for a brake
+    /// that was lifted, and whether it is the latter. A braked task is left as it is.
     async fn sweep_one(
         &self,
         head: TaskRecord,
         leases: Leases,
         report: &mut SweepReport,
-    ) -> Result<Option<WorkItem>, EngineError> {
+    ) -> Result<Option<(WorkItem, bool)>, EngineError> {
         report.looked_at += 1;
+        self.reader.brake().await?;
+        if self.reader.refusal(&head).is_some() {
+            return Ok(None);
+        }
         if head.state().is_at_rest() {
             // A task at rest is in the index only while a push delivery is unconfirmed.
             if let Some(queue) = &self.push_queue {
@@ -250,7 +256,9 @@ impl Engine {
             }
             return Ok(None);
         }
-        if !self.is_overdue(&head, leases) {
+        let is_released =
+            head.lease_until().is_none() && self.reader.has_released(&head, asked_at(&head));
+        if !is_released && !self.is_overdue(&head, leases) {
             return Ok(None);
         }
         let most = self.reader.policy.max_attempts;
@@ -259,7 +267,7 @@ impl Engine {
                 && self.run_limit(record).is_none()
         };
         if let Some(item) = TaskImage::of(&head).asks().filter(|_| may_run(&head)) {
-            return Ok(Some(item));
+            return Ok(Some((item, is_released)));
         }
         // A write is decided on the whole task, not on its head.
         let record = self.whole(head).await?;

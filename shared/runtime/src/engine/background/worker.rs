@@ -35,7 +35,7 @@ const LIVE_MAX: Duration = Duration::from_secs(3600);
 impl Engine {
     /// Runs the turn a message names; returns whether to delete or keep the message. The
     /// message is deleted only if this worker's own commit is stored, if the task is at
-    /// rest or absent, or if a later dispatch of the task has a message of its own.
+    /// rest, absent or braked, or if a later dispatch of the task has a message of its own.
     pub async fn work(
         &self,
         item: &WorkItem,
@@ -73,10 +73,15 @@ impl Engine {
         // The queue hides a message for the longest turn. One lease is enough, so that a
         // crash is noticed sooner.
         receipt.hide(self.reader.policy.lease).await?;
-        let record = match self.inspect(item, receipt).await? {
-            Ok(record) => record,
-            Err(ack) => return Ok(ack),
+        let (brake, record) = futures::join!(self.reader.brake(), self.inspect(item, receipt));
+        let record = match (record?, brake?) {
+            (Ok(record), _) => record,
+            (Err(ack), _) => return Ok(ack),
         };
+        // When the brake is lifted, the sweep sends the turn again.
+        if self.reader.refusal(&record).is_some() {
+            return Ok(Ack::Delete);
+        }
         // Each lease that runs out counts as an attempt, so a task that kills its workers
         // ends too.
         if record.is_spent(self.reader.policy.max_attempts) || self.run_limit(&record).is_some() {

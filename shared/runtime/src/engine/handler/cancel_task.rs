@@ -30,6 +30,15 @@ impl Engine {
         self.reader.answer(&record, HISTORY).await
     }
 
+    /// Cancels a task as its owner would, for an operator.
+    ///
+    /// # Errors
+    /// [`A2aError::TaskNotCancelable`] if the task has ended otherwise.
+    pub async fn end_task(&self, record: TaskRecord) -> Result<TaskRecord, EngineError> {
+        let caller = Caller::behind(record.owner(), record.request());
+        self.cancel_task(&caller, record, None).await
+    }
+
     /// Cancels a task as it is stored now. The `key` is that of a send whose message does it.
     pub(in crate::engine) async fn cancel_task(
         &self,

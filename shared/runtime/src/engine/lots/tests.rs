@@ -207,23 +207,6 @@ fn calls_are_admitted_while_the_store_does_not_answer() {
 }
 
 #[test]
-fn a_block_acts_after_the_lot_and_is_forgotten_after_seconds() {
-    let fleet = Fleet::of(1, CallRate::per_minute(200));
-    let block = |on| {
-        let operator = Limits::new(fleet.table.clone());
-        let done = operator.block(&tenant(), on).now_or_never();
-        done.unwrap().unwrap();
-    };
-    assert_eq!(fleet.call(0, 0), Ok(()));
-    block(true);
-    assert_eq!(fleet.call(0, 0), Ok(()));
-    assert_eq!(fleet.call(0, 1), Err(A2aError::Forbidden));
-    block(false);
-    assert_eq!(fleet.call(0, 5_000), Err(A2aError::Forbidden));
-    assert_eq!(fleet.call(0, 5_001), Ok(()));
-}
-
-#[test]
 fn a_process_remembers_a_bounded_number_of_lots() {
     let lots = Lots::default();
     let lot = Lot {

@@ -13,6 +13,7 @@ use crate::engine::commit::CommitOutcome;
 use a2a_lambda_skill::SkillOutcome;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, TryFutureExt as _};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -53,6 +54,7 @@ pub(in crate::engine) async fn drive(
     // The context learns of the task while the skill runs, so a short send waits for it no
     // longer. A skill that makes no task may answer with a message.
     let mut writing = buffer.makes_task.then(|| placing(buffer)).flatten();
+    let mut stop = pin!(turn.braked());
     let end = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && buffer.due() {
@@ -89,6 +91,7 @@ pub(in crate::engine) async fn drive(
                 command => buffer.note(command),
             },
             outcome = &mut *skill => break LoopEnd::Returned(outcome),
+            refusal = &mut stop => break LoopEnd::Broken(TurnBreak::Braked(refusal)),
             () = wake_up(&*engine.reader.clock, last) => break LoopEnd::TimeUp,
             () = wake_up(&*engine.reader.clock, wake) => {}
             () = wake_up(&*engine.reader.clock, stuck_at) => if let Some(changed) = stuck {

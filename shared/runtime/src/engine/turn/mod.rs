@@ -19,5 +19,6 @@ pub(super) mod spec;
 #[cfg(test)]
 mod state_size_tests;
 pub(super) mod thread;
+pub(super) mod turn_brake;
 pub(super) mod turn_break;
 pub(super) mod write_buffer;

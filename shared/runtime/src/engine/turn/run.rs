@@ -170,6 +170,9 @@ impl Engine {
             Ok(LoopEnd::Broken(TurnBreak::Waits(not_before))) => {
                 return buffer.give_turn(turn, Change::Release { not_before }).await;
             }
+            Ok(LoopEnd::Broken(TurnBreak::Braked(refusal))) => {
+                return self.end_braked(refusal, turn, buffer).await;
+            }
             Ok(LoopEnd::Broken(TurnBreak::Changed(error))) => {
                 return self.end_changed(turn, buffer, &error).await;
             }
@@ -181,6 +184,22 @@ impl Engine {
             },
         };
         buffer.finish_turn(outcome, turn.turn_thread()).await
+    }
+
+    /// Releases a braked turn: it runs again when the brake is lifted. A call whose task is not
+    /// stored, and in which no step has begun, ends as a new one.
+    async fn end_braked(
+        &self,
+        refusal: A2aError,
+        turn: &TurnHandle<'_>,
+        buffer: WriteBuffer<'_>,
+    ) -> Result<TurnEnd, EngineError> {
+        let has_work = buffer.record.version() > 0 || turn.has_begun();
+        if !has_work || !buffer.can_go_on() {
+            return Err(refusal.into());
+        }
+        let not_before = self.reader.clock.now();
+        buffer.give_turn(turn, Change::Release { not_before }).await
     }
 
     /// Ends a run that did not ask for what is stored. The task fails if the build that stored it

@@ -20,9 +20,9 @@ impl Engine {
     }
 
     /// The error of a task whose turn must not run again: it has made no progress for too
-    /// long.
+    /// long. The time of a brake does not count.
     pub(in crate::engine) fn run_limit(&self, record: &TaskRecord) -> Option<AgentError> {
-        let idle = self.reader.clock.now().since(record.progress_at());
+        let idle = self.reader.idle_time(record);
         let most = self.reader.policy.task_run_max;
         if idle < most {
             return None;

@@ -320,11 +320,19 @@ impl Scopes {
     /// Whether the skill can continue only if the engine gives it a result.
     pub(in crate::engine) fn is_stuck(&self) -> bool {
         let state = lock(&self.state);
-        let mut innermost = state.open.iter().filter(|(path, _)| {
-            let mut others = state.open.keys();
-            !others.any(|other| is_below(other, path))
-        });
-        !state.open.is_empty() && innermost.all(|(_, progress)| *progress != StepProgress::Runs)
+        let mut innermost = state.innermost();
+        !state.open.is_empty() && innermost.all(|(_, progress)| progress != StepProgress::Runs)
+    }
+
+    /// Whether no step works. One that waits, or only for what is below it, does not.
+    pub(in crate::engine) fn is_idle(&self) -> bool {
+        let state = lock(&self.state);
+        let is_wait = |path: &str| {
+            let last = path.rsplit(PATH_SEPARATOR).next();
+            last.is_some_and(|last| last.starts_with(WAIT))
+        };
+        let mut innermost = state.innermost();
+        innermost.all(|(path, progress)| progress != StepProgress::Runs || is_wait(path))
     }
 
     /// The error of a turn that is stuck.
@@ -579,6 +587,15 @@ impl ScopeTable {
 
     fn current_mut(&mut self) -> &mut OpenScope {
         self.scope_mut(self.current)
+    }
+
+    /// What is open and has nothing open below it.
+    fn innermost(&self) -> impl Iterator<Item = (&str, StepProgress)> {
+        let innermost = self.open.iter().filter(|(path, _)| {
+            let mut others = self.open.keys();
+            !others.any(|other| is_below(other, path))
+        });
+        innermost.map(|(path, progress)| (path.as_str(), *progress))
     }
 
     fn all_mut(&mut self) -> impl Iterator<Item = &mut OpenScope> {

@@ -19,6 +19,7 @@ use super::replayed_output::ReplayedOutput;
 use super::scopes::{Scopes, StepChangedError};
 use super::spec::TurnSpec;
 use super::thread::TurnThread;
+use super::turn_brake::TurnBrake;
 use super::turn_break::{BreakSignal, TurnBreak};
 use crate::engine::clock::lock;
 use crate::engine::files::chained_reader::ChainedReader;
@@ -27,7 +28,7 @@ use crate::engine::{Engine, EngineError};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError};
 use crate::task::{
-    Blob, PartContent, SavePlace, Saved, StepTries, TaskId, TaskKey, Timestamp, WriteId,
+    A2aError, Blob, PartContent, SavePlace, Saved, StepTries, TaskId, TaskKey, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use crate::thread::Thread;
@@ -75,6 +76,7 @@ pub(in crate::engine) struct TurnHandle<'e> {
     saves: Mutex<BTreeMap<String, Option<SavePlace>>>,
     /// Ends the turn from inside the skill.
     signal: Arc<BreakSignal>,
+    brake: TurnBrake<'e>,
     turn_thread: TurnThread<'e>,
     references: NamedTasks<'e>,
     task: TaskKey,
@@ -95,6 +97,7 @@ impl<'e> TurnHandle<'e> {
         let (saved_turn, base) = spec.replay();
         let saves = base.saves.clone().into_iter();
         let skill = spec.input.skill().map(|skill| *skill.metadata());
+        let tenant = spec.record.owner().tenant.clone();
         let turn = Self {
             engine,
             commands,
@@ -114,6 +117,7 @@ impl<'e> TurnHandle<'e> {
             replay: ReplayedOutput::new(&spec.record),
             output_rules: OutputRules::new(engine, spec.record.id().clone(), skill),
             signal: Arc::default(),
+            brake: TurnBrake::new(&engine.reader, tenant, skill.map(|skill| skill.id)),
             saved_turn: Mutex::new(saved_turn),
             turn_thread: TurnThread::new(engine, spec),
             references: NamedTasks::new(engine, spec),
@@ -135,6 +139,16 @@ impl<'e> TurnHandle<'e> {
     /// Waits until the turn ends from inside its skill.
     pub(in crate::engine) async fn broken(&self) -> TurnBreak {
         self.signal.wait().await
+    }
+
+    /// Waits until the turn has to end because it is braked; returns the error of a new call.
+    pub(in crate::engine) async fn braked(&self) -> A2aError {
+        self.brake.wait(&self.scopes).await
+    }
+
+    /// Whether a step has begun in this run.
+    pub(in crate::engine) fn has_begun(&self) -> bool {
+        self.brake.has_begun()
     }
 
     /// Gives the skill, which waits, its next result.
@@ -346,6 +360,18 @@ impl TurnHost for TurnHandle<'_> {
         error: &'a AgentError,
     ) -> BoxFuture<'a, bool> {
         Box::pin(self.wait_for_next_try(step, policy, error))
+    }
+
+    fn call_is_braked(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.brake.wait_in_call(&self.scopes))
+    }
+
+    fn refusal(&self, skill: &str) -> Option<AgentError> {
+        let refusal = self.brake.refusal_of(Some(skill))?;
+        let path = self.scopes.step_path();
+        // A turn that runs again continues the call that it has begun.
+        let is_new = !path.is_empty() && self.scopes.check_end(&path).is_ok();
+        is_new.then(|| AgentError::domain("UNAVAILABLE", refusal.to_string()))
     }
 
     fn sleep(&self, name: &str, duration: Duration) -> BoxFuture<'_, AgentResult<()>> {

@@ -4,7 +4,7 @@
 use super::scopes::StepChangedError;
 use crate::engine::clock::lock;
 use crate::store::StoreError;
-use crate::task::Timestamp;
+use crate::task::{A2aError, Timestamp};
 use a2a_lambda_skill::AgentError;
 use std::sync::Mutex;
 use tokio::sync::Notify;
@@ -20,6 +20,9 @@ pub(in crate::engine) enum TurnBreak {
     Changed(StepChangedError),
     /// A step is tried again then: another run of the turn does it.
     Waits(Timestamp),
+    /// An operator has braked the turn: it runs again when the brake is lifted. The error of a new
+    /// call.
+    Braked(A2aError),
 }
 
 /// Takes the reason from the skill to the event loop.

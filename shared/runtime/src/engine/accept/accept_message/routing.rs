@@ -56,7 +56,7 @@ impl Engine {
         };
         match route::by_context(agent, &case, decision)? {
             Some(decision) => Ok(decision),
-            None => self.conclude(&case).await,
+            None => self.conclude(owner, &case).await,
         }
     }
 
@@ -96,10 +96,12 @@ impl Engine {
             pending: question.and_then(first_text),
             prior: &self.prior_tasks(owner, context, message).await?,
         };
-        self.conclude(&case).await
+        self.conclude(owner, &case).await
     }
 
-    async fn conclude(&self, case: &Undecided<'_>) -> Result<Decision, EngineError> {
+    async fn conclude(&self, owner: &Owner, case: &Undecided<'_>) -> Result<Decision, EngineError> {
+        // A model may be asked.
+        self.reader.check_brake(&owner.tenant, None)?;
         let (agent, now) = (&*self.agent, self.reader.clock.now());
         let choice = match &self.router {
             Some(router) => router.choose(agent, case, now).await,

@@ -5,6 +5,7 @@ use crate::engine::doubles::{
 };
 use crate::engine::{Clock, Engine, RandomIds, SecretKeys, SweepReport};
 use crate::store::StoreError;
+use crate::store::brake::{BrakeTarget, Brakes};
 use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{OpenTask, TaskImage};
@@ -494,5 +495,49 @@ async fn task_with_content_in_the_bucket_is_pushed_without_it() {
             assert_eq!(reported.metadata[TRUNCATED], true);
         }
         assert!(!fixture.is_open(&task.id).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_braked_delivery_waits_for_the_lift_and_is_no_attempt() {
+    let skill = SkillId::parse("teller").unwrap();
+    let tenant = owner().tenant;
+    let targets = [
+        BrakeTarget::Everything,
+        BrakeTarget::Tenant(tenant),
+        BrakeTarget::Skill(skill),
+    ];
+    for target in targets {
+        let fixture = PushFixture::new();
+        let brakes = Brakes::new(fixture.store.table.clone());
+        let brake = async |is_set| {
+            let now = fixture.clock.now();
+            brakes.change(&target, is_set, now).await.unwrap();
+        };
+        let engine = fixture.engine.clone().with_brake(brakes.clone());
+        let sweep = async || {
+            tokio::time::advance(Duration::from_secs(300)).await;
+            let turns = FakeQueue::default();
+            let swept = engine.sweep(&turns, crate::engine::Leases::Respect).await;
+            swept.unwrap().pushed
+        };
+        let task = fixture.say(None, "talk", Some(hook("a"))).await;
+        *fixture.hooks.takes.lock().unwrap() = Duration::from_secs(2);
+        let operator = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            brake(true).await;
+        };
+        // It reads the brake again behind the third event.
+        let (ack, ()) = tokio::join!(fixture.deliver(&task.id, "a"), operator);
+        assert_eq!((ack, fixture.calls()), (Ack::Delete, 3), "{target}");
+        assert_eq!((sweep().await, fixture.calls()), (0, 3), "{target}");
+        let progress = fixture.push(&task.id).await.delivery;
+        assert_eq!((progress.attempts, progress.lease), (0, None), "{target}");
+        assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+        assert_eq!(fixture.calls(), 3, "{target}");
+        brake(false).await;
+        assert_eq!(sweep().await, 1, "{target}");
+        fixture.deliver(&task.id, "a").await;
+        assert_eq!(fixture.got(), fixture.logged(&task.id).await, "{target}");
     }
 }

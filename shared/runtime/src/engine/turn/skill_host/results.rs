@@ -87,6 +87,7 @@ impl TurnHandle<'_> {
             let _ended = self.ask(SkillCommand::Stop);
             std::future::pending::<()>().await;
         }
+        self.brake.pass(&self.scopes, &step.key).await;
     }
 
     /// Waits until a step or wait without a result may begin.
