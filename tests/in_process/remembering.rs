@@ -97,19 +97,54 @@ async fn deletion_says_true_only_if_a_memory_was_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_query_over_a_long_list_names_what_is_unread_and_continues() {
+    let world = world();
+    const ITEMS: usize = 180;
+    let tags: Vec<String> = (0..16).map(|at| format!("{at:064}")).collect();
+    let long = "𝄞".repeat(300);
+    for number in 0..ITEMS {
+        let item = json!({"path": format!("adr/{number:03}.md"), "layer": "team", "kind": "adr",
+            "content": format!("# {long}\n\n{}", long.repeat(4)), "tags": tags,
+            "message": "Decide"});
+        done(&world, LEAD, "knowledge_store", &item).await;
+    }
+    let mut paths = Vec::new();
+    let mut query = json!({"status": ["draft"], "limit": 50});
+    loop {
+        let page = done(&world, LEAD, "knowledge_query", &query).await;
+        assert_eq!(page["partial"], true, "no call has read all of the list");
+        assert!(page["total"].as_u64().unwrap() < ITEMS as u64);
+        let items = page["items"].as_array().unwrap();
+        paths.extend(
+            items
+                .iter()
+                .map(|it| it["path"].as_str().unwrap().to_owned()),
+        );
+        let Some(cursor) = page.get("cursor") else {
+            break;
+        };
+        query["cursor"] = cursor.clone();
+    }
+    paths.sort_unstable();
+    let expected: Vec<String> = (0..ITEMS).map(|it| format!("adr/{it:03}.md")).collect();
+    assert_eq!(paths, expected, "each item once");
+}
+
+#[tokio::test(start_paused = true)]
 async fn drafts_that_a_query_hides_are_counted() {
     let world = world();
     let decision = json!({"path": "adr/1.md", "layer": "team", "kind": "adr",
                           "content": "# Use DynamoDB", "message": "Decide"});
     done(&world, LEAD, "knowledge_store", &decision).await;
     let answer = output(&says(&world, LEAD, "What is our decision on DynamoDB").await);
-    let hidden = json!({"items": [], "total": 0, "alsoMatching": {"draft": 1}});
+    let hidden = json!({"items": [], "total": 0, "partial": false, "alsoMatching": {"draft": 1}});
     assert_eq!(answer, hidden);
     // Those that do not match, or that the caller may not see, are not counted.
     let other = output(&says(&world, LEAD, "What is our decision on Postgres").await);
-    assert_eq!(other, json!({"items": [], "total": 0}));
+    let nothing = json!({"items": [], "total": 0, "partial": false});
+    assert_eq!(other, nothing);
     let foreign = output(&says(&world, COLLEAGUE, "What is our decision on DynamoDB").await);
-    assert_eq!(foreign, json!({"items": [], "total": 0}));
+    assert_eq!(foreign, nothing);
     let drafts = json!({"query": "dynamodb", "status": ["draft"]});
     let shown = done(&world, LEAD, "knowledge_query", &drafts).await;
     assert_eq!(shown["total"], 1);

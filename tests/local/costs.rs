@@ -255,6 +255,50 @@ async fn large(counter: &mut Counter) {
     counter.row("reading it");
 }
 
+/// Stores memories of 32 KB as `memory_add` does, without its tasks.
+#[skill(id = "remember", tags = ["test"])]
+async fn remember(cx: &mut TaskContext<'_>, count: String) -> AgentResult<String> {
+    let count: usize = count.parse().map_err(AgentError::serialization)?;
+    let memories = cx.own_documents("memory/user")?;
+    for number in 0..count {
+        let memory = json!({"content": "tea ".repeat(8_192), "tags": [], "metadata": {},
+            "importance": 0.5, "createdAt": number});
+        memories
+            .put(&format!("mem_{number:013}-0"), &memory)
+            .await?;
+    }
+    Ok("stored".to_owned())
+}
+
+/// A search whose words no memory has.
+async fn searches(counter: &mut Counter) {
+    let agent = Agent::builder("test").skills(a2a_lambda_sets::memory::set());
+    let agent = agent.skill(remember).build().unwrap();
+    let mut memories = Counter::still(agent).await;
+    memories.warm().await;
+    // The first turn of a conversation searches for its own sake.
+    let first = memories.send("/remember 0").await;
+    let search = json!({"query": "absent", "layers": ["user"]});
+    let mut search = message(&format!("/memory_search {search}"));
+    search["message"]["contextId"] = first["contextId"].clone();
+    memories.post("/message:send", &search).await;
+    memories.clock.hold(true);
+    for (count, row) in [
+        (1, "a search of a scope with a memory of 32 KB"),
+        (160, "the same with 160 of them"),
+    ] {
+        memories.send(&format!("/remember {count}")).await;
+        memories.meter.take();
+        let task = memories.post("/message:send", &search).await["task"].clone();
+        let bill = memories.row(row);
+        // 512 KB in eventually consistent reads of 4 KB, half a unit each, and what they round up.
+        assert!(bill.half_reads <= 128 + 8, "{bill:?}");
+        let answer = &task["artifacts"][0]["parts"][0]["data"];
+        assert_eq!(answer["partial"], count > 1, "{task}");
+    }
+    counter.rows.push_str(&memories.rows);
+}
+
 async fn larger(counter: &mut Counter) {
     counter.warm().await;
     counter.clock.hold(true);
@@ -527,6 +571,7 @@ async fn every_operation_costs_what_the_document_says() {
     in_time("reads", Box::pin(reads(&mut counter))).await;
     in_time("large", Box::pin(large(&mut counter))).await;
     in_time("conversations", Box::pin(conversations(&mut counter))).await;
+    in_time("searches", Box::pin(searches(&mut counter))).await;
     in_time("uploads", Box::pin(uploads(&mut counter))).await;
     in_time("deliveries", Box::pin(deliveries(&mut counter))).await;
     in_time("sweeps", Box::pin(sweeps(&mut counter))).await;

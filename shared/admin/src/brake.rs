@@ -163,10 +163,10 @@ async fn watch(
         for task in before.difference(&now) {
             print(&format!("ended: {task}"))?;
         }
-        let waited = SystemClock.now().since(began);
-        if (now.is_empty() && waited >= SEEN) || waited >= wait {
-            let mut left = now.iter();
-            return Ok(left.try_for_each(|task| print(&format!("still runs: {task}")))?);
+        let wait_time = SystemClock.now().since(began);
+        if (now.is_empty() && wait_time >= SEEN) || wait_time >= wait {
+            let mut rest = now.iter();
+            return Ok(rest.try_for_each(|task| print(&format!("still runs: {task}")))?);
         }
         before = now;
         SystemClock.sleep_until(SystemClock.now().plus(LOOK)).await;

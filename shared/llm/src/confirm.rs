@@ -2,7 +2,7 @@
 
 use super::conversation::{Conversation, ToolCall};
 use super::tool::OfferedTool;
-use a2a_lambda_skill::{AgentResult, Consent, Content, ModelCall, TaskContext};
+use a2a_lambda_skill::{AgentResult, Consent, Content, ConsentCall, TaskContext};
 use serde::{Deserialize, Serialize};
 
 /// The end of a worker that has tools to confirm.
@@ -56,10 +56,10 @@ pub(super) fn consent(
     cx.consent(&to_confirm(&conversation.open_calls(), tools))
 }
 
-fn to_confirm<'a>(calls: &'a [ToolCall], tools: &'a [OfferedTool]) -> Vec<ModelCall<'a>> {
+fn to_confirm<'a>(calls: &'a [ToolCall], tools: &'a [OfferedTool]) -> Vec<ConsentCall<'a>> {
     let tool = |call: &ToolCall| tools.iter().find(|it| it.confirm && it.name == call.name);
     let calls = calls.iter().filter_map(|call| {
-        Some(ModelCall {
+        Some(ConsentCall {
             skill: &call.name,
             input: &call.input,
             schema: &tool(call)?.input.schema,

@@ -148,14 +148,6 @@ impl OfferedTool {
         matches!(self.run, ToolWork::Skill(_))
     }
 
-    /// Leave to run it without a question to the user.
-    fn consent(&self) -> Option<Consent> {
-        match &self.run {
-            ToolWork::Skill(skill) if !self.confirm => skill.consent(),
-            _ => None,
-        }
-    }
-
     /// Runs it, in the turn of `cx` if there is one. A skill to confirm needs the `consent`.
     pub(super) async fn run(
         &self,
@@ -164,19 +156,14 @@ impl OfferedTool {
         consent: Option<Consent>,
     ) -> AgentResult<Value> {
         let input = self.input.value(input);
-        match (&self.run, cx, self.consent().or(consent)) {
-            (ToolWork::Function(tool), _, _) => (tool.call)(input).await,
-            (ToolWork::Skill(skill), Some(cx), Some(consent)) => {
+        match (&self.run, cx) {
+            (ToolWork::Function(tool), _) => (tool.call)(input).await,
+            (ToolWork::Skill(skill), Some(cx)) => {
                 let mut cx = cx.reborrow();
                 skill.execute_for_model(&mut cx, &input, consent).await
             }
             // The type of the worker has no such method.
-            (ToolWork::Skill(_), None, _) => {
-                Err(AgentError::internal("a skill runs in a task only"))
-            }
-            (ToolWork::Skill(_), _, None) => {
-                Err(AgentError::internal("a skill that nobody has confirmed"))
-            }
+            (ToolWork::Skill(_), None) => Err(AgentError::internal("a skill runs in a task only")),
         }
     }
 }

@@ -65,9 +65,9 @@ impl SessionAdapter for A2aAdapter {
 
 /// The memories that fit the words, and the constraints of the caller's layers with their version.
 async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<(SessionContext, String)> {
-    let memories = match query.map(shortened).filter(|query| !query.is_empty()) {
+    let (memories, partial) = match query.map(shortened).filter(|query| !query.is_empty()) {
         Some(query) => recall(cx, &query, MEMORIES).await?,
-        None => Vec::new(),
+        None => (Vec::new(), false),
     };
     let layers = KnowledgeLayer::ALL.map(KnowledgeLayer::layer);
     let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeCheck, layers);
@@ -78,7 +78,7 @@ async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<(Sessio
         memories,
         constraints,
         prompt_addition,
-        partial: false,
+        partial,
     };
     Ok((context, in_force.version.clone()))
 }
@@ -141,6 +141,8 @@ pub(crate) struct FoundSession {
     constraints: Vec<Value>,
     /// The constraints, for the system prompt of a model.
     prompt_addition: String,
+    /// Whether older memories were not searched.
+    partial: bool,
     /// The version of the policies in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy_version: Option<String>,
@@ -180,6 +182,7 @@ pub(crate) async fn session_context(
         memories: context.memories,
         constraints: context.constraints,
         prompt_addition: context.prompt_addition,
+        partial: context.partial,
         policy_version: Some(version),
     })
     .saying(format!("Found {memories}, and {constraints}"))

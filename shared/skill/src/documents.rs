@@ -12,6 +12,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
+/// The most bytes of an item beside the text of its document: two keys, a subject and names.
+const ITEM: usize = 2 * 1024;
+
 /// A collection of documents: see [`TaskContext::documents`](super::TaskContext::documents).
 ///
 /// A document has at most 256 KB as JSON. A write is stored when its call returns, and it is
@@ -145,6 +148,39 @@ impl<'a> Collection<'a> {
             }
             after = page.next;
         }
+    }
+
+    /// The documents before the key `before`, the highest key first, until the next one might
+    /// not fit into `bytes`. Each may have `largest` bytes as JSON. What counts is what the
+    /// store read, also of documents that are gone. The read may miss the writes of the last
+    /// second. Beside the documents is the key before which it ended, if there may be more.
+    ///
+    /// # Errors
+    /// As for [`Collection::get`].
+    pub async fn last<T: DeserializeOwned>(
+        &self,
+        before: Option<&str>,
+        bytes: usize,
+        largest: usize,
+    ) -> AgentResult<(Vec<Document<T>>, Option<String>)> {
+        let (store, (now, _)) = (self.host.documents()?, self.host.write_stamp());
+        let mut before = before.map(parsed).transpose()?;
+        let (mut documents, mut rest) = (Vec::new(), bytes);
+        // A first page has a document, whatever its size.
+        let mut limit = (rest / (largest + ITEM)).max(1);
+        while limit > 0 {
+            let page = store.last_documents(&self.collection, before.as_ref(), limit, now);
+            let page = self.stored(page.await).await?;
+            let read = page.documents.into_iter().map(decoded);
+            documents.extend(read.collect::<AgentResult<Vec<_>>>()?);
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+            rest = rest.saturating_sub(page.bytes);
+            limit = rest / (largest + ITEM);
+        }
+        Ok((documents, before.map(|key| key.as_str().to_owned())))
     }
 
     async fn write(

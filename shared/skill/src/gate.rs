@@ -9,7 +9,7 @@
 
 mod question;
 
-pub use question::{ModelCall, Verdict, ask_consent, ask_consent_again, is_refusal, verdict};
+pub use question::{ConsentCall, Verdict, ask_consent, ask_consent_again, is_refusal, verdict};
 
 use super::turn::Decoded;
 use super::{AgentResult, Content, SkillEffect, SkillMetadata, TaskContext};
@@ -80,8 +80,7 @@ impl Consent {
     }
 
     /// For a tool that needs no confirmation: it reads, or its author trusts the model.
-    #[must_use]
-    pub fn for_tool(skill: &SkillMetadata, is_trusted: bool) -> Option<Self> {
+    pub(super) fn for_tool(skill: &SkillMetadata, is_trusted: bool) -> Option<Self> {
         let is_free = is_trusted || skill.effect == SkillEffect::Read;
         is_free.then_some(Self(()))
     }
@@ -92,7 +91,7 @@ impl TaskContext<'_> {
     ///
     /// # Errors
     /// `SERIALIZATION`.
-    pub fn ask_consent(&self, calls: &[ModelCall<'_>]) -> AgentResult<Content> {
+    pub fn ask_consent(&self, calls: &[ConsentCall<'_>]) -> AgentResult<Content> {
         let facts = self.facts();
         ask_consent(
             &facts.task_id,
@@ -106,7 +105,7 @@ impl TaskContext<'_> {
     ///
     /// # Errors
     /// `SERIALIZATION`.
-    pub fn consent(&self, calls: &[ModelCall<'_>]) -> AgentResult<Option<Consent>> {
+    pub fn consent(&self, calls: &[ConsentCall<'_>]) -> AgentResult<Option<Consent>> {
         let facts = self.facts();
         let digest = digest_of(&facts.task_id, &facts.incarnation, facts.consents, calls)?;
         Ok((facts.consent.as_ref() == Some(&digest)).then_some(Consent(())))

@@ -105,7 +105,7 @@ pub use context::TurnFacts;
 pub use documents::bad_name;
 pub use erased::AnySkill;
 pub use field_hash::{FieldHasher, digest, step_hash};
-pub use gate::{Consent, ModelCall, StartInput, TurnStart};
+pub use gate::{Consent, ConsentCall, StartInput, TurnStart};
 pub use model_line::{LoggedModel, MODEL};
 pub use run_trace::RunTrace;
 pub use trace::{RecordTrace, TraceRow};

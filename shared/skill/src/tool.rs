@@ -46,12 +46,11 @@ impl Tool {
     /// Whether a user has to confirm each call of a model.
     #[must_use]
     pub fn needs_confirmation(&self) -> bool {
-        self.consent().is_none()
+        self.leave().is_none()
     }
 
     /// Leave to run it without a question to the user.
-    #[must_use]
-    pub fn consent(&self) -> Option<Consent> {
+    fn leave(&self) -> Option<Consent> {
         Consent::for_tool(self.skill.metadata(), self.is_trusted)
     }
 
@@ -95,16 +94,19 @@ impl Tool {
         self.run(cx, start).await
     }
 
-    /// The same with an input that a model wrote.
+    /// The same with an input that a model wrote. A tool that
+    /// [needs a confirmation](Self::needs_confirmation) needs the consent of the user.
     ///
     /// # Errors
-    /// As [`execute`](Self::execute).
+    /// As [`execute`](Self::execute). `INTERNAL_ERROR` without the consent.
     pub async fn execute_for_model(
         &self,
         cx: &mut TaskContext<'_>,
         input: &Value,
-        consent: Consent,
+        consent: Option<Consent>,
     ) -> AgentResult<Value> {
+        let consent = consent.or_else(|| self.leave());
+        let consent = consent.ok_or_else(|| AgentError::internal("nobody has confirmed it"))?;
         let start = TurnStart::by_model(self.request(input)?, consent);
         self.run(cx, start).await
     }

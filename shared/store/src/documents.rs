@@ -5,6 +5,7 @@
 
 use crate::item::{self, BODY, EXPIRES_AT, OWNER_SUBJECT, WRITE};
 use crate::keys::{self, PK, SK};
+use crate::memory::size::size;
 use crate::table::{self, Comparison, Condition, Item, Position, Query, Statement, Table};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::store::documents::check_document;
@@ -70,12 +71,31 @@ impl Documents {
         limit: usize,
         now: Timestamp,
     ) -> Result<DocumentPage, StoreError> {
-        let start = after.map(|after| Position::from(&keys::document(collection, after)));
+        let query = query(collection, after, limit);
+        self.page(query, now).await
+    }
+
+    /// At most `limit` documents before the key `before`, the highest key first. The read may
+    /// lag a second behind the writes, and costs half of one that does not.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub async fn last_documents(
+        &self,
+        collection: &DocumentCollection,
+        before: Option<&DocumentKey>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<DocumentPage, StoreError> {
         let query = Query {
-            limit: Some(limit),
-            start,
-            ..keys::documents(collection).into()
+            newest_first: true,
+            lags: true,
+            ..query(collection, before, limit)
         };
+        self.page(query, now).await
+    }
+
+    async fn page(&self, query: Query, now: Timestamp) -> Result<DocumentPage, StoreError> {
         let page = self.0.query(&query).await?;
         let mut documents = Vec::new();
         for item in &page.items {
@@ -84,8 +104,17 @@ impl Documents {
         let next = page.next.map(|last| parsed(item::text(&last.0, SK)?));
         Ok(DocumentPage {
             documents,
+            bytes: page.items.iter().map(size).sum(),
             next: next.transpose()?,
         })
+    }
+}
+
+fn query(collection: &DocumentCollection, start: Option<&DocumentKey>, limit: usize) -> Query {
+    Query {
+        limit: Some(limit),
+        start: start.map(|key| Position::from(&keys::document(collection, key))),
+        ..keys::documents(collection).into()
     }
 }
 

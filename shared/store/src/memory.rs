@@ -11,7 +11,7 @@
 
 mod blobs;
 mod page;
-mod size;
+pub(crate) mod size;
 #[cfg(test)]
 mod tests;
 mod write;

@@ -51,7 +51,7 @@ impl From<String> for Value {
 /// Where a query reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuerySource {
-    /// The table itself. The read is consistent.
+    /// The table itself. The read is consistent, unless the query says that it may lag.
     Table,
     /// The index of lists, which lags.
     Lists,
@@ -343,6 +343,8 @@ pub struct Query {
     pub only: Vec<String>,
     /// Whether items are counted and not returned.
     pub count: bool,
+    /// Whether a read of the table may lag, which costs half. An index always lags.
+    pub lags: bool,
 }
 
 impl From<Partition> for Query {
@@ -357,6 +359,7 @@ impl From<Partition> for Query {
             filter: None,
             only: Vec::new(),
             count: false,
+            lags: false,
         }
     }
 }

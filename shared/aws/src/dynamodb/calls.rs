@@ -50,7 +50,7 @@ impl ReadTable for DynamoTable {
             .query()
             .table_name(&self.name)
             .set_index_name(source.index().map(str::to_owned))
-            .set_consistent_read((source == QuerySource::Table).then_some(true))
+            .set_consistent_read((source == QuerySource::Table && !query.lags).then_some(true))
             .key_condition_expression(key)
             .set_filter_expression(filter)
             .set_projection_expression((!only.is_empty()).then_some(only))

@@ -143,6 +143,8 @@ pub struct DocumentWrite {
 pub struct DocumentPage {
     /// The documents.
     pub documents: Vec<StoredDocument>,
+    /// The bytes of the items that were read, with those of documents that are gone.
+    pub bytes: usize,
     /// The key behind which the next page begins; `None` on the last page.
     pub next: Option<DocumentKey>,
 }

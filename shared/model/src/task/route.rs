@@ -39,10 +39,8 @@ pub enum InputWriter {
 }
 
 impl InputWriter {
-    /// Whether the caller wrote it.
-    #[must_use]
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-    pub const fn is_caller(&self) -> bool {
+    const fn is_caller(&self) -> bool {
         matches!(self, Self::Caller)
     }
 }

@@ -5,7 +5,7 @@ use super::history::FileCommit;
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemLocation, ItemPath};
 use super::repository::NewVersion;
-use super::store::{Entry, KnowledgeStore, Refusal, error, parsed};
+use super::store::{Entry, KnowledgeStore, Listed, Refusal, error, parsed};
 use crate::access::{Access, Denial, Scope, Verb};
 use crate::content::check_content;
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
@@ -360,6 +360,9 @@ pub(crate) struct FoundItems {
     items: Vec<ItemSummary>,
     /// How many items match.
     total: usize,
+    /// Whether items were not read: a query reads 512 KB of the list of items, and the cursor
+    /// continues behind them. Then `total` counts what it has read.
+    partial: bool,
     /// How many more items match but have another status than the query asks for, such as drafts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     also_matching: BTreeMap<ItemStatus, usize>,
@@ -410,21 +413,21 @@ pub(crate) async fn knowledge_query(
     let layers = layers.map(KnowledgeLayer::layer);
     let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeQuery, layers);
     let store = KnowledgeStore::of(cx)?;
-    let entries = store.items(&scopes, |location, head| query.fits(&words, location, head));
-    let entries = entries.await?.into_iter();
-    let (mut entries, others): (Vec<_>, Vec<_>) =
-        entries.partition(|item| query.shows(item.entry.head.status));
+    let cursor = query.cursor()?;
+    let fits = |location: &_, head: &_| query.fits(&words, location, head);
+    let (entries, next) = store.part(&scopes, cursor.part.as_deref(), fits).await?;
+    let (mut entries, others): (Vec<_>, Vec<_>) = entries
+        .into_iter()
+        .partition(|item| query.shows(item.entry.head.status));
     let mut also_matching = BTreeMap::new();
     for item in others {
         *also_matching.entry(item.entry.head.status).or_default() += 1;
     }
     let total = entries.len();
-    if let Some(cursor) = &query.cursor {
-        entries.retain(|entry| entry.location.file() > *cursor);
-    }
-    let more = entries.len() > limit;
+    let partial = cursor.part.is_some() || next.is_some();
+    entries.retain(|entry| entry.location.file() > cursor.file);
+    let cursor = cursor.behind(&entries, limit, next)?;
     entries.truncate(limit);
-    let last = entries.last().map(|entry| entry.location.file());
     let items = entries.into_iter().map(|item| {
         let Entry { head, commit, .. } = item.entry;
         summary(&item.location, head, commit)
@@ -433,7 +436,8 @@ pub(crate) async fn knowledge_query(
         items: items.collect(),
         total,
         also_matching,
-        cursor: last.filter(|_| more),
+        partial,
+        cursor,
     };
     let line = output.line(query.status.is_empty());
     OnRequestResult::done(output).saying(line)
@@ -453,11 +457,55 @@ impl FoundItems {
         for (status, count) in &self.also_matching {
             line.push_str(&format!("; also {count} {status}"));
         }
+        if self.partial {
+            line.push_str(" (not all items were searched)");
+        }
         line
     }
 }
 
+/// Where a query continues.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct QueryCursor {
+    /// Where the part of the list begins; `None` for the first part.
+    part: Option<String>,
+    /// The file behind which the part continues.
+    file: String,
+}
+
+impl QueryCursor {
+    /// Where the query continues: behind `limit` of these items, or in the part at `next`.
+    fn behind(
+        self,
+        entries: &[Listed],
+        limit: usize,
+        next: Option<String>,
+    ) -> AgentResult<Option<String>> {
+        let cursor = match entries.get(limit - 1).filter(|_| entries.len() > limit) {
+            Some(last) => Some(Self {
+                part: self.part,
+                file: last.location.file(),
+            }),
+            None => next.map(|part| Self {
+                part: Some(part),
+                file: String::new(),
+            }),
+        };
+        let cursor = cursor.map(|cursor| serde_json::to_string(&cursor));
+        cursor.transpose().map_err(AgentError::serialization)
+    }
+}
+
 impl KnowledgeQuery {
+    fn cursor(&self) -> AgentResult<QueryCursor> {
+        let Some(cursor) = &self.cursor else {
+            return Ok(QueryCursor::default());
+        };
+        serde_json::from_str(cursor).map_err(|_| {
+            AgentError::invalid_input("`cursor` is not one that this skill has returned")
+        })
+    }
+
     /// Whether the query asks for items of this status.
     fn shows(&self, status: ItemStatus) -> bool {
         match self.status.as_slice() {

@@ -13,8 +13,9 @@ use super::objects::GitObjects;
 use super::path::ItemLocation;
 use super::repository::{NewVersion, Repository};
 use crate::access::{Denial, Scope};
+use crate::memory::SEARCH_MAX;
 use a2a_lambda::prelude::*;
-use a2a_lambda::skill::{Collection, DocumentVersion, TenantDocuments};
+use a2a_lambda::skill::{Collection, Document, DocumentVersion, TenantDocuments};
 use a2a_lambda::store::StoreError;
 use async_trait::async_trait;
 use gix_hash::ObjectId;
@@ -38,7 +39,9 @@ const ATTEMPTS: usize = 8;
 const WALK_MAX: usize = 256;
 /// Entries of the list in one read.
 const PAGE: usize = 250;
-/// The most items of a tenant, since a query reads the whole list. Tests have fewer.
+/// The most bytes of an entry, as JSON.
+const ENTRY_MAX: usize = 8 * 1024;
+/// The most items of a tenant, since a check of the policies reads the whole list. Tests have fewer.
 pub(super) const ITEMS_MAX: usize = if cfg!(test) { 20 } else { 5_000 };
 
 /// The head of the repository, as a document.
@@ -340,31 +343,63 @@ impl<'a> KnowledgeStore<'a> {
         }))
     }
 
-    /// The wanted items of the scopes, by their location.
+    /// The wanted items of the scopes, by their location: all of them, as they are now.
     pub(crate) async fn items(
         &self,
         scopes: &[Scope],
         admits: impl Fn(&ItemLocation, &ItemHead) -> bool,
     ) -> AgentResult<Vec<Listed>> {
         // Before the list: what earlier commits changed is on it.
-        let mut newest = self.head().await?;
-        let (mut entries, mut after) = (Vec::new(), None::<String>);
+        let newest = self.head().await?;
+        let (mut list, mut after) = (Vec::new(), None::<String>);
         loop {
             let page = self.items.list::<Entry>(after.as_deref(), PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.clone());
-            for document in page {
-                let entry = document.value;
-                if let Some((head, ..)) = &newest
-                    && head.file.as_ref() == Some(&entry.file)
-                {
-                    if entry.number < head.number {
-                        continue;
-                    }
-                    newest = None;
+            list.extend(page);
+        }
+        self.wanted(newest, list, scopes, admits).await
+    }
+
+    /// The wanted items of the part of the list that a query reads, by their location, and where
+    /// the next part begins. A part has no order in time: entries are in that of their hashes.
+    pub(crate) async fn part(
+        &self,
+        scopes: &[Scope],
+        before: Option<&str>,
+        admits: impl Fn(&ItemLocation, &ItemHead) -> bool,
+    ) -> AgentResult<(Vec<Listed>, Option<String>)> {
+        let mut newest = self.head().await?;
+        let list = self.items.last::<Entry>(before, SEARCH_MAX, ENTRY_MAX);
+        let (mut list, next) = list.await?;
+        if before.is_some() {
+            // The first part has the item of the newest commit.
+            let file = newest.take().and_then(|(head, ..)| head.file);
+            list.retain(|it| Some(&it.value.file) != file.as_ref());
+        }
+        Ok((self.wanted(newest, list, scopes, admits).await?, next))
+    }
+
+    /// The wanted entries of a list, with that of the newest commit, which it may not have yet.
+    async fn wanted(
+        &self,
+        mut newest: Option<(Head, ObjectId, DocumentVersion)>,
+        list: Vec<Document<Entry>>,
+        scopes: &[Scope],
+        admits: impl Fn(&ItemLocation, &ItemHead) -> bool,
+    ) -> AgentResult<Vec<Listed>> {
+        let mut entries = Vec::new();
+        for document in list {
+            let entry = document.value;
+            if let Some((head, ..)) = &newest
+                && head.file.as_ref() == Some(&entry.file)
+            {
+                if entry.number < head.number {
+                    continue;
                 }
-                entries.extend(listed(scopes, entry, &admits));
+                newest = None;
             }
+            entries.extend(listed(scopes, entry, &admits));
         }
         if let Some((head, commit, _)) = newest
             && let Some(location) = head.place()

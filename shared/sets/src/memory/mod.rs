@@ -10,6 +10,8 @@ pub(crate) mod search;
 pub(crate) mod skills;
 mod store;
 
+pub(crate) use store::SEARCH_MAX;
+
 pub use crate::sets::memory as set;
 
 #[cfg(test)]

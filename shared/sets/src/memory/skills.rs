@@ -1,7 +1,7 @@
 //! The operations on memories, each a skill.
 
 use super::search::{Hit, MemorySearch, limit, search};
-use super::store::{self, Memory, MemoryPlace, StoredMemory};
+use super::store::{self, MEMORY_MAX, Memory, MemoryPlace, StoredMemory};
 use crate::access::{Access, Denial, Scope, Verb};
 use crate::content::{check_content, check_length};
 use crate::layer::Layer;
@@ -180,6 +180,9 @@ impl NewMemory {
         check_content(&self.content, CONTENT_MAX)?;
         let metadata = serde_json::to_string(&self.metadata).map_err(AgentError::serialization)?;
         check_length("metadata", metadata.len(), METADATA_MAX)?;
+        // A search reads as many memories at a time as certainly fit into what it may read.
+        let json = serde_json::to_string(&self.content).map_err(AgentError::serialization)?;
+        check_length("content", json.len(), MEMORY_MAX - 2 * METADATA_MAX)?;
         check_tags(&self.tags)?;
         match self.importance {
             Some(importance) if !(0.0..=1.0).contains(&importance) => Err(
@@ -227,14 +230,17 @@ impl NewMemory {
     }
 }
 
-/// The id of a memory: the same in each run of a turn, and another one in each task.
+/// The id of a memory: the same in each run of a turn, and another one in each task. Ids are in
+/// the order of their times.
 fn id(cx: &TaskContext<'_>, content: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(cx.task_id().as_str());
     hash.update([0]);
     hash.update(content);
     let hash = hex::encode(hash.finalize());
-    format!("mem-{}", hash.get(..24).unwrap_or_default())
+    let (millis, hash) = (cx.now().as_millis(), hash.get(..16).unwrap_or_default());
+    // Ids without a time begin with `mem-`, which is lower.
+    format!("mem_{millis:013}-{hash}")
 }
 
 /// The results of a search: narrow layers first, then high scores.
@@ -245,6 +251,8 @@ pub(crate) struct FoundMemories {
     total: usize,
     /// How they were found.
     mode: &'static str,
+    /// Whether older memories were not searched: a search reads the newest 512 KB of each scope.
+    partial: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -297,34 +305,40 @@ pub(crate) async fn memory_search(
     let nouns = NOUNS.map(|noun| format!("{noun} about {about}"));
     let texts = memories.results.iter().map(|it| &it.memory.content);
     let line = list(memories.total, nouns, texts);
-    OnRequestResult::done(memories).saying(format!("Found {line}"))
+    let rest = match memories.partial {
+        true => " (older memories were not searched)",
+        false => "",
+    };
+    OnRequestResult::done(memories).saying(format!("Found {line}{rest}"))
 }
 
-/// The memories that fit a text, as JSON, at most `limit`.
+/// The memories that fit a text, as JSON, at most `limit`, and whether older ones were not
+/// searched.
 pub(crate) async fn recall(
     cx: &TaskContext<'_>,
     text: &str,
     limit: usize,
-) -> AgentResult<Vec<Value>> {
+) -> AgentResult<(Vec<Value>, bool)> {
     let options = MemorySearch {
         query: text.to_owned(),
         limit: Some(limit),
         ..MemorySearch::default()
     };
-    let results = found(cx, &options).await?.results;
-    let json = results.iter().map(serde_json::to_value);
-    json.collect::<Result<_, _>>()
-        .map_err(AgentError::serialization)
+    let memories = found(cx, &options).await?;
+    let json = memories.results.iter().map(serde_json::to_value);
+    let json = json.collect::<Result<_, _>>();
+    Ok((json.map_err(AgentError::serialization)?, memories.partial))
 }
 
 /// The memories that a caller finds.
 async fn found(cx: &TaskContext<'_>, options: &MemorySearch) -> AgentResult<FoundMemories> {
-    let memories = store::all(cx, &scopes(cx, &options.layers)).await?;
+    let (memories, partial) = store::newest(cx, &scopes(cx, &options.layers)).await?;
     let hits = search(&memories, options)?;
     Ok(FoundMemories {
         results: hits.hits.into_iter().map(FoundMemory::from).collect(),
         total: hits.total,
         mode: "lexical",
+        partial,
     })
 }
 

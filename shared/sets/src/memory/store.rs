@@ -5,16 +5,15 @@ use crate::layer::Layer;
 use crate::origin::Origin;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::Document;
+use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// The most memories that one search reads.
-const MEMORIES_MAX: usize = 2_000;
-/// The most bytes of content that one search reads.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Memories of one read.
-const PAGE: usize = 200;
+/// The most bytes of a scope that a search reads.
+pub(crate) const SEARCH_MAX: usize = 512 * 1024;
+/// The most bytes of a memory, as JSON.
+pub(super) const MEMORY_MAX: usize = 48 * 1024;
 /// The collections of memories.
 const KIND: &str = "memory";
 
@@ -90,23 +89,22 @@ pub(super) async fn remove(cx: &TaskContext<'_>, scope: &Scope, id: &str) -> Age
     scope.documents(cx, KIND)?.remove(id).await
 }
 
-/// The memories of these scopes, at most as many as one search reads.
-pub(super) async fn all(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<Vec<Memory>> {
-    let (mut all, mut bytes) = (Vec::new(), 0);
-    loop {
-        let room = PAGE.min(MEMORIES_MAX.saturating_sub(all.len()));
-        if room == 0 || bytes >= BYTES_MAX {
-            return Ok(all);
-        }
-        let after = all.last().map(Memory::place);
-        let memories = page(cx, scopes, after.as_ref(), room).await?;
-        if memories.is_empty() {
-            return Ok(all);
-        }
-        let sizes = memories.iter().map(|memory| memory.record.content.len());
-        bytes += sizes.sum::<usize>();
-        all.extend(memories);
-    }
+/// The newest memories of these scopes, as many as a search reads, and whether there are more.
+pub(super) async fn newest(
+    cx: &TaskContext<'_>,
+    scopes: &[Scope],
+) -> AgentResult<(Vec<Memory>, bool)> {
+    let reads = scopes.iter().map(async |scope| {
+        let documents = scope.documents(cx, KIND)?;
+        let (documents, next) = documents.last(None, SEARCH_MAX, MEMORY_MAX).await?;
+        let memories = documents.into_iter();
+        let memories: Vec<_> = memories.map(|it| Memory::new(scope, it)).collect();
+        AgentResult::Ok((memories, next.is_some()))
+    });
+    let scopes = try_join_all(reads).await?;
+    let is_partial = scopes.iter().any(|(_, has_more)| *has_more);
+    let memories = scopes.into_iter().flat_map(|(memories, _)| memories);
+    Ok((memories.collect(), is_partial))
 }
 
 /// At most `limit` memories of these scopes behind a place. The scopes are in the order of

@@ -74,6 +74,42 @@ async fn an_agent_with_a_default_layer_remembers_without_a_question() {
 }
 
 #[tokio::test]
+async fn a_search_reads_the_newest_memories_and_names_what_it_left_out() {
+    let mut skill_test = skill_test();
+    let search = json!({"query": "oldest latest", "layers": ["user"]});
+    let memory = |content: &str| json!({"content": content, "layer": "user"});
+    add(&mut skill_test, memory("the oldest note")).await;
+    let found = async |skill_test: &mut SkillTest| {
+        let reply = call(skill_test, "memory_search", search.clone()).await;
+        let data = reply.artifact_data("memory_search").unwrap();
+        (data["total"].clone(), data["partial"].clone(), reply)
+    };
+    let (total, partial, reply) = found(&mut skill_test).await;
+    assert_eq!((total, partial), (json!(1), json!(false)));
+    assert!(!reply.text().contains("searched"), "{}", reply.text());
+    for number in 0..20 {
+        let content = format!("{number} {}", "tea ".repeat(8_000));
+        add(&mut skill_test, memory(&content)).await;
+    }
+    add(&mut skill_test, memory("the latest note")).await;
+    let (total, partial, reply) = found(&mut skill_test).await;
+    assert_eq!((total, partial), (json!(1), json!(true)));
+    let line = "Found 1 memory about \"oldest latest\": \"the latest note\" \
+                (older memories were not searched)";
+    assert_eq!(reply.text(), line);
+    // What a conversation begins with has read no more.
+    let query = json!({"query": "latest"});
+    let reply = call(&mut skill_test, "session_context", query).await;
+    let data = reply.artifact_data("session_context").unwrap();
+    assert_eq!(data["partial"], true, "{data}");
+    // Another scope has its own 512 KB.
+    let other = json!({"content": "the oldest of this talk", "layer": "session"});
+    add(&mut skill_test, other).await;
+    let texts = find(&mut skill_test, json!({"query": "oldest"})).await;
+    assert_eq!(texts, ["the oldest of this talk"]);
+}
+
+#[tokio::test]
 async fn a_memory_is_found_by_its_words_until_it_is_deleted() {
     let mut skill_test = skill_test();
     let added = add(

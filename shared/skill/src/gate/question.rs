@@ -16,7 +16,7 @@ const QUESTION: &str = "May the agent do this?";
 
 /// A call of a skill or a tool with an input that a model wrote.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct ModelCall<'a> {
+pub struct ConsentCall<'a> {
     /// The skill or the tool.
     pub skill: &'a str,
     /// Its input.
@@ -31,7 +31,7 @@ pub(super) fn digest_of(
     task: &TaskId,
     incarnation: &WriteId,
     number: u32,
-    calls: &[ModelCall<'_>],
+    calls: &[ConsentCall<'_>],
 ) -> AgentResult<String> {
     let schemas: Vec<Value> = calls.iter().map(|call| plain_schema(call.schema)).collect();
     let question = json!([task, incarnation, number, calls, schemas]);
@@ -62,18 +62,18 @@ pub fn ask_consent(
     task: &TaskId,
     incarnation: &WriteId,
     number: u32,
-    calls: &[ModelCall<'_>],
+    calls: &[ConsentCall<'_>],
 ) -> AgentResult<Content> {
     let digest = digest_of(task, incarnation, number, calls)?;
-    let (mut text, mut hidden) = (QUESTION.to_owned(), 0);
+    let (mut text, mut omission) = (QUESTION.to_owned(), 0);
     for call in calls {
         text.push_str("\n- ");
-        let name = readable_name(call.skill, &mut hidden);
-        show(&mut text, &mut hidden, (&name, call.input), 1);
+        let name = readable_name(call.skill, &mut omission);
+        show(&mut text, &mut omission, (&name, call.input), 1);
     }
     text.push_str(&line(&digest, number > 1));
-    if hidden > 0 {
-        let note = format!("{hidden} characters are not shown here; the data has them all.\n");
+    if omission > 0 {
+        let note = format!("{omission} characters are not shown here; the data has them all.\n");
         text.insert_str(0, &note);
     }
     let mut part = Part::text(text);
@@ -182,17 +182,17 @@ pub fn verdict(digest: &str, message: &Message) -> Verdict {
 
 /// Adds the name and the value of a member, and each of its own members on a line of its own.
 /// Counts the characters that are left out.
-fn show(text: &mut String, hidden: &mut usize, (name, value): (&str, &Value), depth: usize) {
+fn show(text: &mut String, omission: &mut usize, (name, value): (&str, &Value), depth: usize) {
     text.push_str(name);
     let members: Vec<(String, &Value)> = match value {
         Value::Object(members) => (members.iter())
-            .map(|(name, value)| (readable_name(name, hidden), value))
+            .map(|(name, value)| (readable_name(name, omission), value))
             .collect(),
         Value::Array(values) => (1..)
             .zip(values)
             .map(|(number, value): (u64, _)| (format!("[{number}]"), value))
             .collect(),
-        Value::String(value) => return text.push_str(&format!(": {}", readable(value, hidden))),
+        Value::String(value) => return text.push_str(&format!(": {}", readable(value, omission))),
         value => return text.push_str(&format!(": {value}")),
     };
     if members.is_empty() {
@@ -201,26 +201,26 @@ fn show(text: &mut String, hidden: &mut usize, (name, value): (&str, &Value), de
     for (name, value) in members {
         text.push('\n');
         text.extend(iter::repeat_n("  ", depth));
-        show(text, hidden, (&name, value), depth + 1);
+        show(text, omission, (&name, value), depth + 1);
     }
 }
 
 /// The name of a skill or a member. It is quoted if it could be taken for something else.
-fn readable_name(name: &str, hidden: &mut usize) -> String {
+fn readable_name(name: &str, omission: &mut usize) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if !name.is_empty() && name.len() <= BEGIN && name.bytes().all(is_plain) {
         return name.to_owned();
     }
-    readable(name, hidden)
+    readable(name, omission)
 }
 
 /// A text in quotes, without its middle if it is long. What cannot be seen is escaped.
-fn readable(text: &str, hidden: &mut usize) -> String {
+fn readable(text: &str, omission: &mut usize) -> String {
     let count = text.chars().count();
     if count <= BEGIN + END {
         return quoted(text.chars());
     }
-    *hidden += count - BEGIN - END;
+    *omission += count - BEGIN - END;
     let begin = quoted(text.chars().take(BEGIN));
     let end = quoted(text.chars().skip(count - END));
     format!("{begin} … {end} ({count} characters)")

@@ -1,10 +1,10 @@
-use crate::gate::{ModelCall, ask_consent, verdict};
+use crate::gate::{ConsentCall, ask_consent, verdict};
 use a2a_lambda_model::task::{Message, Part, TaskId, WriteId};
 use serde_json::{Value, json};
 
 /// The digest of the question about a payment, whose input has this schema.
 fn digest(task: u128, number: u32, input: &Value, schema: &Value) -> String {
-    let call = ModelCall {
+    let call = ConsentCall {
         skill: "pay",
         input,
         schema,

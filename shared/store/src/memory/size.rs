@@ -26,7 +26,7 @@ pub(super) fn check_item(item: &Item, beside: usize) -> Result<(), StoreError> {
 }
 
 /// The bytes of names and values.
-pub(super) fn size(item: &Item) -> usize {
+pub(crate) fn size(item: &Item) -> usize {
     item.iter()
         .map(|(name, value)| name.len() + of(value))
         .sum()

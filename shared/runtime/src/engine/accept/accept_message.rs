@@ -322,6 +322,28 @@ impl Engine {
         Ok((input, pin, references))
     }
 
+    /// The input of the next turn of an interrupted task, as [`router_input`](Self::router_input)
+    /// returns it.
+    async fn next_input(
+        &self,
+        facts: &TurnFacts,
+        record: &TaskRecord,
+        (full_message, command, question): (&Message, &mut SendCommand, Option<Routed>),
+        budget: CallBudget,
+    ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
+        let input = match (record.skill(), question) {
+            // The question of consent comes again.
+            (Some(_), Some(question)) => self.route_message(question, facts, &mut Vec::new())?,
+            (Some(id), None) => self.pinned_skill(id, record, full_message, command)?,
+            // No skill is pinned yet: the message answers the question of the router.
+            (None, question) => {
+                let reply = (full_message, command, question);
+                return self.router_input(facts, record, reply, budget).await;
+            }
+        };
+        Ok((input, Vec::new(), None))
+    }
+
     /// Prepares the next turn of an interrupted task. With a `question` the router asks about it.
     async fn resume(
         &self,
@@ -344,23 +366,9 @@ impl Engine {
         facts.turn = record.turn() + 1;
         let consent = given_consent(&record, &command.message);
         facts.consent = consent.filter(|_| question.is_none());
-        let (input, mut pin, references) = match (record.skill(), question) {
-            // The question of consent comes again.
-            (Some(_), Some(question)) => {
-                let input = self.route_message(question, &facts, &mut Vec::new())?;
-                (input, Vec::new(), None)
-            }
-            (Some(id), None) => {
-                let input = self.pinned_skill(id, &record, &full_message, &command)?;
-                (input, Vec::new(), None)
-            }
-            // No skill is pinned yet: the message answers the question of the router.
-            (None, question) => {
-                let message = &full_message;
-                let reply = (message, &mut command, question);
-                self.router_input(&facts, &record, reply, budget).await?
-            }
-        };
+        let reply = (&full_message, &mut command, question);
+        let next = self.next_input(&facts, &record, reply, budget);
+        let (input, mut pin, references) = next.await?;
         let is_forward = matches!(input, TurnInput::Forward(..));
         let retry = is_forward.then(|| command.clone());
         facts.references = references.unwrap_or(facts.references);

@@ -18,7 +18,7 @@ use crate::task::{Change, Message, Metadata, Role, SkillRoute, TaskRecord, Times
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use a2a_lambda_skill::route::{self, RouteRequest, Routed};
-use a2a_lambda_skill::{AgentError, Consent, Content, StartInput, TurnStart};
+use a2a_lambda_skill::{AgentError, Consent, Content, InputWriter, StartInput, TurnStart};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -313,7 +313,7 @@ impl Engine {
             Some(slot) => StartInput::Answer(slot.clone(), content),
             None => StartInput::Request(skill.decode(&content)?),
         };
-        let start = match first_route(record).filter(|it| !it.writer.is_caller()) {
+        let start = match first_route(record).filter(|it| it.writer == InputWriter::Model) {
             Some(route) => TurnStart::by_model(input, Consent::of_stored(route)),
             None => TurnStart::by_caller(input),
         };

@@ -7,7 +7,7 @@ use crate::engine::{Engine, EngineError};
 use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
 };
-use a2a_lambda_skill::gate::{self, ModelCall};
+use a2a_lambda_skill::gate::{self, ConsentCall};
 use a2a_lambda_skill::route::{self, Offer, Route, RouteRequest, Routed, Wrapped};
 use a2a_lambda_skill::{
     AgentError, AnySkill, Consent, Content, InputWriter, StartInput, TurnFacts, TurnStart, media,
@@ -149,7 +149,7 @@ fn consent_to(
     skill: &dyn AnySkill,
     facts: &TurnFacts,
 ) -> Result<TurnInput, EngineError> {
-    let call = ModelCall {
+    let call = ConsentCall {
         skill: route.id.as_str(),
         input: route.input.as_ref().unwrap_or_default(),
         schema: skill.input_schema(),

@@ -33,7 +33,7 @@ struct Sum {
 }
 
 /// Adds two numbers.
-#[skill(id = "add", tags = ["math"], input_modes = ["text/plain", "application/json"])]
+#[skill(id = "add", tags = ["math"], effect = "read", input_modes = ["text/plain", "application/json"])]
 async fn add(sum: Sum) -> AgentResult<i32> {
     Ok(sum.a + sum.b)
 }
