@@ -2,7 +2,7 @@
 
 use super::conversation::{Conversation, ToolCall};
 use super::tool::OfferedTool;
-use a2a_lambda_skill::{AgentResult, Consent, Content, ConsentCall, TaskContext};
+use a2a_lambda_skill::{AgentResult, Consent, ConsentCall, Content, TaskContext};
 use serde::{Deserialize, Serialize};
 
 /// The end of a worker that has tools to confirm.

@@ -154,8 +154,8 @@ async fn a_model_reads_no_command_in_the_answer_to_its_question() {
         .send("/assist Remember that I like tea")
         .await
         .unwrap();
-    client.send("/assist no, thank you").await.unwrap();
+    client.send("/assist no").await.unwrap();
     let sent = serde_json::to_string(&*model.requests()).unwrap();
-    assert!(sent.contains("no, thank you"), "{sent}");
+    assert!(sent.contains("the user refused"), "{sent}");
     assert!(!sent.contains("/assist"), "{sent}");
 }

@@ -83,7 +83,7 @@ mod tests {
         assert!(look(0).is_err());
         table.set(Fault::None);
         let target = BrakeTarget::Everything;
-        assert_eq!(look(0).unwrap(), false);
+        assert!(!look(0).unwrap());
         let set = brakes.change(&target, true, at(0)).now_or_never();
         set.unwrap().unwrap();
         assert_eq!((look(4).unwrap(), look(5).unwrap()), (false, true));

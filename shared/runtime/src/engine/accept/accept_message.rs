@@ -22,8 +22,9 @@ use crate::task::{
 };
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
+use a2a_lambda_skill::TurnFacts;
+use a2a_lambda_skill::gate::{self, Verdict};
 use a2a_lambda_skill::route::{self, Decision, Routed};
-use a2a_lambda_skill::{TurnFacts, gate};
 use futures::future::BoxFuture;
 pub use routing::RoutePreview;
 use turn_input::{ConsentAnswer, routing_message};
@@ -461,8 +462,17 @@ fn kept_request(facts: &TurnFacts, is_queued: bool) -> Option<Change> {
 /// The digest of the open question to which a message agrees.
 fn given_consent(record: &TaskRecord, message: &Message) -> Option<String> {
     let digest = record.consent_question()?.consent_digest()?;
-    let agrees = gate::verdict(digest, message).agrees == Some(true);
+    let agrees = verdict(record, message).agrees == Some(true);
     agrees.then(|| digest.to_owned())
+}
+
+/// What a message answers to the open question of consent, without the command of its skill.
+fn verdict(record: &TaskRecord, message: &Message) -> Verdict {
+    let mut message = message.clone();
+    if let Some(id) = record.skill() {
+        route::drop_command(id.as_str(), &mut message.parts);
+    }
+    gate::verdict(&record.consents().digest, &message)
 }
 
 /// The message with the ids of its task and context.

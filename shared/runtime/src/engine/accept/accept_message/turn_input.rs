@@ -91,7 +91,7 @@ impl Engine {
         let Some(question) = record.consent_question() else {
             return Ok(ConsentAnswer::NotAsked);
         };
-        let verdict = gate::verdict(&record.consents().digest, &command.message);
+        let verdict = super::verdict(record, &command.message);
         let is_given = match (verdict.agrees, verdict.is_named) {
             (Some(false), _) => return Ok(ConsentAnswer::Refused),
             (agrees, true) => agrees.is_some(),
