@@ -116,9 +116,12 @@ async fn the_model_that_routes_writes_only_what_its_user_has_read() {
     let asks = says(&world, "3", mail, (None, None)).await;
     let done = says(&world, "4", "yes", (asks["id"].as_str(), None)).await;
     assert_eq!(REST.state(&done), "completed", "{done}");
-    let found = remembers(&world, "Invoices").await;
-    assert_eq!(found["total"], 1, "{found}");
-    assert_eq!(found["results"][0]["origin"]["via"], "model", "{found}");
+    let memories = remembers(&world, "Invoices").await;
+    assert_eq!(memories["total"], 1, "{memories}");
+    assert_eq!(
+        memories["results"][0]["origin"]["via"], "model",
+        "{memories}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,7 +200,7 @@ async fn of_two_questions_that_wait_a_code_picks_its_own() {
     let context = Some(tea["contextId"].as_str().unwrap());
     let juice = says(&world, "2", "/assist juice", (None, context)).await;
     assert_eq!(REST.state(&juice), "input-required", "{juice}");
-    // Neither task gets it, and the list hands the word on without its weight.
+    // Neither task gets it, and a `yes` that the list passes on confirms no more than any other.
     let asks = says(&world, "3", "yes", (None, context)).await;
     let chosen = says(&world, "4", "1", (None, context)).await;
     assert_eq!(REST.state(&chosen), "input-required", "{asks} {chosen}");

@@ -53,7 +53,7 @@ fn plain_schema(schema: &Value) -> Value {
 }
 
 /// The question whether `calls` may run. The text shows each call with every member of its input
-/// and says first how much of long texts it leaves out; a data part has all of it. The metadata of
+/// and begins with how much of long texts it leaves out; a data part has all of it. The metadata of
 /// the text has the digest of the question.
 ///
 /// # Errors
