@@ -410,7 +410,9 @@ async fn deliveries(counter: &mut Counter) {
     let queue = LocalQueue::<PushItem>::new(still.clock.clone(), Duration::from_secs(90));
     for takes in [true, false] {
         let mut body = message("echo hello");
-        let hook = json!({"id": "hook-1", "url": "https://example.com/hook"});
+        // Each with a host of its own, so that the first has taken no request of the second.
+        let url = format!("https://{takes}.example.com/hook");
+        let hook = json!({"id": "hook-1", "url": url});
         body["configuration"] = json!({"taskPushNotificationConfig": hook});
         let task = still.post("/message:send", &body).await["task"].clone();
         let id = TaskId::parse(task["id"].as_str().unwrap()).unwrap();

@@ -250,6 +250,9 @@ pub fn bucket(bucket: &RateBucket) -> (Key, String) {
         RateBucket::SkillTag(tenant, tag) => {
             (limits(tenant, format!("TAG#{tag}")), "tat".to_owned())
         }
+        RateBucket::Host(tenant, host) => {
+            (limits(tenant, format!("HOST#{host}")), "tat".to_owned())
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! Counts what a tenant uses, one conditional write a decision.
 //!
 //! - `tokens`: the buckets of rates; `known_buckets`: what a process remembers of them
+//! - `pauses`: the pauses of buckets
 //! - `slots`: the leased slots of pools
 //! - here: totals
 //!
 //! All items of a tenant are in one partition of their own, and each has a `ttl`.
 
 mod known_buckets;
+mod pauses;
 mod slots;
 mod tokens;
 
@@ -18,13 +20,15 @@ use crate::table::{
 };
 use a2a_lambda_model::store::StoreError;
 pub use a2a_lambda_model::store::limits::{
-    Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total, gcra,
+    BucketPause, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total, gcra,
 };
 use a2a_lambda_model::task::Timestamp;
 use std::sync::Arc;
 
 /// How often a decision is tried again after another writer came first.
 const ROUNDS: u32 = 8;
+/// The attribute with the end of a bucket's pause.
+const PAUSE: &str = "paused";
 /// The attribute of a total.
 const SUM: &str = "total";
 

@@ -21,6 +21,8 @@ pub enum RateBucket {
     Skill(TenantId, SkillId),
     /// The sends to all skills with one tag.
     SkillTag(TenantId, String),
+    /// The requests to the webhooks of one host.
+    Host(TenantId, String),
 }
 
 impl RateBucket {
@@ -28,7 +30,10 @@ impl RateBucket {
     #[must_use]
     pub const fn tenant(&self) -> &TenantId {
         match self {
-            Self::Tier(tenant, _) | Self::Skill(tenant, _) | Self::SkillTag(tenant, _) => tenant,
+            Self::Tier(tenant, _)
+            | Self::Skill(tenant, _)
+            | Self::SkillTag(tenant, _)
+            | Self::Host(tenant, _) => tenant,
         }
     }
 }
@@ -50,6 +55,17 @@ pub enum Tokens {
     /// There is none before this time. It comes from the stored state, so a caller that is
     /// alone gets one then.
     NoneUntil(Timestamp),
+    /// There is none while the bucket has this pause, also one whose time is over.
+    Paused(BucketPause),
+}
+
+/// The pause of a bucket, which gives no tokens until it is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BucketPause {
+    /// When one request may try whether it is over.
+    pub until: Timestamp,
+    /// How many pauses there were in a row, with this one.
+    pub number: u32,
 }
 
 /// What slots are leased for.

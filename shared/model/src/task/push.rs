@@ -208,7 +208,8 @@ pub struct Delivery {
     /// The number of the last delivered event, or of the last one before the
     /// registration.
     pub cursor: u64,
-    /// Failed calls of the webhook since the last successful one.
+    /// Failed calls of the webhook since the last successful one, and waits for a host that has
+    /// refused others for long.
     pub attempts: u32,
     /// When the webhook may be called again.
     pub retry_at: Timestamp,

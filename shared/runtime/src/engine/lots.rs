@@ -10,7 +10,7 @@ use super::clock::lock;
 use super::limit_policy::CallRate;
 use super::{EngineError, Reader};
 use crate::auth::Caller;
-use crate::store::limits::{Limits, RateBucket, Tokens};
+use crate::store::limits::{BucketPause, Limits, RateBucket, Tokens};
 use crate::task::{A2aError, SkillId, Timestamp};
 use a2a_lambda_skill::SkillMetadata;
 use std::collections::{BTreeSet, HashMap};
@@ -106,7 +106,9 @@ impl Lots {
             Ok(Tokens::Taken(tokens)) => {
                 (now.plus(LAPSE), Holding::Tokens(tokens.saturating_sub(1)))
             }
-            Ok(Tokens::NoneUntil(at)) => (at, Holding::Nothing),
+            Ok(Tokens::NoneUntil(at) | Tokens::Paused(BucketPause { until: at, .. })) => {
+                (at, Holding::Nothing)
+            }
             Err(error) => {
                 tracing::warn!(
                     a2a.tenant = %bucket.tenant(),

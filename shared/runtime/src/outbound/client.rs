@@ -14,13 +14,16 @@ use aws_smithy_http_client::{
 };
 use aws_smithy_runtime_api::client::dns::{DnsFuture, ResolveDns, ResolveDnsError};
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorSettings};
+use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::http::Request as SdkRequest;
 use aws_smithy_types::body::SdkBody;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method};
 use http_body::Body;
 use http_body_util::BodyExt as _;
+use std::error::Error as _;
 use std::fmt::Display;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,8 +53,10 @@ pub enum FetchError {
     /// The URL or a header is not valid.
     #[error("the request cannot be made: {0}")]
     Request(String),
-    /// The client could not connect, the host has an address that is not allowed, or
-    /// the connection broke.
+    /// The client could not connect, or the host has an address that is not allowed.
+    #[error("no connection: {0}")]
+    Unconnected(String),
+    /// The connection broke.
     #[error("no answer: {0}")]
     Connection(String),
     /// There was no whole response in time.
@@ -114,7 +119,7 @@ impl Fetcher {
         let response = response
             .await
             .map_err(|_| FetchError::Timeout(self.timeout))?;
-        let response = response.map_err(|error| FetchError::Connection(root(&error)))?;
+        let response = response.map_err(|error| unanswered(&error))?;
         response.try_into_http1x().map_err(spelled)
     }
 
@@ -156,7 +161,7 @@ impl Fetcher {
         let connector = self.connector(url);
         let exchange = async {
             let response = connector.call(request).await;
-            let response = response.map_err(|error| FetchError::Connection(root(&error)))?;
+            let response = response.map_err(|error| unanswered(&error))?;
             let status = response.status().as_u16();
             let content_type = response.headers().get("content-type").map(str::to_owned);
             // A webhook that sent a status has received the event.
@@ -196,6 +201,30 @@ async fn read(mut body: SdkBody, limit: usize) -> Result<(Bytes, bool), FetchErr
 
 fn spelled(error: impl Display) -> FetchError {
     FetchError::Request(error.to_string())
+}
+
+/// The error of a request without a response. What a host does after it has accepted a connection,
+/// such as a reset, is no failure to connect.
+fn unanswered(error: &ConnectorError) -> FetchError {
+    // The connector has no other timeout than that of the connection.
+    let mut is_unconnected = error.is_timeout();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        is_unconnected |= inner.is::<ResolveDnsError>();
+        is_unconnected |= matches!(
+            inner.downcast_ref::<io::Error>().map(io::Error::kind),
+            Some(
+                io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkUnreachable
+            )
+        );
+        cause = inner.source();
+    }
+    match is_unconnected {
+        true => FetchError::Unconnected(root(error)),
+        false => FetchError::Connection(root(error)),
+    }
 }
 
 /// The text of the innermost cause. The outer ones name addresses.

@@ -91,6 +91,8 @@ enum Host {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboundUrl {
     text: String,
+    host: String,
+    authority: String,
     is_encrypted: bool,
 }
 
@@ -118,15 +120,20 @@ impl OutboundUrl {
         if path.contains('#') {
             return Err(UrlError::Fragment);
         }
-        match host(authority)? {
+        let host = match host(authority)? {
             Host::Address(address) if !reach.allows(address, is_encrypted) => {
                 return Err(UrlError::NotPublic);
             }
-            Host::Name(name) => named(&name, reach, is_encrypted)?,
-            Host::Address(_) => {}
-        }
+            Host::Name(name) => {
+                named(&name, reach, is_encrypted)?;
+                name
+            }
+            Host::Address(address) => address.to_string(),
+        };
         Ok(Self {
             text: text.to_owned(),
+            host,
+            authority: authority.to_ascii_lowercase(),
             is_encrypted,
         })
     }
@@ -135,6 +142,16 @@ impl OutboundUrl {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The host without its port, in one spelling.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The host, and its port if the URL has one.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
     }
 
     /// Whether the connection is encrypted.

@@ -66,7 +66,10 @@ impl SendPush for WebhookClient {
             .fetcher
             .send(&notice.url, Method::POST, headers, body.into(), ANSWER)
             .await
-            .map_err(|error: FetchError| PushDeliveryError::NoResponse(error.to_string()))?;
+            .map_err(|error| match error {
+                FetchError::Unconnected(why) => PushDeliveryError::Unconnected(why),
+                error => PushDeliveryError::NoResponse(error.to_string()),
+            })?;
         match response.status {
             200..=299 => Ok(()),
             // A redirect counts as a failure. The client never follows one: its target

@@ -59,6 +59,7 @@ async fn drained(
                 assert!(sum <= RATE.burst, "{sum} tokens");
             }
             Tokens::NoneUntil(at) => return Ok((sum, at)),
+            Tokens::Paused(pause) => return Ok((sum, pause.until)),
         }
     }
 }

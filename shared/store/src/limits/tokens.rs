@@ -5,7 +5,7 @@
 //! right one first; then a decision is one write.
 
 use super::gcra::{Grant, forgotten_at, full_at, grant, micros, time_of};
-use super::{Limits, ROUNDS, Rate, RateBucket, Tokens, contended};
+use super::{Limits, PAUSE, ROUNDS, Rate, RateBucket, Tokens, contended, pauses};
 use crate::item::{self, TTL};
 use crate::keys;
 use crate::table::{Comparison, Condition, ItemChange, Statement};
@@ -25,7 +25,8 @@ impl Taker<'_> {
     fn write(&self, change: ItemChange, condition: Condition) -> Statement {
         let ttl = forgotten_at(self.rate, self.now).ttl_seconds();
         let (key, _) = keys::bucket(self.bucket);
-        Statement::update(key, [change, ItemChange::set(TTL, ttl)]).when(condition)
+        let free = Condition::All(vec![Condition::absent(PAUSE), condition]);
+        Statement::update(key, [change, ItemChange::set(TTL, ttl)]).when(free)
     }
 
     /// Takes `lot` tokens of a bucket in use.
@@ -93,6 +94,9 @@ impl Limits {
                 self.buckets.took(bucket, micros(now), time_of(rate, lot));
                 return Ok(Tokens::Taken(lot));
             };
+            if let Some(pause) = pauses::pause(&item)? {
+                return Ok(Tokens::Paused(pause));
+            }
             let tat = item::optional_number(&item, &taker.tat)?.unwrap_or(0);
             busy = tat >= micros(now);
             self.buckets.correct(bucket, tat, busy);

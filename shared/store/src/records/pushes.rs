@@ -12,12 +12,14 @@ use super::push_item::{
 use super::{Deliveries, RecordReader, Records, changes, task_item};
 use crate::item::{self, Attributes, LEASE_UNTIL, count};
 use crate::keys::{self, SK, SWEEP_PK, SWEEP_SK};
+use crate::limits::Limits;
 use crate::table::{self, Comparison, Condition, Item, Query, Statement};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{
     Delivery, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 fn task_of(push: &PushRecord) -> TaskKey {
     TaskKey::new(&push.owner, &push.task)
@@ -117,6 +119,12 @@ impl Records {
 }
 
 impl Deliveries {
+    /// The limits in the same table.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits::new(Arc::clone(&self.table))
+    }
+
     /// Takes the lease of a push config for the holder in `lease`. A holder that has the
     /// lease already gets it again. Returns `false` if another holder has a lease at `now`,
     /// a delivery was recorded since `push` was read, or the config is gone or was registered

@@ -16,9 +16,11 @@
 //!
 //! - `send_push`: one delivery, its errors, and the trait that sends it
 //! - `payload`: the body of a delivery
+//! - `host`: when a host gets the next request of a tenant
 //! - `pacing`: how long an attempt may take, and how long a webhook is paused
 //! - `resend`: sends the messages of a task at rest again
 
+mod host;
 mod pacing;
 mod payload;
 mod resend;
@@ -31,6 +33,7 @@ use crate::engine::brake::BrakeView;
 use crate::engine::handler::push_config::open_secrets;
 use crate::engine::{Clock, EngineError, Ids, Policy};
 use crate::outbound::OutboundUrl;
+use crate::store::limits::Limits;
 use crate::store::queue::{Ack, PushItem, PushQueue};
 use crate::store::records::Deliveries;
 use crate::store::{StoreError, Tail};
@@ -39,6 +42,7 @@ use crate::task::{
     Timestamp, WriteId,
 };
 use crate::telemetry::TraceContext;
+use host::UnconnectedHosts;
 use pacing::ATTEMPTS;
 use resend::undelivered;
 use std::sync::Arc;
@@ -76,6 +80,8 @@ pub struct PushDispatcher {
     to: PushServices,
     policy: Arc<Policy>,
     brake: Arc<BrakeView>,
+    limits: Limits,
+    unconnected: Arc<UnconnectedHosts>,
 }
 
 /// How the work under one lease ended.
@@ -97,8 +103,10 @@ impl PushDispatcher {
     pub fn new(to: PushServices, policy: Policy) -> Self {
         Self {
             brake: Arc::new(BrakeView::new(to.deliveries.brakes())),
+            limits: to.deliveries.limits(),
             to,
             policy: Arc::new(policy),
+            unconnected: Arc::default(),
         }
     }
 
@@ -185,12 +193,17 @@ impl PushDispatcher {
         if let Some(end) = self.take_lease(&push, &lease).await? {
             return Ok(end);
         }
+        let events = log.events.len();
+        let mut grant = match self.ask_host(&mut push, events).await? {
+            Ok(grant) => grant,
+            Err(wait) => return self.set_aside(item, push, &holder, log, wait).await,
+        };
         // A webhook of 0.3 or 0.1 gets the task, so its content is read.
         let record = match push.listener.generation {
             Generation::V10 => None,
             Generation::V03 | Generation::V01 => self.with_content(item).await?,
         };
-        for (index, event) in log.events.iter().enumerate() {
+        for (index, event) in log.events.iter().enumerate().take(grant.requests) {
             let within = pacing::attempt(&push.delivery);
             let is_braked = self.is_braked(item, log).await?;
             if is_braked || lease.until.since(self.to.clock.now()) < within + NOTING {
@@ -207,33 +220,30 @@ impl PushDispatcher {
             let result = self.send_events(&push, event.id, frame, within).await;
             let pause = match &result {
                 Ok(took) => {
+                    self.note_accepted(&mut grant).await?;
                     push.delivery = Delivery {
                         took: *took,
                         ..Delivery::after(event.seq)
                     };
                     pacing::pause(*took)
                 }
-                Err(why) => Some(self.count_failure(&mut push, why)),
+                Err(why) => {
+                    let wait = self.note_refusal(&grant, why).await?;
+                    Some(wait.max(self.count_failure(&mut push, why)))
+                }
             };
-            let retry_at = match pause {
-                Some(wait) => Some(self.defer(item, &mut push, wait).await?),
-                None => None,
-            };
-            let continues = pause.is_none() && index + 1 < log.events.len();
-            lease = self::lease(&holder, self.to.clock.now(), deadline);
+            if let Some(wait) = pause {
+                return self.set_aside(item, push, &holder, log, wait).await;
+            }
+            let now = self.to.clock.now();
+            let continues = index + 1 < events.min(grant.requests) && now < grant.until;
+            lease = self::lease(&holder, now, deadline);
             push.delivery.lease = continues.then(|| lease.clone());
             if !self.store_progress(&push, &holder).await? {
                 return Ok(DispatchEnd::Astray);
             }
-            if push.delivery.attempts >= ATTEMPTS {
-                self.confirm_delivered(item, log).await?;
-                return Ok(DispatchEnd::Left);
-            }
-            // A message that has already arrived found the lease and was deleted.
-            match retry_at {
-                Some(at) if self.to.clock.now() < at => return Ok(DispatchEnd::Left),
-                Some(_) => break,
-                None => {}
+            if !continues {
+                break;
             }
         }
         Ok(DispatchEnd::Back(Box::new(push)))
@@ -244,6 +254,31 @@ impl PushDispatcher {
         let brake = self.brake.read(self.to.clock.now()).await?;
         let skill = log.skill.as_ref().map(SkillId::as_str);
         Ok(brake.refusal(&item.owner.tenant, skill).is_some())
+    }
+
+    /// Drops the lease, and sends a message for the time after `wait`.
+    async fn set_aside(
+        &self,
+        item: &PushItem,
+        mut push: PushRecord,
+        holder: &WriteId,
+        log: &Tail,
+        wait: Duration,
+    ) -> Result<DispatchEnd, EngineError> {
+        let retry_at = self.defer(item, &mut push, wait).await?;
+        push.delivery.lease = None;
+        if !self.store_progress(&push, holder).await? {
+            return Ok(DispatchEnd::Astray);
+        }
+        if push.delivery.attempts >= ATTEMPTS {
+            self.confirm_delivered(item, log).await?;
+            return Ok(DispatchEnd::Left);
+        }
+        // A message that has already arrived found the lease and was deleted.
+        Ok(match self.to.clock.now() < retry_at {
+            true => DispatchEnd::Left,
+            false => DispatchEnd::Back(Box::new(push)),
+        })
     }
 
     /// Takes the lease; otherwise returns how the dispatch ends.

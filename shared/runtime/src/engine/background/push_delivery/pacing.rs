@@ -46,6 +46,17 @@ pub(super) fn pause(took: Duration) -> Option<Duration> {
 pub(super) fn back_off(attempts: u32, random: u128) -> Duration {
     let factor = 2_u32.saturating_pow(attempts.saturating_sub(1).min(16));
     let longest = (FIRST_WAIT * factor).min(LONGEST_WAIT);
-    let parts = u32::try_from(random % 65).unwrap_or_default();
-    longest - longest * parts / 256
+    longest - part(longest, random)
+}
+
+/// How long a delivery waits for which its host has no request left: 10 s to 40 s, at random, so
+/// that not all of them return at once.
+pub(super) fn turned_away(random: u128) -> Duration {
+    let spread = u32::try_from(random % 257).unwrap_or_default();
+    Duration::from_secs(10) + Duration::from_secs(30) * spread / 256
+}
+
+/// A random part of a time, up to a quarter.
+pub(super) fn part(time: Duration, random: u128) -> Duration {
+    time * u32::try_from(random % 65).unwrap_or_default() / 256
 }

@@ -42,6 +42,12 @@ pub enum PushDeliveryError {
     /// The webhook answered with a status that is not success.
     #[error("the webhook answered status {0}")]
     Status(u16),
+    /// The host of the webhook could not be connected to.
+    #[error("no connection to the host of the webhook: {0}")]
+    Unconnected(String),
+    /// The host refuses other deliveries of the tenant, so the webhook was not called.
+    #[error("the host of the webhook refuses other deliveries")]
+    Paused,
     /// The webhook did not answer.
     #[error("the webhook did not answer: {0}")]
     NoResponse(String),
@@ -54,6 +60,16 @@ pub enum PushDeliveryError {
     /// The secret keys cannot be read.
     #[error("failed to read the secret keys: {0}")]
     NoKeys(String),
+}
+
+impl PushDeliveryError {
+    /// Whether the host has refused a request or could not be asked.
+    pub(super) const fn is_of_host(&self) -> bool {
+        match self {
+            Self::Status(_) | Self::Unconnected(_) | Self::NoResponse(_) => true,
+            Self::Paused | Self::Forbidden(_) | Self::Sealed | Self::NoKeys(_) => false,
+        }
+    }
 }
 
 /// Sends push deliveries.

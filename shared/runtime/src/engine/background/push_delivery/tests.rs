@@ -28,6 +28,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 mod configs;
+mod hosts;
 mod pacing;
 
 /// `done` completes, `ask` asks for input, `file` makes a large file, `talk` sends two
@@ -89,6 +90,8 @@ struct Hooks {
     takes: Mutex<Duration>,
     /// The number of calls that began.
     calls: AtomicUsize,
+    /// Whether nobody can connect to the host.
+    is_closed: AtomicBool,
 }
 
 #[async_trait]
@@ -97,6 +100,9 @@ impl SendPush for Hooks {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let takes = *self.takes.lock().unwrap();
         tokio::time::sleep(takes).await;
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(PushDeliveryError::Unconnected("refused".to_owned()));
+        }
         if let Some(status) = self.answers.lock().unwrap().pop_front() {
             return Err(PushDeliveryError::Status(status));
         }

@@ -77,6 +77,8 @@ async fn every_chain_of_push_queue_messages_ends() {
     fixture.hooks.answers.lock().unwrap().extend(always);
     assert_eq!(fixture.chain(&down.id).await, ATTEMPTS as usize);
     fixture.hooks.answers.lock().unwrap().clear();
+    // The host is left alone for a while.
+    tokio::time::advance(LONGEST_WAIT).await;
     *fixture.hooks.takes.lock().unwrap() = Duration::from_secs(4);
     let slow = fixture.say(None, "1200", Some(hook("a"))).await;
     let events = fixture.logged(&slow.id).await.len();
