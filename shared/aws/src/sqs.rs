@@ -7,7 +7,7 @@ pub mod push;
 
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::store::health::HealthCheck;
-use a2a_lambda_model::store::queue::{DELAY_MAX, Receipt, WorkItem, WorkMessage, WorkQueue};
+use a2a_lambda_model::store::queue::{Ack, DELAY_MAX, Receipt, WorkItem, WorkMessage, WorkQueue};
 use a2a_lambda_model::task::{Owner, Subject, TaskId, TenantId, WriteId};
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
@@ -195,6 +195,17 @@ impl Receipt for SqsReceipt {
             .send()
             .await;
         result.map(|_| ()).map_err(|error| failed(&error))
+    }
+
+    async fn postpone(&self, item: &WorkItem, time: Duration) -> Result<Ack, StoreError> {
+        let (item, delay) = (item.clone(), time);
+        let sent = self.queue.send(&[WorkMessage { item, delay }]).await?;
+        // A message that the queue refused waits in place of another one.
+        if sent != [true] {
+            self.hide(time).await?;
+            return Ok(Ack::Keep);
+        }
+        Ok(Ack::Delete)
     }
 
     fn receives(&self) -> u32 {

@@ -261,6 +261,7 @@ pub fn bucket(bucket: &RateBucket) -> (Key, String) {
 pub fn pool(pool: &SlotPool) -> Key {
     match pool {
         SlotPool::Streams(tenant) => limits(tenant, "STREAMS"),
+        SlotPool::Turns(tenant, part) => limits(tenant, format!("TURNS#{part}")),
         SlotPool::AllStreams(name, part) => Key::new(format!("S#streams#{name}#{part}"), "STREAMS"),
     }
 }

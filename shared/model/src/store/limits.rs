@@ -76,6 +76,8 @@ pub enum SlotPool {
     /// One part of the open streams of all tenants, in the functions that share this name.
     /// The engine divides them into parts with a cap each, so that each item stays small.
     AllStreams(String, u32),
+    /// One part of the turns of a tenant that workers run.
+    Turns(TenantId, u32),
 }
 
 /// The lease of a slot.

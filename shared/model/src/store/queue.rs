@@ -97,6 +97,17 @@ pub trait Receipt: Send + Sync {
     /// again early; the claim of the task handles that.
     async fn hide(&self, time: Duration) -> Result<(), StoreError>;
 
+    /// Lets the turn of the message wait for `time`, and returns what to do with the message. A
+    /// queue that counts how often it is received sends another one instead.
+    ///
+    /// # Errors
+    /// As for `hide`.
+    async fn postpone(&self, item: &WorkItem, time: Duration) -> Result<Ack, StoreError> {
+        let _item = item;
+        self.hide(time).await?;
+        Ok(Ack::Keep)
+    }
+
     /// About how often the message has been received, this time included; 1 if the queue
     /// does not count.
     fn receives(&self) -> u32 {

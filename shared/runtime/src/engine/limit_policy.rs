@@ -19,6 +19,8 @@ pub struct LimitPolicy {
     pub streams_per_tenant: Option<u32>,
     /// The streams of all tenants together.
     pub shared_streams: Option<SharedStreams>,
+    /// The most turns of a tenant that workers run at once; above 0.
+    pub turns_per_tenant: Option<u32>,
     /// The most bytes of the uploads that a tenant orders on one day (UTC).
     pub upload_bytes_per_day: Option<u64>,
 }

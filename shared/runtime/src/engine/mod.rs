@@ -8,8 +8,8 @@
 //!   they differ only in the event sink.
 //! - `commit` is the only writer of tasks.
 //! - `files` moves large parts to the bucket and back into responses.
-//! - `lots` charges calls to the rates of their tenant; `stream_slots` leases a slot for
-//!   each open stream. `brake` reads what an operator has stopped,
+//! - `lots` charges calls to the rates of their tenant; `slots` leases a slot for each open
+//!   stream and each turn from the queue. `brake` reads what an operator has stopped,
 //!   and `admission` lets work begin.
 //! - `background` has the steps behind the calls: the worker and the relay, push
 //!   delivery, and the sweep, which finds what the others lost.
@@ -34,7 +34,7 @@ mod limit_policy;
 mod lots;
 mod seal;
 mod secret_keys;
-mod stream_slots;
+mod slots;
 mod turn;
 
 /// The functions and types that the fuzz targets test.
@@ -60,7 +60,7 @@ pub use error::EngineError;
 pub use limit_policy::{CallRate, LimitPolicy, RatePolicy, SharedStreams};
 pub(crate) use secret_keys::SecretKeySet;
 pub use secret_keys::{ReadSecretKeys, SECRET_KEY_MIN, SecretKeys};
-pub(crate) use stream_slots::StopFrames;
+pub(crate) use slots::StopFrames;
 pub use turn::event_sink::Frames;
 pub use turn::output_rules::OutputFault;
 

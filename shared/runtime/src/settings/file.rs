@@ -35,7 +35,7 @@ const MISPLACED: [(&str, &str); 3] = [
 ];
 /// Settings that the template sets, and so the object of a stack does not. A test compares them
 /// with it.
-const OF_THE_TEMPLATE: [&str; 13] = [
+const OF_THE_TEMPLATE: [&str; 14] = [
     "A2A_AUTH",
     "A2A_BUCKET",
     "A2A_CONCURRENCY",
@@ -48,6 +48,7 @@ const OF_THE_TEMPLATE: [&str; 13] = [
     "A2A_SECRET_KEY_ID",
     "A2A_SKILL_SECRET",
     "A2A_TABLE",
+    "A2A_WORKERS",
     "A2A_WORK_QUEUE_URL",
 ];
 

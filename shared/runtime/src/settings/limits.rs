@@ -12,6 +12,9 @@ const RATES: &str = "names with calls a minute, as `gold=1000,free=20`";
 /// and bytes of uploads (10 GiB).
 const DEPLOYED: (u32, u32, u64) = (100, 20, 10_737_418_240);
 
+/// The part of the workers that the turns of one tenant may use, in percent.
+const WORKER_SHARE: u32 = 80;
+
 impl Read<'_> {
     /// The limits of a tenant.
     pub(super) fn limits(&self) -> Result<LimitPolicy, SettingsError> {
@@ -30,8 +33,21 @@ impl Read<'_> {
             },
             streams_per_tenant: self.optional("A2A_STREAMS_PER_TENANT", streams)?,
             shared_streams: self.shared_streams()?,
+            turns_per_tenant: self.turns_per_tenant()?,
             upload_bytes_per_day: self.optional("A2A_UPLOAD_PER_DAY", uploads)?,
         })
+    }
+
+    /// The most turns of a tenant that workers run at once: its share, rounded up.
+    fn turns_per_tenant(&self) -> Result<Option<u32>, SettingsError> {
+        let workers: Option<u32> = self.optional("A2A_WORKERS", 0)?;
+        let rule = "a whole number from 1 to 100";
+        let share = self.parsed("A2A_WORKER_SHARE", rule, |text| {
+            text.parse().ok().filter(|share| (1..=100).contains(share))
+        })?;
+        let share: u32 = share.unwrap_or(WORKER_SHARE);
+        let turns = |workers: u32| workers.saturating_mul(share).div_ceil(100);
+        Ok(workers.filter(|_| share < 100).map(turns))
     }
 
     /// The pool of streams of this function, from the concurrency of the pool: `account=10`.

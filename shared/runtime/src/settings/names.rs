@@ -57,6 +57,8 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_THREAD_TTL",
     "A2A_UPLOAD_MAX",
     "A2A_UPLOAD_PER_DAY",
+    "A2A_WORKERS",
+    "A2A_WORKER_SHARE",
     "A2A_WORK_QUEUE_URL",
 ];
 

@@ -153,7 +153,8 @@ pub async fn a_raised_rate_does_not_wait_for_the_old_one(case: &Case) -> Result<
 /// [`Broken`] when the store fails.
 pub async fn a_pool_leases_its_cap_and_forgets_ended_leases(case: &Case) -> Result<(), Broken> {
     let (limits, sample) = (case.limits(), &case.sample);
-    for pool in [sample.streams(), sample.shared(0)] {
+    let turns = SlotPool::Turns(sample.owner.tenant.clone(), 0);
+    for pool in [sample.streams(), sample.shared(0), turns] {
         let [a, b, c] = [(); 3].map(|()| sample.write_id());
         let lease = |from, to| sample.lease(2, from, to);
         assert!(!limits.renew_slot(&pool, &a, sample.at(90)).await?);
@@ -163,6 +164,8 @@ pub async fn a_pool_leases_its_cap_and_forgets_ended_leases(case: &Case) -> Resu
         }
         let slot = limits.lease_slot(&pool, &c, lease(99, 200)).await?;
         assert_eq!(slot, Slot::NoneUntil(sample.at(100)));
+        assert_eq!(limits.live_slots(&pool, sample.at(99)).await?, 2);
+        assert_eq!(limits.live_slots(&pool, sample.at(100)).await?, 1);
         assert!(limits.renew_slot(&pool, &a, sample.at(300)).await?);
         // The lease of `b` has ended, so `c` gets its slot.
         let slot = limits.lease_slot(&pool, &c, lease(100, 200)).await?;

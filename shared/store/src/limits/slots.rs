@@ -6,7 +6,7 @@
 use super::{Limits, ROUNDS, Slot, SlotLease, SlotPool, contended};
 use crate::item::TTL;
 use crate::keys;
-use crate::table::{Comparison, Condition, Item, ItemChange, Path, Statement, Value};
+use crate::table::{self, Comparison, Condition, Item, ItemChange, Path, Statement, Value};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{Timestamp, WriteId};
 use std::collections::BTreeMap;
@@ -131,6 +131,17 @@ impl Limits {
         let renewal = Statement::update(keys::pool(pool), until(holder, end));
         let has_one = Condition::Exists(of(holder.as_str()));
         self.done(renewal.when(has_one)).await
+    }
+
+    /// How many slots of a pool are leased at `now`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub async fn live_slots(&self, pool: &SlotPool, now: Timestamp) -> Result<u32, StoreError> {
+        let item = table::item(&*self.table, keys::pool(pool)).await?;
+        let leases = leases(&item.unwrap_or_default())?.unwrap_or_default();
+        let live = leases.values().filter(|until| **until > now).count();
+        Ok(u32::try_from(live).unwrap_or(u32::MAX))
     }
 
     /// Gives the slot of `holder` back; succeeds if it has none.

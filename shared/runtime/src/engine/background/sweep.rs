@@ -13,8 +13,9 @@ use super::shard_walk::ShardWalk;
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::{TaskImage, WorkItem, WorkQueue};
 use crate::store::records::Sweep;
-use crate::task::{Change, TaskRecord, Timestamp};
+use crate::task::{Change, TaskRecord, TenantId, Timestamp};
 use crate::telemetry::events;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long after its end the sweep still respects a lease.
@@ -224,6 +225,7 @@ impl Engine {
                     Err(error) => error.log(),
                 }
             }
+            let standing = self.with_free_slots(standing).await;
             let count = again.send_now(waiters).await + again.send(standing).await;
             report.redispatched += count;
             report.resent += count;
@@ -232,6 +234,22 @@ impl Engine {
             }
         }
         first_error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Those of `turns` whose tenants may run one more. The others have messages that wait, and
+    /// each sweep would add one more of each.
+    async fn with_free_slots(&self, turns: Vec<WorkItem>) -> Vec<WorkItem> {
+        let mut full: BTreeMap<TenantId, bool> = BTreeMap::new();
+        for turn in &turns {
+            let tenant = &turn.owner.tenant;
+            if !full.contains_key(tenant) {
+                let is_full = self.reader.has_all_turn_slots(tenant).await;
+                // Without an answer a turn is sent, as its worker would run it.
+                full.insert(tenant.clone(), is_full.unwrap_or_default());
+            }
+        }
+        let is_free = |turn: &WorkItem| full.get(&turn.owner.tenant) != Some(&true);
+        turns.into_iter().filter(is_free).collect()
     }
 
     /// Looks at one task. Returns its turn if it has waited too long for a worker, or for a brake

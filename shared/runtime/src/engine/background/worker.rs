@@ -31,6 +31,10 @@ const OUTAGE_MAX: Duration = Duration::from_secs(15 * 60);
 const WAITS_MAX: u32 = 20;
 /// The longest time for which the message of a turn with a live lease is hidden.
 const LIVE_MAX: Duration = Duration::from_secs(3600);
+/// The least time that a turn waits for a slot of its tenant, more or less by half.
+const SHARE_WAIT_MIN: Duration = Duration::from_secs(5);
+/// The longest such time.
+const SHARE_WAIT_MAX: Duration = Duration::from_secs(300);
 
 impl Engine {
     /// Runs the turn a message names; returns whether to delete or keep the message. The
@@ -87,7 +91,17 @@ impl Engine {
         if record.is_spent(self.reader.policy.max_attempts) || self.run_limit(&record).is_some() {
             return Ok(ack_of(self.give_up_on(record).await?));
         }
-        self.claim_and_run(item, record, receipt, deadline).await
+        let tenant = &item.owner.tenant;
+        let dispatched_at = record.dispatched_at().unwrap_or(record.updated_at());
+        let turn = self.claim_and_run(item, record, receipt, deadline);
+        match self.reader.with_turn_slot(tenant, turn).await {
+            Some(ack) => ack,
+            None => {
+                let age = self.reader.clock.now().since(dispatched_at);
+                let wait = share_wait(age, self.ids.next());
+                Ok(receipt.postpone(item, wait).await?)
+            }
+        }
     }
 
     /// Claims the turn and runs it.
@@ -319,6 +333,14 @@ impl Engine {
         };
         Ok(TurnInput::Skill(Arc::clone(skill), start))
     }
+}
+
+/// How long a turn waits whose tenant has no slot, `age` after its dispatch: a quarter of that, more
+/// or less by half, so that the turns of a burst return at different times.
+fn share_wait(age: Duration, random: u128) -> Duration {
+    let wait = (age / 4).clamp(SHARE_WAIT_MIN, SHARE_WAIT_MAX);
+    let percent = u32::try_from(random % 101).unwrap_or_default();
+    wait * (50 + percent) / 100
 }
 
 /// The route of the task, until its skill has asked something.

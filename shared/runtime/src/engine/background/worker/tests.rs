@@ -23,6 +23,7 @@ use std::time::Duration;
 
 mod answers;
 mod recovery;
+mod share;
 mod streams;
 
 const MINUTE: Duration = Duration::from_secs(60);

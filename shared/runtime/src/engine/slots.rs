@@ -1,15 +1,16 @@
-//! Leases a slot for each open stream: one of its tenant, and one of all tenants.
+//! Leases slots: for each open stream one of its tenant and one of all tenants, and for each turn
+//! from the queue one of its tenant.
 //!
-//! A stream renews its leases while it runs and frees them at its end. After a crash they
-//! end by themselves. If an operator brakes the tenant, the stream shows no further frame.
+//! A stream or a turn renews its leases while it runs and frees them at its end. After a crash
+//! they end by themselves. If an operator brakes the tenant, a stream shows no further frame.
 //!
-//! If the store does not answer, the stream runs without a slot.
+//! If the store does not answer, both run without a slot.
 
 use super::{EngineError, Reader};
 use crate::auth::Caller;
 use crate::store::StoreError;
 use crate::store::limits::{Limits, Slot, SlotLease, SlotPool};
-use crate::task::{A2aError, Timestamp, WriteId};
+use crate::task::{A2aError, TenantId, Timestamp, WriteId};
 use futures::future::{Either, select};
 use std::pin::pin;
 use std::time::Duration;
@@ -17,13 +18,13 @@ use tokio::sync::oneshot;
 
 /// How long a lease lasts without a renewal.
 const LEASE: Duration = Duration::from_secs(90);
-/// How often a stream renews its leases.
+/// How often leases are renewed.
 const RENEWAL: Duration = Duration::from_secs(30);
-/// A shared pool has parts of at most this many slots, so that an item stays below 1 KB and
+/// A large pool has parts of at most this many slots, so that an item stays below 1 KB and
 /// a renewal costs one write unit.
 const PART: u32 = 20;
 /// In how many parts of a shared pool a stream looks for a free slot.
-const LOOKS: u32 = 4;
+const LOOKS: usize = 4;
 /// The longest `Retry-After` for a stream without a slot, in seconds. Most slots become free
 /// before their leases end.
 const LONGEST_WAIT: u64 = 30;
@@ -31,8 +32,8 @@ const LONGEST_WAIT: u64 = 30;
 /// Ends the frames of a stream with an error.
 pub(crate) type StopFrames = oneshot::Sender<A2aError>;
 
-/// The leased slots of one stream.
-struct StreamSlots<'r> {
+/// The leased slots of one stream or turn.
+struct LeasedSlots<'r> {
     reader: &'r Reader,
     limits: &'r Limits,
     holder: WriteId,
@@ -55,21 +56,54 @@ impl Reader {
         let Some(limits) = &self.limits else {
             return stream.await;
         };
-        let mut slots = StreamSlots {
-            reader: self,
-            limits,
-            holder: WriteId::made_of(self.ids.next()),
-            pools: Vec::new(),
-        };
+        let mut slots = LeasedSlots::new(self, limits);
         let result = match slots.lease(caller).await {
-            Ok(()) => match select(pin!(stream), pin!(slots.renew())).await {
-                Either::Left((result, _)) => result,
-                Either::Right((never, _)) => match never {},
-            },
+            Ok(()) => slots.hold(stream).await,
             Err(error) => Err(error.into()),
         };
         slots.free().await;
         result
+    }
+
+    /// Runs `turn` with a slot of its tenant, and frees it at its end. Returns `None`, and `turn`
+    /// has not started, if the tenant runs as many turns as it may.
+    pub(in crate::engine) async fn with_turn_slot<T>(
+        &self,
+        tenant: &TenantId,
+        turn: impl Future<Output = T> + Send,
+    ) -> Option<T> {
+        let (Some(limits), Some(cap)) = (&self.limits, self.policy.limits.turns_per_tenant) else {
+            return Some(turn.await);
+        };
+        let mut slots = LeasedSlots::new(self, limits);
+        let pools = turn_pools(tenant, cap, self.ids.next());
+        let is_leased = slots.lease_in(pools).await.is_ok();
+        let result = match is_leased {
+            true => Some(slots.hold(turn).await),
+            false => None,
+        };
+        slots.free().await;
+        result
+    }
+
+    /// Whether the tenant runs as many turns from the queue as it may.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub(in crate::engine) async fn has_all_turn_slots(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<bool, StoreError> {
+        let (Some(limits), Some(cap)) = (&self.limits, self.policy.limits.turns_per_tenant) else {
+            return Ok(false);
+        };
+        let now = self.clock.now();
+        for (pool, cap) in turn_pools(tenant, cap, 0) {
+            if limits.live_slots(&pool, now).await? < cap {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Runs `stream`. When its tenant is braked, it ends the frames; the stream itself ends when
@@ -94,7 +128,24 @@ impl Reader {
     }
 }
 
-impl StreamSlots<'_> {
+impl<'r> LeasedSlots<'r> {
+    fn new(reader: &'r Reader, limits: &'r Limits) -> Self {
+        Self {
+            reader,
+            limits,
+            holder: WriteId::made_of(reader.ids.next()),
+            pools: Vec::new(),
+        }
+    }
+
+    /// Renews the leases while `work` runs.
+    async fn hold<T>(&self, work: impl Future<Output = T>) -> T {
+        match select(pin!(work), pin!(self.renew())).await {
+            Either::Left((result, _)) => result,
+            Either::Right((never, _)) => match never {},
+        }
+    }
+
     /// Leases the slots that the policy asks for.
     async fn lease(&mut self, caller: &Caller) -> Result<(), A2aError> {
         let policy = &self.reader.policy.limits;
@@ -103,8 +154,10 @@ impl StreamSlots<'_> {
             self.lease_in(vec![(pool, cap)]).await?;
         }
         if let Some(streams) = &policy.shared_streams {
-            let parts = parts(&streams.pool, streams.cap, self.reader.ids.next());
-            self.lease_in(parts).await?;
+            let pool = |part| SlotPool::AllStreams(streams.pool.clone(), part);
+            let parts = parts(streams.cap, self.reader.ids.next());
+            let pools = parts.take(LOOKS).map(|(part, cap)| (pool(part), cap));
+            self.lease_in(pools.collect()).await?;
         }
         Ok(())
     }
@@ -148,7 +201,7 @@ impl StreamSlots<'_> {
                 match self.renew_one(pool, *cap).await {
                     Ok(Slot::Leased) => {}
                     Ok(Slot::NoneUntil(_)) => {
-                        tracing::warn!("an open stream has lost its slot");
+                        tracing::warn!("a running stream or turn has lost its slot");
                     }
                     Err(error) => warn(&error),
                 }
@@ -177,19 +230,23 @@ impl StreamSlots<'_> {
 }
 
 fn warn(error: &StoreError) {
-    tracing::warn!("a stream runs without a slot: {error}");
+    tracing::warn!("a stream or a turn runs without a slot: {error}");
 }
 
-/// The parts of a shared pool in which a stream looks, beginning at one that `random`
-/// chooses. The caps of all parts together are `cap`.
-fn parts(pool: &str, cap: u32, random: u128) -> Vec<(SlotPool, u32)> {
+/// The parts of a pool with their caps, beginning at one that `random` chooses. The caps together
+/// are `cap`.
+fn parts(cap: u32, random: u128) -> impl Iterator<Item = (u32, u32)> {
     let parts = cap.div_ceil(PART).max(1);
     let first = u32::try_from(random % u128::from(parts)).unwrap_or(0);
-    let looks = (0..parts.min(LOOKS)).map(|look| (first + look) % parts);
-    let pools = looks.map(|part| {
-        let cap_of_part = cap / parts + u32::from(part < cap % parts);
-        (SlotPool::AllStreams(pool.to_owned(), part), cap_of_part)
-    });
+    let parts_in_turn = (0..parts).map(move |look| (first + look) % parts);
+    parts_in_turn.map(move |part| (part, cap / parts + u32::from(part < cap % parts)))
+}
+
+/// The pools of the turns of a tenant. A turn looks in all of them, so that it is turned away only
+/// if its tenant has no slot.
+fn turn_pools(tenant: &TenantId, cap: u32, random: u128) -> Vec<(SlotPool, u32)> {
+    let pool = |part| SlotPool::Turns(tenant.clone(), part);
+    let pools = parts(cap, random).map(|(part, cap)| (pool(part), cap));
     pools.collect()
 }
 
@@ -203,11 +260,8 @@ mod tests {
         each_row([1, 5, 19, 20, 21, 50, 99, 500], |cap| {
             let mut caps = std::collections::BTreeMap::new();
             for random in 0..64 {
-                for (pool, slots) in parts("p", cap, random) {
+                for (part, slots) in parts(cap, random) {
                     assert!((1..=PART).contains(&slots), "{cap}");
-                    let SlotPool::AllStreams(_, part) = pool else {
-                        panic!("another pool");
-                    };
                     caps.insert(part, slots);
                 }
             }
