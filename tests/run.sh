@@ -11,9 +11,9 @@ export CARGO_TARGET_DIR=$target
 export CARGO_TERM_COLOR=never
 logs=$target/test-logs
 
-steps=(fmt clippy docs features tests conformance model simulation replay doc-tests faults kill interop stack template bans)
+steps=(fmt clippy docs tests conformance model simulation replay doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch ship stack-rights stack-parameters fresh-clone author sam histories replays page models clients sizes)
+more=(features docker-tests emulator watch ship stack-rights stack-parameters fresh-clone author sam histories replays page models clients sizes)
 # Steps that only --only runs: they install what nothing else needs.
 apart=(ring)
 
