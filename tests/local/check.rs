@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::convert::Infallible;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -255,4 +255,154 @@ async fn check_calls_no_other_server_that_a_card_names() {
         assert!(!output.status.success() && said.contains(refused), "{said}");
         assert!(!said.contains("secret"), "{said}");
     }
+}
+
+/// A small server of others, over REST of A2A 1.0. It keeps every rule unless a test changes it.
+#[derive(Clone)]
+struct Stranger {
+    card: Value,
+    /// The status of each call; 200 answers it.
+    status: u16,
+    /// Whether there is only a card, and a page that says so.
+    is_dead: bool,
+}
+
+impl Stranger {
+    /// A server whose card is changed by `edit`. `URL` in the card is its address.
+    fn new(edit: impl FnOnce(&mut Value)) -> Self {
+        let mut card = json!({
+            "name": "tiny", "description": "Says hi.", "version": "1",
+            "supportedInterfaces": [
+                {"url": "URL/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            ],
+            "capabilities": {}, "defaultInputModes": ["text/plain"],
+            "defaultOutputModes": ["text/plain"],
+            "skills": [{"id": "hi", "name": "hi", "description": "Says hi.", "tags": ["x"]}],
+        });
+        edit(&mut card);
+        Self {
+            card,
+            status: 200,
+            is_dead: false,
+        }
+    }
+
+    fn answer(&self, url: &str, path: &str) -> Answer {
+        let task =
+            json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}});
+        let error = |code: u16| {
+            json!({"error": {"code": code, "status": "NOT_FOUND", "message": "no"}}).to_string()
+        };
+        match path {
+            "/.well-known/agent-card.json" => whole(200, self.card.to_string().replace("URL", url)),
+            _ if self.is_dead => whole(404, "<h1>not here</h1>"),
+            _ if self.status != 200 => whole(self.status, error(self.status)),
+            "/rest/message:send" => whole(200, json!({"task": task}).to_string()),
+            "/rest/tasks/t" => whole(200, task.to_string()),
+            "/rest/tasks/check-unknown" => whole(404, error(404)),
+            _ => whole(404, "{}"),
+        }
+    }
+
+    /// What `check` prints of it, and whether it passed.
+    async fn check(self, more: &[&str]) -> (bool, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let base = url.clone();
+        let serving = tokio::spawn(async move {
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                let (stranger, url) = (self.clone(), url.clone());
+                tokio::spawn(async move {
+                    let service = service_fn(move |request: Request<Incoming>| {
+                        let answer = stranger.answer(&url, request.uri().path());
+                        async move { Ok::<_, Infallible>(answer) }
+                    });
+                    let connection = hyper::server::conn::http1::Builder::new();
+                    let socket = TokioIo::new(socket);
+                    let _gone = connection.serve_connection(socket, service).await;
+                });
+            }
+        });
+        let output = ended(&[&["check", &base][..], more].concat(), &[]).await;
+        serving.abort();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        (output.status.success(), shown)
+    }
+}
+
+#[tokio::test]
+async fn check_fails_a_card_with_nothing_behind_it() {
+    let mut dead = Stranger::new(|_| {});
+    dead.is_dead = true;
+    let (passed, shown) = dead.check(&[]).await;
+    assert!(!passed, "{shown}");
+    assert_eq!(shown.matches("\nok ").count(), 1, "only the card: {shown}");
+    let no_skill = Stranger::new(|card| card["skills"] = json!([]));
+    let (passed, shown) = no_skill.check(&[]).await;
+    assert!(!passed && shown.contains("`--say` names words"), "{shown}");
+}
+
+#[tokio::test]
+async fn check_passes_the_cards_that_other_sdks_write() {
+    for (member, value) in [("tenant", ""), ("url", "URL/rest/")] {
+        let stranger = Stranger::new(|card| card["supportedInterfaces"][0][member] = value.into());
+        let (passed, shown) = stranger.check(&[]).await;
+        assert!(passed, "{member}: {shown}");
+        // Its skill has no example, so its name was said.
+        assert!(shown.contains("`hi`: completed"), "{member}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn check_names_what_strict_clients_miss_on_a_card() {
+    let stranger = Stranger::new(|card| {
+        card.as_object_mut().unwrap().remove("description");
+        card["skills"][0].as_object_mut().unwrap().remove("tags");
+    });
+    let (passed, shown) = stranger.check(&[]).await;
+    assert!(passed, "{shown}");
+    let missing = "strict clients refuse it without description, skills[0].tags";
+    assert!(shown.contains(missing), "{shown}");
+    let foreign = Stranger::new(|card| {
+        card["supportedInterfaces"][0]["protocolBinding"] = "GRPC".into();
+    });
+    let (passed, shown) = foreign.check(&[]).await;
+    assert!(
+        !passed && shown.contains("names no interface over"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn check_shows_the_words_of_a_stranger_escaped_and_on_one_line() {
+    let name = "Nice\u{1b}]0;owned\u{7}\nok   card  all good\u{202e}";
+    let stranger = Stranger::new(|card| card["name"] = name.into());
+    let (_, shown) = stranger.check(&[]).await;
+    let escaped = "Nice\\u{1b}]0;owned\\u{7}\\nok   card  all good\\u{202e}";
+    assert!(shown.contains(escaped), "{shown}");
+    assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{shown}");
+}
+
+#[tokio::test]
+async fn check_looks_for_the_cause_where_the_answer_points() {
+    for (status, cause) in [(401, "`--key`"), (429, "rates"), (503, "the table")] {
+        let mut stranger = Stranger::new(|_| {});
+        stranger.status = status;
+        let (passed, shown) = stranger.check(&[]).await;
+        assert!(!passed, "{shown}");
+        let first = shown.lines().find(|line| line.contains("look at: "));
+        assert!(first.is_some_and(|line| line.contains(cause)), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn check_hides_the_key_and_no_other_word() {
+    let stranger = Stranger::new(|card| card["name"] = "o is not in ok".into());
+    let (passed, shown) = stranger.check(&["--key", "o"]).await;
+    assert!(
+        !passed,
+        "without the key everything is answered too: {shown}"
+    );
+    assert!(shown.contains("KEY is not in ok 1:"), "{shown}");
 }

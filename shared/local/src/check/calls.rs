@@ -2,6 +2,7 @@
 
 use super::interface::text;
 use a2a_lambda::outbound::{Fetcher, OutboundUrl, Reach};
+use a2a_lambda::skill::is_invisible;
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, Uri, request};
@@ -25,7 +26,8 @@ const LINES: usize = 40;
 pub(super) enum Fault {
     NotShown(String),
     Fails(String),
-    /// A status of 400 or more, or an error of JSON-RPC: status, code, text.
+    /// A status of 400 or more, or an error of JSON-RPC: status, code, text. The code is 0 for a
+    /// response that is no error of A2A.
     Refused(u16, i64, String),
 }
 
@@ -225,10 +227,10 @@ impl ServerReply<'_> {
         }
         if status >= 400 || value.get("error").is_some() || value.is_null() {
             let error = value.get("error").unwrap_or(&value);
-            let code = error
-                .get("code")
-                .and_then(Value::as_i64)
-                .unwrap_or_default();
+            let code = error.get("code").and_then(Value::as_i64);
+            // An error over REST of 0.3 may have a message only.
+            let is_known = text(error, "/message").is_some();
+            let code = code.unwrap_or(if is_known { status.into() } else { 0 });
             let public = text(error, "/message").or(text(error, "/detail"));
             let all = || value.to_string().chars().take(SHOWN * 4).collect();
             let public: String = public.map_or_else(all, str::to_owned);
@@ -289,7 +291,19 @@ fn cut(line: &str) -> String {
     let plain = line.split("?X-Amz-").next().unwrap_or_default();
     let text: String = plain.chars().take(SHOWN).collect();
     let rest = if text.len() < line.len() { "…" } else { "" };
-    text + rest
+    escape(&text) + rest
+}
+
+/// A text of a stranger on one line: a terminal shows each of its characters and obeys none
+/// (CWE-150).
+pub(super) fn escape(text: &str) -> String {
+    let is_hidden = |letter: char| letter.is_control() || is_invisible(letter);
+    let escaped = text.chars().map(|letter| match letter {
+        '\n' => "\\n".to_owned(),
+        letter if is_hidden(letter) => letter.escape_unicode().to_string(),
+        letter => letter.to_string(),
+    });
+    escaped.collect()
 }
 
 #[cfg(test)]

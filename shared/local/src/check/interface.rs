@@ -54,8 +54,11 @@ impl Interface {
             .filter(|it| is_known && ["1.0", "0.3"].contains(it))?;
         Some(Self {
             name: format!("{binding} {version}"),
-            url: text(entry, "/url")?.trim_end_matches('/').to_owned(),
-            tenant: text(entry, "/tenant").map(str::to_owned),
+            url: text(entry, "/url")?.to_owned(),
+            // ProtoJSON of several SDKs writes an unset tenant.
+            tenant: text(entry, "/tenant")
+                .filter(|it| !it.is_empty())
+                .map(str::to_owned),
             old: version == "0.3",
             rest: binding == "HTTP+JSON",
         })
@@ -78,7 +81,8 @@ impl Interface {
         let version = if self.old { "/v1" } else { "" };
         let tenant = self.tenant.as_ref().map(|it| format!("/{it}"));
         let path = path.replace("ID", text(params, "/id").unwrap_or_default());
-        let url = format!("{}{}{version}/{path}", self.url, tenant.unwrap_or_default());
+        let base = self.url.trim_end_matches('/');
+        let url = format!("{base}{}{version}/{path}", tenant.unwrap_or_default());
         match path.split_once(':') {
             Some(("message", _)) => (Method::POST, url, params.clone()),
             // A2A 1.0 §11.3.2 says POST, and the proto of 0.3 says GET.
@@ -144,6 +148,35 @@ fn inner(value: &Value) -> &Value {
     let mut names = ["task", "statusUpdate", "artifactUpdate", "message", "msg"].iter();
     let member = names.find_map(|name| value.get(name).filter(|it| it.is_object()));
     member.unwrap_or(value)
+}
+
+/// The members that a card lacks, although its version requires them, and strict clients drop
+/// it without (A2A 1.0 §4.4.1 and §4.4.5; A2A 0.3 §5.5).
+pub(super) fn missing_members(card: &Value) -> Vec<String> {
+    let lacks = |value: &Value, name: &&str| value.get(name).is_none_or(Value::is_null);
+    let is_old = card.get("supportedInterfaces").is_none();
+    let address = if is_old { "url" } else { "supportedInterfaces" };
+    let of_card = ["name", "description", "version", address, "capabilities"];
+    let lists = ["defaultInputModes", "defaultOutputModes", "skills"];
+    let mut names: Vec<String> = of_card
+        .iter()
+        .chain(&lists)
+        .map(ToString::to_string)
+        .collect();
+    names.retain(|name| lacks(card, &name.as_str()));
+    let skills = card.get("skills").and_then(Value::as_array);
+    for (index, skill) in skills.into_iter().flatten().enumerate() {
+        let of_skill = ["id", "name", "description", "tags"].iter();
+        let of_skill = of_skill.filter(|name| lacks(skill, name));
+        names.extend(of_skill.map(|name| format!("skills[{index}].{name}")));
+    }
+    names
+}
+
+/// The member of an event of 1.0 that has its content.
+pub(super) fn kind_of_event(event: &Value) -> &str {
+    let kind = event.as_object().and_then(|members| members.keys().next());
+    kind.map_or("nothing", String::as_str)
 }
 
 /// The state of a task, as JSON-RPC of 0.3 writes it; a message has none.

@@ -8,7 +8,7 @@ mod interface;
 mod walk;
 
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use calls::{CheckClient, Fault};
+use calls::{CheckClient, Fault, escape};
 use interface::text;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -94,12 +94,14 @@ impl<'a> Report<'a> {
         let (step, began) = (format!("{name} {interface}"), Instant::now());
         let step = step.trim_end().to_owned();
         self.caller.entries.borrow_mut().push(format!("## {step}"));
-        let (result, detail) = match outcome.await {
-            Ok(text) => ("ok", text),
-            Err(Fault::NotShown(text)) => ("not shown", text),
-            Err(Fault::Fails(text) | Fault::Refused(_, _, text)) => ("failed", text),
+        let (result, status, detail) = match outcome.await {
+            Ok(text) => ("ok", 0, text),
+            Err(Fault::NotShown(text)) => ("not shown", 0, text),
+            Err(Fault::Fails(text)) => ("failed", 0, text),
+            Err(Fault::Refused(status, _, text)) => ("failed", status, text),
         };
-        let look_at = (result == "failed").then(|| look_at(name));
+        let detail = escape(&detail);
+        let look_at = (result == "failed").then(|| look_at(name, status));
         let ms = began.elapsed().as_millis();
         self.steps.push(WalkStep {
             step,
@@ -129,7 +131,7 @@ impl<'a> Report<'a> {
             let look_at = look_at.map(|it| format!("{:46}look at: {it}\n", ""));
             lines += &look_at.unwrap_or_default();
         }
-        let fact = |name| text(&self.health, name).unwrap_or("not shown");
+        let fact = |name| escape(text(&self.health, name).unwrap_or("not shown"));
         let (build, settings) = (fact("/build"), fact("/settings"));
         lines + &format!("build {build}, settings {settings}\n")
     }
@@ -144,8 +146,15 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Where the cause of a failure is.
-fn look_at(step: &str) -> &'static str {
+/// Where the cause of a failure is: the answer says more than the step.
+fn look_at(step: &str, status: u16) -> &'static str {
+    match status {
+        401 => return "`--key`: the server does not know the caller",
+        403 => return "the rights of the key; whether its tenant is braked",
+        429 => return "the rates of the caller's tenant; wait, and check again",
+        503 => return "the table and its rights; whether an operator has braked everything",
+        _ => {}
+    }
     match step {
         "card" => "the address, its path and stage; `A2A_PUBLIC_URL`; the log of agent-card",
         "stream" => "a proxy or an integration that buffers; the logs of rpc and tasks-stream",
@@ -159,6 +168,23 @@ fn look_at(step: &str) -> &'static str {
     }
 }
 
+/// A text in which the key is hidden, as a server may repeat it. A short key may be a part of
+/// other words, which stay.
+fn without_key(text: String, key: Option<&str>) -> String {
+    let Some(key) = key.filter(|key| !key.is_empty()) else {
+        return text;
+    };
+    let is_of_word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    let (mut shown, mut rest) = (String::new(), text.as_str());
+    while let Some((before, after)) = rest.split_once(key) {
+        shown += before;
+        let is_word = is_of_word(shown.chars().next_back()) || is_of_word(after.chars().next());
+        shown += if is_word { key } else { "KEY" };
+        rest = after;
+    }
+    shown + rest
+}
+
 /// Walks the server, prints a line for each step, and writes the transcript.
 ///
 /// # Errors
@@ -167,9 +193,7 @@ pub(crate) async fn run(options: &CheckServer) -> Result<(), CheckError> {
     let caller = CheckClient::new(&options.url, options.key.clone());
     let caller = caller.ok_or_else(|| CheckError::Url(options.url.clone()))?;
     let report = Box::pin(walk::walk(options, &caller)).await;
-    // A server may repeat the key.
-    let key = options.key.as_deref().filter(|key| !key.is_empty());
-    let keyless = |text: String| text.replace(key.unwrap_or("\0"), "KEY");
+    let keyless = |text: String| without_key(text, options.key.as_deref());
     let text = if options.json {
         report.json()
     } else {

@@ -2,7 +2,9 @@
 
 use super::calls::{CheckClient, Fault, ServerReply};
 use super::interface::{GET, SEND, STREAM, SUBSCRIBE};
-use super::interface::{Interface, MethodNames, files, id, state, text, words};
+use super::interface::{
+    Interface, MethodNames, files, id, kind_of_event, missing_members, state, text, words,
+};
 use super::{CheckServer, Report};
 use crate::accept::accept;
 use crate::embedded::LIMITS;
@@ -85,13 +87,24 @@ async fn read_card(caller: &CheckClient, card: &mut Value) -> Result<String, Fau
     let document = caller.get("/.well-known/agent-card.json").await?;
     let [name, version] = ["/name", "/version"].map(|it| text(&document, it).unwrap_or_default());
     let all = Interface::of(&document);
+    if all.is_empty() {
+        let text = "names no interface over JSONRPC or HTTP+JSON of A2A 1.0 or 0.3";
+        return Err(format!("{name} {version} {text}").into());
+    }
     let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
     let summary = format!("{name} {version}: {}", names.join(", "));
     if let Some(one) = all.iter().find(|one| !caller.is_own(&one.url)) {
         return Err(format!("{summary} at `{}`: check that address", one.url).into());
     }
+    let missing = missing_members(&document);
     *card = document;
-    works_if(!all.is_empty(), summary)
+    Ok(match missing.is_empty() {
+        true => summary,
+        false => format!(
+            "{summary}; strict clients refuse it without {}",
+            missing.join(", ")
+        ),
+    })
 }
 
 async fn preflight(caller: &CheckClient) -> Result<String, Fault> {
@@ -178,13 +191,16 @@ impl Walk<'_> {
         lists.filter_map(|skill| skill.get(name)).collect()
     }
 
-    /// Sends the first examples of skills until one makes a task and one makes the agent ask.
+    /// Sends the first examples of skills, or the name of the first one, until one makes a task and one makes the agent ask.
     async fn sends(&mut self) -> Result<String, Fault> {
         let examples = self.skills("examples").into_iter();
         let examples = examples.filter_map(|all| text(all, "/0").map(str::to_owned));
         let mut sentences: Vec<String> = examples.take(EXAMPLES).collect();
         if !self.options.say.is_empty() {
             sentences.clone_from(&self.options.say);
+        } else if sentences.is_empty() {
+            let name = text(self.card, "/skills/0/name").map(str::to_owned);
+            sentences.extend(name);
         }
         let mut summaries = Vec::new();
         for sentence in sentences {
@@ -202,10 +218,10 @@ impl Walk<'_> {
                 break;
             }
         }
-        match summaries.is_empty() {
-            true => not_shown("the card has no examples; `--say` names words"),
-            false => Ok(summaries.join(", ")),
+        if summaries.is_empty() {
+            return Err("the card has no skill; `--say` names words".into());
         }
+        Ok(summaries.join(", "))
     }
 
     async fn asks(&self) -> Result<String, Fault> {
@@ -238,27 +254,36 @@ impl Walk<'_> {
         }
         let part = json!({"text": self.task_words()?});
         let params = self.on.params(&part, &Value::Null, &json!({}));
-        let began = Instant::now();
         let mut stream = self.open(STREAM, &params).await?;
-        let (mut times, mut last) = (Vec::new(), String::new());
+        // From the head on: what comes before is the way to the server.
+        let began = Instant::now();
+        let (mut times, mut last, mut kind) = (Vec::new(), String::new(), None);
         while let Some(event) = stream.event().await? {
             times.push(began.elapsed());
             last = state(&event);
+            kind.get_or_insert_with(|| kind_of_event(&event).to_owned());
         }
         let (Some(first), Some(end)) = (times.first(), times.last()) else {
             return Err("it ended without an event".into());
         };
-        let summary = format!(
+        let mut summary = format!(
             "{} events from {first:.0?} to {end:.0?}, {last}",
             times.len()
         );
+        // A2A 1.0 §3.1.2.
+        let kind = kind.unwrap_or_default();
+        if !self.on.old && !matches!(kind.as_str(), "task" | "message") {
+            summary += &format!("; begins with `{kind}`, and not with its task");
+        }
         if let Some(note) = self.follows().await? {
             return Ok(format!("{summary}; {note}"));
         }
         // Without a question only a long task shows whether something holds events back.
         match (end.saturating_sub(*first), times.len()) {
             (spread, _) if spread >= LONG => Ok(summary),
-            (_, 2..) if *end >= LONG => Err(format!("{summary}: all at once").into()),
+            (spread, 2..) if *end >= LONG && spread < *end / 10 => {
+                Err(format!("{summary}: all at once").into())
+            }
             _ => not_shown(format!(
                 "{summary}: too short to tell whether they come one by one"
             )),
@@ -413,7 +438,9 @@ impl Walk<'_> {
     async fn refuses(&self) -> Result<String, Fault> {
         let params = json!({"id": "check-unknown"});
         let summary = match self.call(GET, &params).await {
-            Err(Fault::Refused(404, _, text) | Fault::Refused(_, -32001, text)) => text,
+            // Any server has a 404 for what it does not serve; an error of A2A has a code.
+            Err(Fault::Refused(404, code, text)) if code != 0 => text,
+            Err(Fault::Refused(_, -32001, text)) => text,
             Err(fault) => return Err(fault),
             Ok(_) => return Err("an unknown task is there".into()),
         };
