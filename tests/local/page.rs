@@ -286,6 +286,11 @@ async fn tasks_are_listed_with_skill_and_words_and_are_found() {
         .call("/a2a-local/page/rows")
         .header("Authorization", "Bearer dev:acme:ann");
     assert_eq!(other.json().await["searched"], 0);
+    // A wrong position is the fault of the request, and not an outage.
+    for list in ["rows", "webhooks"] {
+        let path = format!("/a2a-local/page/{list}?after=nothing");
+        assert_eq!(page.call(&path).send().await.0, 400, "{list}");
+    }
 }
 
 #[tokio::test]

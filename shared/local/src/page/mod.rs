@@ -84,6 +84,9 @@ enum PageError {
     /// There is nothing at this path.
     #[error("there is nothing at this path")]
     Absent,
+    /// The position of a list is malformed.
+    #[error("`after` is not a position of this list")]
+    Position,
     /// The store does not answer.
     #[error("failed to read the table: {0}")]
     Store(#[from] StoreError),
@@ -106,7 +109,7 @@ impl PageError {
             Self::Absent => StatusCode::NOT_FOUND,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Memory => StatusCode::CONFLICT,
-            Self::UploadTarget => StatusCode::BAD_REQUEST,
+            Self::Position | Self::UploadTarget => StatusCode::BAD_REQUEST,
             Self::Upload(_) => StatusCode::BAD_GATEWAY,
         }
     }
@@ -239,7 +242,9 @@ impl AgentPage {
             (&Method::GET, ["webhooks"]) => {
                 let owner = self.owner(request).await?;
                 let after = request.uri().query().unwrap_or_default();
-                Ok(webhooks::page(&self.tasks, &owner, after).await?)
+                let after = after.strip_prefix("after=").filter(|it| !it.is_empty());
+                let after = after.map(|it| rows::position(it).ok_or(PageError::Position));
+                Ok(webhooks::page(&self.tasks, &owner, after.transpose()?).await?)
             }
             (&Method::GET, ["changes"]) => {
                 let count = self.traces.count();
@@ -249,7 +254,8 @@ impl AgentPage {
             }
             (&Method::GET, ["rows"]) => {
                 let owner = self.owner(request).await?;
-                let filter = RowFilter::parse(request.uri().query().unwrap_or_default())?;
+                let filter = RowFilter::parse(request.uri().query().unwrap_or_default());
+                let filter = filter.ok_or(PageError::Position)?;
                 Ok(rows::list(&self.tasks, &owner, filter).await?)
             }
             (&Method::GET, ["tasks", id]) => self.task(&self.owner(request).await?, id, None).await,

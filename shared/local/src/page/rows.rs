@@ -41,11 +41,8 @@ pub(super) struct RowFilter {
 
 impl RowFilter {
     /// The filter in a query: `group`, `skill`, `context`, `after`, `words` in hexadecimal, and
-    /// `brief` for one read.
-    ///
-    /// # Errors
-    /// [`StoreError`] for a malformed position.
-    pub(super) fn parse(query: &str) -> Result<Self, StoreError> {
+    /// `brief` for one read. `None` for a malformed position.
+    pub(super) fn parse(query: &str) -> Option<Self> {
         let mut filter = Self::default();
         for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             match name {
@@ -62,7 +59,7 @@ impl RowFilter {
                 _ => {}
             }
         }
-        Ok(filter)
+        Some(filter)
     }
 
     /// Whether skill and texts of the task are those that the filter names.
@@ -163,9 +160,10 @@ pub(super) async fn tasks_after(
     store.list(owner, &query).await
 }
 
-/// The position of a list in a query, which cannot contain `#`: it has a `,` there.
-pub(super) fn position(text: &str) -> Result<ListPosition, StoreError> {
-    ListPosition::parse(&text.replacen(',', "#", 1))
+/// The position of a list in a query, which cannot contain `#`: it has a `,` there. `None` if it is
+/// malformed.
+pub(super) fn position(text: &str) -> Option<ListPosition> {
+    ListPosition::parse(&text.replacen(',', "#", 1)).ok()
 }
 
 pub(super) fn position_text(position: &ListPosition) -> String {
@@ -268,7 +266,7 @@ mod tests {
         let filter = RowFilter::parse(&query).unwrap();
         assert_eq!(filter.words, ["größe", "東京"]);
         assert_eq!(filter.skill, "echo");
-        assert!(RowFilter::parse("after=nothing").is_err());
+        assert!(RowFilter::parse("after=nothing").is_none());
     }
 
     #[test]

@@ -1,29 +1,25 @@
 //! The push configs of all tasks of a caller, with the progress of their deliveries.
 
-use super::rows::{PAGE, READS, position, position_text, tasks_after};
+use super::rows::{PAGE, READS, position_text, tasks_after};
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::store::StoreError;
 use a2a_lambda::store::records::RecordReader;
+use a2a_lambda::store::{ListPosition, StoreError};
 use a2a_lambda::task::{Owner, PushRecord, TaskRecord, Timestamp};
 use serde_json::{Value, json};
 
-/// The webhooks of the tasks after the position `after`, the newest tasks first, and the
+/// The webhooks of the tasks after the position `next`, the newest tasks first, and the
 /// position where the next page begins.
 ///
 /// # Errors
-/// [`StoreError`] when the table does not answer or the position is malformed.
+/// [`StoreError`] when the table does not answer.
 pub(super) async fn page(
     store: &RecordReader,
     owner: &Owner,
-    after: &str,
+    mut next: Option<ListPosition>,
 ) -> Result<Value, StoreError> {
     let now = SystemClock.now();
     let mut webhooks = Vec::new();
     let mut count = 0_usize;
-    let mut next = match after.strip_prefix("after=").filter(|it| !it.is_empty()) {
-        Some(text) => Some(position(text)?),
-        None => None,
-    };
     for _ in 0..READS {
         let page = tasks_after(store, owner, None, next, now).await?;
         count = count.saturating_add(page.records.len());
