@@ -758,7 +758,7 @@ def logs(stack):
     format = stack.transformed["Resources"]["ApiStage"]["Properties"]["AccessLogSetting"]["Fn::If"][1]["Format"]
     fields = set(json.loads(format).values())
     expected = {"requestId", "requestTimeEpoch", "httpMethod", "resourcePath", "status", "responseLatency"}
-    expected |= {"authorizer.principalId", "authorizer.tenant"}
+    expected |= {"authorizer.principalId", "authorizer.tenant", "authorizer.error", "identity.sourceIp"}
     if fields != {f"$context.{field}" for field in expected}:
         wrong.append(f"the access log has {sorted(fields)}")
     return wrong

@@ -255,7 +255,7 @@ mod tests {
         );
         said(&table, &["withdraw", id]).await.unwrap();
         let refused = credentials.admit(Some(key)).await;
-        assert!(matches!(refused, Err(AuthError::Refused)), "{refused:?}");
+        assert!(matches!(refused, Err(AuthError::Refused(_))), "{refused:?}");
         let again = said(&table, &["withdraw", id]).await;
         assert!(matches!(again, Err(KeysError::Unknown(_))));
     }

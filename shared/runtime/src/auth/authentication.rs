@@ -1,6 +1,6 @@
 //! Finds the caller of a request at the HTTP edge.
 
-use super::{Admitted, AuthError, AuthMode, Credentials, Identity, dev, gateway};
+use super::{Admitted, AuthError, AuthMode, Credentials, Identity, RefusalReason, dev, gateway};
 use crate::task::Timestamp;
 use std::sync::Arc;
 
@@ -37,20 +37,23 @@ impl Authentication {
                 let context = identity.authorizer.as_ref();
                 context
                     .and_then(gateway::caller)
-                    .ok_or(AuthError::Refused)?
+                    .ok_or(AuthError::Refused(RefusalReason::Gateway))?
             }
             (AuthMode::Dev, _) => {
-                let caller = dev::caller(authorization).ok_or(AuthError::Refused)?;
+                let caller = dev::caller(authorization);
+                let caller = caller.ok_or(AuthError::Refused(RefusalReason::Malformed))?;
                 Admitted { caller, ends: None }
             }
             (AuthMode::Keys | AuthMode::Jwt, Some(credentials)) => {
                 credentials.admit(authorization).await?
             }
-            (AuthMode::Keys | AuthMode::Jwt, None) => return Err(AuthError::Refused),
+            (AuthMode::Keys | AuthMode::Jwt, None) => {
+                return Err(AuthError::Refused(RefusalReason::NoIssuer));
+            }
         };
         // API Gateway uses the result of an authorizer for minutes. The token may end first.
         if admission.ends.is_some_and(|end| end <= now) {
-            return Err(AuthError::Refused);
+            return Err(AuthError::Refused(RefusalReason::Gateway));
         }
         Ok(admission)
     }
@@ -91,7 +94,10 @@ mod tests {
             &[&b"Bearer dev:acme:\xff"[..]][..],
             &[&b"Bearer dev:acme:ann"[..]; 2],
         ] {
-            assert!(matches!(dev(lines), Err(AuthError::Refused)), "{lines:?}");
+            assert!(
+                matches!(dev(lines), Err(AuthError::Refused(_))),
+                "{lines:?}"
+            );
         }
     }
 
@@ -115,7 +121,7 @@ mod tests {
         for mode in [AuthMode::Keys, AuthMode::Jwt] {
             let edge = Authentication::new(mode, None);
             let nobody = block_on(edge.caller(&Identity::default(), NOW));
-            assert!(matches!(nobody, Err(AuthError::Refused)));
+            assert!(matches!(nobody, Err(AuthError::Refused(_))));
         }
     }
 }

@@ -7,7 +7,7 @@ use super::api_key::{ApiKey, PREFIX};
 use super::first_key::{FIRST, FirstKey};
 #[cfg(feature = "jwt")]
 use super::jwt::JwtVerifier;
-use super::{Admitted, AuthError, Caller};
+use super::{Admitted, AuthError, Caller, RefusalReason};
 use crate::engine::Clock;
 use crate::store::StoreError;
 use crate::store::api_keys::{ApiKeyReader, KeyCheck};
@@ -79,32 +79,35 @@ impl Credentials {
     pub async fn admit(&self, authorization: Option<&str>) -> Result<Admitted, AuthError> {
         let token = token(authorization.unwrap_or_default());
         if token.is_empty() || token.len() > LONGEST {
-            return Err(AuthError::Refused);
+            return Err(AuthError::Refused(RefusalReason::Malformed));
         }
         if token.starts_with(PREFIX) {
-            let key = ApiKey::parse(token).ok_or(AuthError::Refused)?;
+            let key = ApiKey::parse(token);
+            let key = key.ok_or(AuthError::Refused(RefusalReason::Malformed))?;
             return self.with_key(&key).await;
         }
         self.with_token(token).await
     }
 
     async fn with_key(&self, key: &ApiKey) -> Result<Admitted, AuthError> {
+        let unknown = || AuthError::Refused(RefusalReason::UnknownKey(key.id().clone()));
         if key.id().as_str() == FIRST {
-            let first = self.first.as_ref().ok_or(AuthError::Refused)?;
+            let first = self.first.as_ref().ok_or_else(unknown)?;
             let caller = first.caller(key, self.clock.as_ref()).await?;
             return Ok(Admitted { caller, ends: None });
         }
         // Anybody can make up keys, and each read is paid.
         if !self.can_be_issued(key).await? {
-            return Err(AuthError::Refused);
+            return Err(unknown());
         }
-        // An unknown id, a wrong secret and an expired key look the same.
+        // To the sender an unknown id, a wrong secret and an expired key look the same.
         let record = self.keys.api_key(key.id()).await?;
         let record = record.filter(|record| key.matches(&record.hash));
-        let record = record.ok_or(AuthError::Refused)?;
+        let record = record.ok_or_else(unknown)?;
         // DynamoDB's TTL removes an item days after its time.
         if record.expires_at.is_some_and(|end| end <= self.clock.now()) {
-            return Err(AuthError::Refused);
+            let reason = RefusalReason::ExpiredKey(key.id().clone());
+            return Err(AuthError::Refused(reason));
         }
         Ok(Admitted {
             caller: Caller {
@@ -139,14 +142,15 @@ impl Credentials {
 
     #[cfg(feature = "jwt")]
     async fn with_token(&self, token: &str) -> Result<Admitted, AuthError> {
-        let jwt = self.jwt.as_ref().ok_or(AuthError::Refused)?;
+        let jwt = self.jwt.as_ref();
+        let jwt = jwt.ok_or(AuthError::Refused(RefusalReason::NoIssuer))?;
         jwt.verify(token).await
     }
 
     #[cfg(not(feature = "jwt"))]
     #[expect(clippy::unused_async, reason = "with the feature `jwt` it waits")]
     async fn with_token(&self, _token: &str) -> Result<Admitted, AuthError> {
-        Err(AuthError::Refused)
+        Err(AuthError::Refused(RefusalReason::NoIssuer))
     }
 }
 

@@ -2,10 +2,9 @@
 //!
 //! So the first caller needs no rights on the table, only the right to read one secret.
 
-use super::{AuthError, Caller, api_key::ApiKey};
+use super::{AuthError, Caller, RefusalReason, api_key::ApiKey};
 use crate::engine::Clock;
 use crate::store::StoreError;
-use crate::store::api_keys::ApiKeyId;
 use crate::task::{Owner, Timestamp};
 use async_trait::async_trait;
 use std::collections::BTreeSet;
@@ -69,14 +68,15 @@ impl FirstKey {
             Some(cache) => cache.hash,
             None => {
                 let secret = self.source.secret().await?;
-                let id = ApiKeyId::parse(FIRST).ok_or(AuthError::Refused)?;
-                let hash = ApiKey::of(id, secret.trim()).hash();
+                let hash = ApiKey::of(key.id().clone(), secret.trim()).hash();
                 *cache = Some(KnownSecret { hash, read_at: now });
                 hash
             }
         };
         if !key.matches(&hash) {
-            return Err(AuthError::Refused);
+            return Err(AuthError::Refused(RefusalReason::UnknownKey(
+                key.id().clone(),
+            )));
         }
         Ok(Caller {
             owner: self.owner.clone(),

@@ -4,9 +4,9 @@
 //! the issuer has withdrawn may be who keeps its answers away. One caller at a time
 //! fetches. Callers whose key is known do not wait for it.
 
-use super::AuthError;
 use super::issuer::{JwtIssuer, configuration_url};
 use super::signatures::is_rsa_size;
+use super::{AuthError, RefusalReason};
 use crate::engine::Clock;
 use crate::outbound::{Fetcher, OutboundUrl};
 use crate::store::StoreError;
@@ -170,7 +170,7 @@ impl KeySet {
         let state = self.state();
         match (state.find(kid, algorithm), &state.keys) {
             (Some(key), _) => Ok(key),
-            (None, Some(_)) => Err(AuthError::Refused),
+            (None, Some(_)) => Err(AuthError::Refused(RefusalReason::TokenSignature)),
             (None, None) => Err(AuthError::Unavailable(StoreError::Unavailable(
                 "no keys of the issuer were read in the last day".to_owned(),
             ))),

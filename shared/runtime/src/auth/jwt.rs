@@ -3,7 +3,7 @@
 use super::issuer::JwtIssuer;
 use super::jwks::{FetchKeys, KeySet, TIMEOUT};
 use super::signatures::is_signed;
-use super::{Admitted, AuthError, Caller, is_word, scopes};
+use super::{Admitted, AuthError, Caller, RefusalReason, is_word, scopes};
 use crate::engine::Clock;
 use crate::outbound::{Fetcher, Reach};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
@@ -61,19 +61,24 @@ impl JwtVerifier {
     /// [`AuthError::Refused`] for a token that is not valid; [`AuthError::Unavailable`]
     /// when the issuer's keys were never read.
     pub(super) async fn verify(&self, token: &str) -> Result<Admitted, AuthError> {
-        let header = decode_header(token).map_err(|_| AuthError::Refused)?;
+        let refused = AuthError::Refused;
+        let header = decode_header(token).map_err(|_| refused(RefusalReason::Malformed))?;
         if !self.is_allowed(&header) {
-            return Err(AuthError::Refused);
+            return Err(refused(RefusalReason::TokenHeader));
         }
         let key = self.keys.key(header.kid.as_deref(), header.alg).await?;
         if !is_signed(token, header.alg, &key) {
-            return Err(AuthError::Refused);
+            return Err(refused(RefusalReason::TokenSignature));
         }
         // The library reads the claims and checks nothing.
         let result = insecure_decode::<Map<String, Value>>(token);
-        let claims = result.map_err(|_| AuthError::Refused)?.claims;
-        let ends = self.times(&claims).ok_or(AuthError::Refused)?;
-        let caller = self.caller(&claims).ok_or(AuthError::Refused)?;
+        let claims = result
+            .map_err(|_| refused(RefusalReason::Malformed))?
+            .claims;
+        let ends = self.times(&claims);
+        let ends = ends.ok_or_else(|| refused(RefusalReason::TokenTime))?;
+        let caller = self.caller(&claims);
+        let caller = caller.ok_or_else(|| refused(RefusalReason::TokenClaims))?;
         Ok(Admitted {
             caller,
             ends: Some(ends),

@@ -32,6 +32,7 @@ pub use self::jwt::JwtVerifier;
 pub use crate::task::Caller;
 
 use crate::store::StoreError;
+use crate::store::api_keys::ApiKeyId;
 use crate::task::Timestamp;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -52,10 +53,58 @@ pub enum AuthError {
     /// It has no valid credentials. There is one answer for all reasons, so that a sender
     /// learns nothing from it.
     #[error("the credentials are not valid")]
-    Refused,
+    Refused(RefusalReason),
     /// Whether the credentials are valid cannot be decided now.
     #[error("the credentials cannot be checked: {0}")]
     Unavailable(#[from] StoreError),
+}
+
+/// Why credentials are not valid: for the log of an operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// There are none, or they have no form of a key or a token.
+    Malformed,
+    /// No key with this id and secret was made, or it was removed.
+    UnknownKey(ApiKeyId),
+    /// The time of the key is over.
+    ExpiredKey(ApiKeyId),
+    /// The settings name no issuer of tokens.
+    NoIssuer,
+    /// The type, the algorithm or an extension of the token is not allowed.
+    TokenHeader,
+    /// The issuer has no such key, or it has not signed the token.
+    TokenSignature,
+    /// The time of the token is over, or has not begun.
+    TokenTime,
+    /// Issuer, audience, tenant, subject or tier of the token are not valid.
+    TokenClaims,
+    /// The authorizer in front of the function named no caller, or one whose time is over.
+    Gateway,
+}
+
+impl RefusalReason {
+    /// The reason as a word.
+    pub(crate) const fn word(&self) -> &'static str {
+        match self {
+            Self::Malformed => "MALFORMED",
+            Self::UnknownKey(_) => "UNKNOWN_KEY",
+            Self::ExpiredKey(_) => "EXPIRED_KEY",
+            Self::NoIssuer => "NO_ISSUER",
+            Self::TokenHeader => "TOKEN_HEADER",
+            Self::TokenSignature => "TOKEN_SIGNATURE",
+            Self::TokenTime => "TOKEN_TIME",
+            Self::TokenClaims => "TOKEN_CLAIMS",
+            Self::Gateway => "GATEWAY",
+        }
+    }
+
+    /// The public part of the key.
+    pub(crate) fn key(&self) -> Option<&str> {
+        match self {
+            Self::UnknownKey(id) | Self::ExpiredKey(id) => Some(id.as_str()),
+            _ => None,
+        }
+    }
 }
 
 /// The source of identities.

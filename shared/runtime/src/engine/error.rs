@@ -107,7 +107,7 @@ impl From<A2aError> for EngineError {
 impl From<AuthError> for EngineError {
     fn from(error: AuthError) -> Self {
         match error {
-            AuthError::Refused => A2aError::Unauthenticated.into(),
+            AuthError::Refused(_) => A2aError::Unauthenticated.into(),
             AuthError::Unavailable(error) => error.into(),
         }
     }

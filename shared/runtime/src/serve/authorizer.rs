@@ -12,12 +12,14 @@ use crate::engine::{Clock, SystemClock};
 use crate::secrets::secrets_manager;
 use crate::store::StoreError;
 use crate::store::dynamodb::DynamoTable;
+use crate::telemetry::events;
+use crate::telemetry::sampling::Sampler;
 use async_trait::async_trait;
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs the authorizer of API Gateway (payload REQUEST of a REST API). It accepts the API
 /// keys in the table, the first key if the settings name its secret, and the JWTs of the
@@ -41,7 +43,8 @@ pub async fn authorizer() -> Result<(), ServeError> {
         let reach = settings.credentials.reach;
         credentials = credentials.with_jwt(JwtVerifier::new(issuer, reach, clock));
     }
-    let authorize = async |request, _| authorize(&credentials, &request).await;
+    let refusals = Mutex::default();
+    let authorize = async |request, _| authorize(&credentials, &refusals, &request).await;
     start.ready(None).run(authorize).await
 }
 
@@ -108,14 +111,23 @@ impl From<DecisionError> for Diagnostic {
     }
 }
 
-/// The policy and the caller for a request.
+/// The policy and the caller for a request. A refusal has a line, as far as `refusals` admits it.
 async fn authorize(
     credentials: &Credentials,
+    refusals: &Mutex<Sampler>,
     request: &GatewayRequest,
 ) -> Result<Value, DecisionError> {
     let identity = credentials.admit(request.authorization()).await;
     let identity = identity.map_err(|error| match error {
-        AuthError::Refused => DecisionError::Refused,
+        AuthError::Refused(reason) => {
+            let now = SystemClock.now();
+            let mut refusals = refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            let left_out = refusals.admit(reason.word(), None, now);
+            if let Some(left_out) = left_out {
+                events::refused_caller(reason.word(), reason.key(), left_out);
+            }
+            DecisionError::Refused
+        }
         AuthError::Unavailable(cause) => {
             tracing::error!(error.cause = %cause, "failed to check credentials");
             DecisionError::Failed

@@ -7,6 +7,8 @@ use tracing::Level;
 
 /// The target of the line of a call.
 pub const CALL: &str = "a2a_lambda::call";
+/// The target of a caller whom the authorizer has refused.
+pub const CALLER: &str = "a2a_lambda::caller";
 /// The target of a refused call that is counted and has no line. [`start`](super::start)
 /// keeps it out of the log.
 pub const LEFT_OUT: &str = "a2a_lambda::left_out";
@@ -76,6 +78,19 @@ pub(crate) fn refused(line: &CallFields<'_>, reason: &str, left_out: u64) {
         a2a.error = reason,
         a2a.left_out = left_out,
     });
+}
+
+/// Logs a caller whom the authorizer has refused. The access log has the address.
+pub(crate) fn refused_caller(reason: &str, key: Option<&str>, left_out: u64) {
+    let left_out = (left_out > 0).then_some(left_out);
+    tracing::event!(
+        target: CALLER,
+        Level::WARN,
+        a2a.error = reason,
+        a2a.key = key,
+        a2a.left_out = left_out,
+        "refused a caller"
+    );
 }
 
 /// Counts a call that got an error, without a line: a flood of calls is no flood of lines.

@@ -41,6 +41,10 @@ pub enum LogFormat {
     Text,
 }
 
+/// The target of a line of the Lambda runtime for each refused caller and each panic, which have
+/// lines of their own.
+const RUNTIME: &str = "lambda_runtime::layers::panic";
+
 /// Starts logging to standard error, and counting. `filter` is the value of `A2A_LOG`, for
 /// example `info,a2a_lambda=debug`; one that cannot be read counts as `info`. It has no
 /// effect on what is counted. A second call has no effect, and its metrics stay empty.
@@ -52,7 +56,7 @@ pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     // The hint makes the level of `filter` that of both. Without one each event of each level
     // is looked up at its first use, which costs CPU of the first call.
-    let is_shown = filter_fn(|event| event.target() != events::LEFT_OUT);
+    let is_shown = filter_fn(|event| ![events::LEFT_OUT, RUNTIME].contains(&event.target()));
     let filter = filter.and(is_shown.with_max_level_hint(LevelFilter::TRACE));
     let lines = fmt::layer()
         .with_writer(std::io::stderr)

@@ -58,7 +58,7 @@ async fn tenant(credentials: &Credentials, header: &str) -> Result<String, AuthE
 
 async fn is_refused(credentials: &Credentials, header: &str) {
     let refused = credentials.admit(Some(header)).await.unwrap_err();
-    assert!(matches!(refused, AuthError::Refused), "{refused}");
+    assert!(matches!(refused, AuthError::Refused(_)), "{refused}");
 }
 
 /// A store, credentials over it, and their clock.
@@ -112,12 +112,12 @@ async fn a_key_that_is_not_exactly_an_issued_one_is_refused() {
     ];
     each_row_async(rows, async |bad| {
         let refused = tenant(&credentials, bad).await;
-        assert!(matches!(refused, Err(AuthError::Refused)), "{bad}");
+        assert!(matches!(refused, Err(AuthError::Refused(_))), "{bad}");
     })
     .await;
     assert!(matches!(
         credentials.admit(None).await,
-        Err(AuthError::Refused)
+        Err(AuthError::Refused(_))
     ));
 }
 
@@ -151,7 +151,7 @@ async fn reads(table: &Arc<WatchedTable>) -> (usize, usize) {
         clock.advance(Duration::from_millis(20));
         let made_up = ApiKey::random("").unwrap();
         let refused = credentials.admit(Some(made_up.reveal())).await;
-        assert!(matches!(refused, Err(AuthError::Refused)));
+        assert!(matches!(refused, Err(AuthError::Refused(_))));
     }
     let is_check = |key: &keys::Key| *key == keys::key_check();
     let (checks, keys): (Vec<_>, Vec<_>) = table.take_reads().into_iter().partition(is_check);

@@ -4,6 +4,7 @@ use crate::auth::credentials::tests::keep;
 use crate::store::api_keys::{ApiKeyRecord, ApiKeys};
 use crate::store::contract::{Fault, WatchedTable};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
+use crate::telemetry::lines::Lines;
 use a2a_lambda_rows::each_row_async;
 
 const EVENT: &str = include_str!("event.json");
@@ -39,7 +40,9 @@ fn event(token: &str) -> GatewayRequest {
 #[tokio::test]
 async fn a_key_gets_a_policy_for_the_whole_stage_and_its_caller() {
     let (credentials, key) = issued().await;
-    let decided = authorize(&credentials, &event(key.reveal())).await.unwrap();
+    let decided = authorize(&credentials, &Mutex::default(), &event(key.reveal()))
+        .await
+        .unwrap();
     let expected = json!({
         "principalId": "acme",
         "policyDocument": {
@@ -60,7 +63,9 @@ async fn the_policy_of_the_root_path_is_that_of_the_whole_stage() {
     let mut request = event(key.reveal());
     request.method_arn =
         "arn:aws:execute-api:eu-central-1:111122223333:a1b2c3d4e5/dev/POST/".to_owned();
-    let decided = authorize(&credentials, &request).await.unwrap();
+    let decided = authorize(&credentials, &Mutex::default(), &request)
+        .await
+        .unwrap();
     let resource = decided.pointer("/policyDocument/Statement/0/Resource");
     assert_eq!(resource, Some(&json!(STAGE)));
 }
@@ -76,7 +81,9 @@ async fn a_refusal_is_the_word_that_api_gateway_answers_with_401() {
     none.multi_value_headers = None;
     let rows = [twice, none, event("a2a_x_y"), event("dev:acme:ann")];
     each_row_async(rows, async |request| {
-        let refused = authorize(&credentials, &request).await.unwrap_err();
+        let refused = authorize(&credentials, &Mutex::default(), &request)
+            .await
+            .unwrap_err();
         assert_eq!(Diagnostic::from(refused).error_message, "Unauthorized");
     })
     .await;
@@ -89,7 +96,38 @@ async fn a_failure_of_the_store_is_no_refusal() {
         Arc::new(SystemClock),
     );
     let key = ApiKey::random("").unwrap();
-    let failed = authorize(&credentials, &event(key.reveal())).await;
+    let failed = authorize(&credentials, &Mutex::default(), &event(key.reveal())).await;
     let said = Diagnostic::from(failed.unwrap_err()).error_message;
     assert_eq!(said, "the authorizer failed");
+}
+
+#[tokio::test]
+async fn each_refused_caller_has_a_reason_in_a_line_and_a_flood_has_ten() {
+    let (credentials, key) = issued().await;
+    let (made_up, lines) = (ApiKey::random("").unwrap(), Lines::default());
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_writer(move || writer.clone());
+    let _logging = tracing::subscriber::set_default(log.with_ansi(false).finish());
+    let refusals = Mutex::default();
+    for _ in 0..60 {
+        let request = event(made_up.reveal());
+        authorize(&credentials, &refusals, &request)
+            .await
+            .unwrap_err();
+    }
+    authorize(&credentials, &refusals, &event("one.two.three"))
+        .await
+        .unwrap_err();
+    authorize(&credentials, &refusals, &event(key.reveal()))
+        .await
+        .unwrap();
+    let text = lines.text();
+    let unknown = text.lines().filter(|line| line.contains("UNKNOWN_KEY"));
+    let id = made_up.id().as_str();
+    assert!(unknown.clone().all(|line| line.contains(id)), "{text}");
+    // A second may begin while they run.
+    assert!((10..=20).contains(&unknown.count()), "{text}");
+    assert_eq!(text.matches("NO_ISSUER").count(), 1, "{text}");
+    assert!(!text.contains(made_up.reveal()), "{text}");
+    assert!(!text.contains(key.id().as_str()), "{text}");
 }
