@@ -4,10 +4,12 @@ Linters accept most of these mistakes. So test_template.py also runs every check
 that has the mistake.
 """
 
+import difflib
 import fnmatch
 import json
 import pathlib
 import re
+import tomllib
 
 _STORED = pathlib.Path(__file__).resolve().parents[2] / "shared/model/src/stored/schema.rs"
 STREAMING = {"rpc", "tasks-get", "tasks-stream"}
@@ -461,6 +463,28 @@ def wired(stack):
         ways += [name for name, it in conditions.items() if any(_names(it, {"Condition": way}) for way in ways)]
         if not any(_mentions(used, way) for way in ways):
             wrong.append(f"{parameter}: changes nothing")
+    return wrong
+
+
+def given(stack, samconfig, changes=None):
+    """The parameters that a samconfig sets, also in its comments, and those of an author's changes, are of the template, which takes their values.
+
+    SAM drops a parameter that the template does not have.
+    """
+    known, wrong, seen = stack.source["Parameters"], [], {}
+    for stage, config in tomllib.loads(samconfig).items():
+        if stage != "version":
+            seen |= {(stage, name): it for name, it in config["deploy"]["parameters"]["parameter_overrides"].items()}
+    seen |= {("a comment", name): tomllib.loads(f"it = {it}")["it"] for name, it in re.findall(r"^#   (\w+) = (.+)$", samconfig, re.M)}
+    for kind in ("Parameters", "Resources"):
+        here = stack.source[kind]
+        seen |= {("changes.yaml", name): None for name, it in ((changes or {}).get(kind) or {}).items() if name not in here and "Type" not in it}
+    for (place, name), value in seen.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, [*known, *stack.source["Resources"]], 1, 0)
+            wrong.append(f"{place}: the template does not have {name}; the nearest name is {near[0]}")
+        elif value not in [str(one) for one in known[name].get("AllowedValues", [value])] or not re.fullmatch(known[name].get("AllowedPattern", "(?s:.*)"), value):
+            wrong.append(f"{place}: {name} is {value}")
     return wrong
 
 

@@ -256,19 +256,15 @@ class TheTemplate(unittest.TestCase):
             self.assertLessEqual(int(given["TableMaxReadUnits"]), 500)
             self.assertLessEqual(int(given["TableMaxWriteUnits"]), 200)
 
-    def test_has_stages_that_give_every_required_parameter(self):
+    def test_its_parameters_are_all_that_a_deployment_sets_and_needs(self):
         config = tomllib.loads((ROOT / "samconfig.toml").read_text())
-        parameters = STACK.source["Parameters"]
-        required = {name for name, parameter in parameters.items() if "Default" not in parameter}
+        self.assertEqual([name for name, it in STACK.source["Parameters"].items() if "Default" not in it], [])
         for name in ("default", "dev", "staging", "prod"):
             given = config[name]["deploy"]["parameters"]["parameter_overrides"]
             self.assertEqual(given["Stage"], "dev" if name == "default" else name)
-            self.assertLessEqual(required, given.keys())
-            self.assertLessEqual(given.keys(), parameters.keys())
-            for name, value in given.items():
-                allowed = [str(one) for one in parameters[name].get("AllowedValues", [value])]
-                self.assertIn(value, allowed)
-                self.assertRegex(value, f"^({parameters[name].get('AllowedPattern', '.*')})$")
+        changes = yaml_parse((ROOT / "template/infra/changes.yaml").read_text())
+        for folder in (ROOT, ROOT / "template"):
+            self.assertEqual(checks.given(STACK, (folder / "samconfig.toml").read_text(), changes), [])
 
 
 class ACopyWithTheMistakeIsFound(unittest.TestCase):
@@ -283,6 +279,18 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         text = alarms_text()
         self.assertIn(old, text)
         return Stack(alarms=text.replace(old, new))
+
+    def test_a_parameter_that_sam_drops(self):
+        text = (ROOT / "samconfig.toml").read_text()
+        for old, new, said in (
+            ('AccessLog = "setup"', 'AlarmEmial = "a@b.c"', "staging: the template does not have AlarmEmial; the nearest name is AlarmEmail"),
+            ("#   AlarmEmail =", "#   AlarmMail =", "a comment: the template does not have AlarmMail; the nearest name is AlarmEmail"),
+            ('Stage = "prod"', 'Stage = "production"', "prod: Stage is production"),
+        ):
+            self.assertEqual(checks.given(STACK, text.replace(old, new, 1)), [said])
+        changes = yaml_parse("Resources:\n  WorkerFuntion:\n    Properties: {Timeout: 60}\n  Mine: {Type: AWS::SQS::Queue}\n")
+        said = "changes.yaml: the template does not have WorkerFuntion; the nearest name is WorkerFunction"
+        self.assertEqual(checks.given(STACK, text, changes), [said])
 
     def test_a_preflight_that_says_less_than_the_functions(self):
         self.assertTrue(checks.cors(self.broken("idempotency-key, ", ""), cors_of_the_code()))

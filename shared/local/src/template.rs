@@ -2,6 +2,7 @@
 //! names of its stacks. An author's own changes are in a file beside it.
 
 mod changes;
+mod names;
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -61,6 +62,9 @@ pub(crate) enum TemplateError {
     /// A file is not what this version writes.
     #[error("`{0}` is not the template of this version: run the command without --check")]
     Differs(PathBuf),
+    /// Files of the author name what the template does not have: a line for each name.
+    #[error("{}", .0.join("\n"))]
+    Unknown(Vec<String>),
     /// The id of the agent makes no name of a stack.
     #[error(
         "the agent `{0}` has no name for a stack, which has letters, digits and hyphens, and at \
@@ -75,22 +79,47 @@ pub(crate) enum TemplateError {
 /// Writes the templates of the agent `id`, or compares them.
 ///
 /// # Errors
-/// [`TemplateError`] when a file cannot be used, or differs under `--check`.
+/// [`TemplateError`] when a file cannot be used, differs under `--check`, or names what the
+/// template does not have.
 pub(crate) fn run(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
     write_templates(options, id)?;
-    if options.check {
-        return Ok(());
-    }
     let path = options.folder.join(SAMCONFIG);
-    let Some(old) = read(&path)? else {
-        return Ok(());
-    };
-    let text = with_stack_names(&old, id)?;
-    if text == old {
+    let old = read(&path)?.unwrap_or_default();
+    if !options.check {
+        let text = with_stack_names(&old, id)?;
+        if text != old {
+            write(&path, &text)?;
+        }
+    }
+    refuse_unknown(options, &old)
+}
+
+/// Refuses names that SAM would drop, or that would change nothing, in files of the author.
+fn refuse_unknown(options: &WriteTemplate, samconfig: &str) -> Result<(), TemplateError> {
+    let own = read(&options.folder.join(CHANGES))?.unwrap_or_default();
+    let [(_, library), ..] = FILES;
+    let template = changes::merged(library, &own);
+    let known = changes::keys(&template, "Parameters");
+    let dropped = names::parameters(samconfig).into_iter().filter_map(|name| {
+        let (letters, near) = names::nearest(&name, &known)?;
+        (letters > 0).then(|| unknown(SAMCONFIG, &name, near))
+    });
+    let misspelt = changes::misspelt(library, &own);
+    let misspelt = misspelt
+        .iter()
+        .map(|(name, near)| unknown(CHANGES, name, near));
+    let lines: Vec<String> = dropped.chain(misspelt).collect();
+    if lines.is_empty() {
         Ok(())
     } else {
-        write(&path, &text)
+        Err(TemplateError::Unknown(lines))
     }
+}
+
+fn unknown(file: &str, name: &str, near: &str) -> String {
+    format!(
+        "`{file}` names `{name}`, which the template does not have; the nearest name is `{near}`"
+    )
 }
 
 fn write_templates(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
@@ -268,6 +297,12 @@ mod tests {
         run(&options(&folder, true), "restaurant").unwrap();
         let text = fs::read_to_string(folder.join("template.yaml")).unwrap();
         assert!(text.contains("      Timeout: 60\n      Environment:\n        Variables:\n          A2A_FUNCTION: worker\n"));
+        let given = "[prod.deploy.parameters.parameter_overrides]\nAlarmEmial = \"a@b.c\"\n";
+        fs::write(folder.join(SAMCONFIG), given).unwrap();
+        let dropped = run(&options(&folder, true), "restaurant").unwrap_err();
+        let said = "`samconfig.toml` names `AlarmEmial`, which the template does not have; \
+                    the nearest name is `AlarmEmail`";
+        assert_eq!(dropped.to_string(), said);
         fs::remove_dir_all(&folder).unwrap();
     }
 

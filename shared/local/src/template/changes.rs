@@ -1,7 +1,8 @@
 //! Lays an author's changes over a template: blocks of lines under the same keys, without a parser
 //! of YAML. So the template keeps its comments.
 
-use std::mem;
+use super::names::nearest;
+use std::{iter, mem};
 
 /// A key of a mapping with the lines that belong to it.
 struct Block<'t> {
@@ -36,6 +37,65 @@ pub(super) fn merged(template: &str, changes: &str) -> String {
         .into_iter()
         .map(|line| line.to_owned() + "\n")
         .collect()
+}
+
+/// The keys of one mapping of a text: of `Parameters`, for example.
+pub(super) fn keys<'t>(text: &'t str, of: &str) -> Vec<&'t str> {
+    let (blocks, _) = blocks(text.lines().collect());
+    let found = blocks.into_iter().find(|block| block.key == of);
+    found.map_or_else(Vec::new, |found| {
+        let (blocks, _) = self::blocks(found.body);
+        blocks.iter().map(|block| block.key).collect()
+    })
+}
+
+/// The keys of `changes` that would change nothing, each with the one of the template that may be
+/// meant: a resource or parameter that the template does not have and that has no type of its own,
+/// and a key that differs from one beside it by two letters at most.
+pub(super) fn misspelt<'t>(template: &'t str, changes: &'t str) -> Vec<(&'t str, &'t str)> {
+    let mut found = Vec::new();
+    let lines = template.lines().collect();
+    compare(lines, changes.lines().collect(), &[], &mut found);
+    found
+}
+
+fn compare<'t>(
+    template: Vec<&'t str>,
+    changes: Vec<&'t str>,
+    path: &[&str],
+    found: &mut Vec<(&'t str, &'t str)>,
+) {
+    let (mut known, (changes, _)) = (blocks(template).0, blocks(changes));
+    let names: Vec<&str> = known.iter().map(|block| block.key).collect();
+    for change in changes {
+        if let Some(at) = names.iter().position(|name| *name == change.key) {
+            if let Some(block) = known
+                .get_mut(at)
+                .filter(|it| it.is_mapping() && change.is_mapping())
+            {
+                compare(
+                    mem::take(&mut block.body),
+                    change.body,
+                    &[path, &[change.key]].concat(),
+                    found,
+                );
+            }
+            continue;
+        }
+        let typed = iter::once(&change.line)
+            .chain(&change.body)
+            .any(|line| line.contains("Type:"));
+        let near = nearest(change.key, &names)
+            .map(|(letters, near)| (letters <= 2 && change.key.len() > 5, near));
+        match (path, near) {
+            (["Parameters" | "Resources"], Some((_, near))) if !typed => {
+                found.push((change.key, near))
+            }
+            ([_], _) => {}
+            (_, Some((true, near))) => found.push((change.key, near)),
+            _ => {}
+        }
+    }
 }
 
 fn merge<'t>(template: Vec<&'t str>, changes: Vec<&'t str>) -> Vec<&'t str> {
@@ -152,5 +212,49 @@ J: 5
         assert_eq!(merged(template, changes), expected);
         assert_eq!(merged(template, "# nothing\n"), template);
         assert_eq!(merged(template, ""), template);
+    }
+
+    #[test]
+    fn a_change_that_would_change_nothing_is_found() {
+        let template = "\
+Parameters:
+  Stage: {Type: String}
+Resources:
+  Worker:
+    Type: AWS::Serverless::Function
+    Properties:
+      Environment:
+        Variables:
+          A2A_TABLE: !Ref Table
+";
+        let changes = "\
+Resource:
+  Worker: {}
+Parameters:
+  Stagee: {Default: x}
+  Mine: {Type: String}
+Resources:
+  Wroker:
+    Properties: {MemorySize: 1}
+  Worker2:
+    Type: AWS::SQS::Queue
+  Worker:
+    Properties:
+      Enviroment: {}
+      Timeout: 60
+      Environment:
+        Variables:
+          PRICES: x
+Outputs:
+  Mine: {Value: x}
+";
+        let expected = [
+            ("Resource", "Resources"),
+            ("Stagee", "Stage"),
+            ("Wroker", "Worker"),
+            ("Enviroment", "Environment"),
+        ];
+        assert_eq!(misspelt(template, changes), expected);
+        assert_eq!(keys(template, "Parameters"), ["Stage"]);
     }
 }
