@@ -68,12 +68,13 @@ def nested_templates_are_in_s3(template, nested):
 
 
 def no_metric_math(template, _):
-    """The emulator has no alarms on metric math."""
-    sums = [name for name, it in _named(template, "AWS::CloudWatch::Alarm").items() if "Metrics" in it["Properties"]]
+    """The emulator has no alarms on metric math: they watch their first metric."""
+    sums = [it["Properties"] for it in _named(template, "AWS::CloudWatch::Alarm").values() if "Metrics" in it["Properties"]]
     if not sums:
-        raise Unedited("no alarm of the nested stack uses metric math")
-    for name in sums:
-        del template["Resources"][name]
+        raise Unedited("no alarm uses metric math")
+    for alarm in sums:
+        first = next(it["MetricStat"] for it in alarm.pop("Metrics") if "MetricStat" in it)
+        alarm |= first["Metric"] | {"Statistic": first["Stat"], "Period": first["Period"]}
 
 
 def no_refusal_of_plain_http(template, _):
@@ -99,6 +100,7 @@ def concurrency_is_a_number(template, values):
 
 # In their order.
 EDITS = [
+    no_metric_math,
     no_refusal_of_plain_http,
     concurrency_is_a_number,
 ]

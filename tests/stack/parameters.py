@@ -43,7 +43,7 @@ EXEMPT = {
     "SkillPolicyArn": ("", {}, "WorkerFunctionRole ManagedPolicyArns", None),
     "DetailedApiMetrics": ("on", {}, "ApiStage MethodSettings 0 MetricsEnabled", True),
     "AccessLog": ("on", {}, "ApiStage AccessLogSetting DestinationArn", None),
-    "WebAclArn": ("arn:aws:wafv2:x", {}, "WebAclAssociation WebACLArn", "arn:aws:wafv2:x"),
+    "WebAcl": ("arn:aws:wafv2:x", {}, "WebAclAssociation WebACLArn", "arn:aws:wafv2:x"),
     "Dashboard": ("off", {}, "DashboardOfAll Condition", False),
     "BucketAlarmGigabytes": ("7", {}, "Alarms Parameters BucketAlarmGigabytes", "7"),
     "ApiRatePerSecond": ("7", {}, "ApiStage MethodSettings 0 ThrottlingRateLimit", "7"),

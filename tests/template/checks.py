@@ -402,6 +402,8 @@ def limits(stack):
     """The policies that SAM attaches are for any log group and any interface. A denial leaves those of the stack."""
     expected = [
         {"Effect": "Deny", "Action": ["logs:*"], "NotResource": {"Fn::GetAtt": [_log_group(stack), "Arn"]}},
+        # Else late lines make the group again after a deletion, and the next deployment finds it.
+        {"Effect": "Deny", "Action": ["logs:CreateLogGroup"], "Resource": "*"},
         {
             "Effect": "Deny",
             "Action": [f"ec2:{it}" for it in ("AssignPrivateIpAddresses", "CreateNetworkInterface",
@@ -452,8 +454,8 @@ def _names(value, wanted):
     return any(_names(it, wanted) for it in parts)
 
 
-def wired(stack):
-    """Each parameter is the value of something, also where only a condition names it."""
+def wired(stack, nested):
+    """Each parameter is the value of something, also where only a condition names it, and in the templates of `nested`."""
     # SAM replaces some parameters of the API by their values.
     used = [stack.transformed["Resources"], stack.source["Resources"]]
     conditions = stack.source["Conditions"]
@@ -463,6 +465,42 @@ def wired(stack):
         ways += [name for name, it in conditions.items() if any(_names(it, {"Condition": way}) for way in ways)]
         if not any(_mentions(used, way) for way in ways):
             wrong.append(f"{parameter}: changes nothing")
+    passed = [it["Properties"] for it in stack.of_type("AWS::CloudFormation::Stack").values()]
+    passed = {it["TemplateURL"]: it["Parameters"].keys() for it in passed}
+    for place, template in nested.items():
+        known = template["Parameters"].keys()
+        unused = [name for name in known if not _mentions([template["Resources"], template.get("Conditions")], name)]
+        wrong += [f"{place}: {sorted(known ^ passed[place])} are not passed, or not taken"] if known != passed[place] else []
+        wrong += [f"{place}: {unused} change nothing"] if unused else []
+    return wrong
+
+
+def acl(stack, errors):
+    """`rate` is an ACL of this stack that refuses by address, then all, with a row of `errors`; an ARN is one of the operator."""
+    resources = stack.transformed["Resources"]
+    used = resources["WebAclAssociation"]["Properties"]["WebACLArn"]
+    wrong = [] if used == {"Fn::If": ["HasRates", {"Fn::GetAtt": ["Rates", "Arn"]}, {"Ref": "WebAcl"}]} else [f"the stage has the ACL {used}"]
+    conditions = stack.source["Conditions"]
+    is_rate, is_off = ({"Fn::Equals": [{"Ref": "WebAcl"}, it]} for it in ("rate", "off"))
+    if (conditions["HasRates"], conditions["HasWebAcl"]) != (is_rate, {"Fn::Not": [is_off]}):
+        wrong.append("an ACL is there whatever the parameter says")
+    properties = resources["Rates"]["Properties"]
+    limits = []
+    for rule in properties["Rules"]:
+        [(_, rate)] = rule["Statement"].items()
+        limits.append((rule["Priority"], rate["AggregateKeyType"], rate["Limit"], rate["EvaluationWindowSec"]))
+        answer = rule["Action"]["Block"]["CustomResponse"]
+        headers = {it["Name"]: it["Value"] for it in answer["ResponseHeaders"]}
+        body = json.loads(properties["CustomResponseBodies"][answer["CustomResponseBodyKey"]]["Content"])
+        waits = {it.get("metadata", {}).get("retryAfter") for it in body["error"]["details"]}
+        row = {"reason": body["error"]["details"][0].get("reason"), "status": body["error"].get("status"), "http": answer["ResponseCode"]}
+        if waits != {headers["Retry-After"]} or not any(row.items() <= it.items() for it in errors):
+            wrong.append(f"{rule['Name']}: answers with {row} and {headers}")
+    if limits != [(0, "IP", 6000, 60), (1, "CONSTANT", 60000, 60)] or properties["DefaultAction"] != {"Allow": {}}:
+        wrong.append(f"the rates are {limits}")
+    # A sampled request has the credentials of its caller.
+    if any(it["VisibilityConfig"]["SampledRequestsEnabled"] for it in (properties, *properties["Rules"])):
+        wrong.append("samples of requests are kept")
     return wrong
 
 
@@ -638,8 +676,11 @@ def alarms(stack):
     """
     wrong, watched = [], set()
     resources = stack.transformed["Resources"]
-    if resources["Alarms"].get("Condition") != "HasAlarms" or stack.of_type("AWS::CloudWatch::Alarm"):
+    # Deployments watch one, with or without a person.
+    if resources["Alarms"].get("Condition") != "HasAlarms" or [*stack.of_type("AWS::CloudWatch::Alarm")] != ["DeploymentAlarm"]:
         wrong.append("alarms exist that notify no person")
+    if stack.source["Outputs"].get("DeploymentAlarmArn", {}).get("Value") != {"Fn::GetAtt": ["DeploymentAlarm", "Arn"]}:
+        wrong.append("deployments find no alarm")
     topic = {"Fn::If": ["HasAlarmEmail", {"Ref": "AlarmTopic"}, {"Ref": "AlarmTopicArn"}]}
     names = {f"${{AWS::StackName}}-{directory}" for directory in stack.functions.values()}
     indexes = {i["IndexName"] for i in resources["Table"]["Properties"]["GlobalSecondaryIndexes"]}
@@ -671,7 +712,7 @@ def alarms(stack):
                 continue
             wrong += [f"{name}: {d} does not exist" for d in dimensions if not exists[d["Name"]](d["Value"])]
             watched.add((place[1], *(str(d["Value"]) for d in dimensions)))
-        if alarm.get("AlarmActions") != [topic]:
+        if alarm.get("AlarmActions", [topic]) != [topic] or "AlarmActions" not in alarm and name != "DeploymentAlarm":
             wrong.append(f"{name}: notifies {alarm.get('AlarmActions')}")
     for directory in stack.functions.values():
         for metric in ("Errors", "Throttles"):
@@ -861,7 +902,8 @@ def state(stack):
     table = resources["Table"]["Properties"]
     expected = {
         "BillingMode": "PAY_PER_REQUEST",
-        "DeletionProtectionEnabled": {"Fn::If": ["IsProd", True, False]},
+        # It would stop the rollback of a first deployment.
+        "DeletionProtectionEnabled": None,
         "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
         "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
         "StreamSpecification": {"StreamViewType": "NEW_IMAGE"},

@@ -19,8 +19,13 @@ RELEASE = CARGO["workspace"]["package"]["version"]
 
 
 def nested():
-    """The templates of the nested stacks."""
-    return [yaml_parse(file.read_text()) for file in (ROOT / "infra").glob("*.yaml")]
+    """The templates of the nested stacks, by their places."""
+    return {f"infra/{file.name}": yaml_parse(file.read_text()) for file in (ROOT / "infra").glob("*.yaml")}
+
+
+def errors():
+    """The rows of the error table, as the functions send them."""
+    return json.loads((ROOT / "tests/conformance/vectors/errors.json").read_text())
 
 
 def reserved_words():
@@ -155,6 +160,9 @@ class TheTemplate(unittest.TestCase):
     def test_tells_the_functions_their_base_url(self):
         self.assertEqual(checks.base_url(STACK), [])
 
+    def test_refuses_a_flood_before_it_starts_a_function(self):
+        self.assertEqual(checks.acl(STACK, errors()), [])
+
     def test_does_not_repeat_a_failed_sweep(self):
         self.assertEqual(checks.retries(STACK), [])
 
@@ -177,7 +185,7 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(checks.alarms(STACK), [])
 
     def test_two_agents_stages_and_regions_share_no_name(self):
-        self.assertEqual(checks.names(STACK, nested(), "Reference"), [])
+        self.assertEqual(checks.names(STACK, nested().values(), "Reference"), [])
 
     def test_a_copied_agent_has_no_stack_before_it_is_named(self):
         own, copied = (tomllib.loads((ROOT / folder / "samconfig.toml").read_text()) for folder in (".", "template"))
@@ -190,7 +198,7 @@ class TheTemplate(unittest.TestCase):
 
     def test_a_deployed_parameter_is_in_force(self):
         self.assertEqual(checks.updates(STACK, RELEASE), [])
-        self.assertEqual(checks.wired(STACK), [])
+        self.assertEqual(checks.wired(STACK, nested()), [])
 
     def test_widgets_find_lines_that_functions_write(self):
         dashboard = yaml_parse((ROOT / "infra/dashboard.yaml").read_text())
@@ -241,7 +249,7 @@ class TheTemplate(unittest.TestCase):
 
     def test_operations_say_how_many_resources_and_alarms_a_stack_has(self):
         text = (ROOT / "docs/operations.md").read_text()
-        alarms = {name: it for name, it in STACK.alarms().items() if name != "RefusedCallsAlarm"}
+        alarms = {name: it for name, it in STACK.alarms().items() if name not in ("RefusedCallsAlarm", "DeploymentAlarm")}
         watched = sum(len(checks._metrics(alarm)) for alarm in alarms.values())
         self.assertIn(f"{len(alarms)} alarms at $0.10 for each of their {watched} metrics", text)
         [number] = re.findall(r"\(this one has (\d+) after the transform\)", text)
@@ -340,8 +348,8 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
 
     def test_an_agent_that_a_deployment_of_another_replaces(self):
         name = "      LogGroupName: !Sub /a2a-lambda/${AWS::StackName}\n"
-        self.assertTrue(checks.names(self.broken(name, ""), nested(), "Reference"))
-        self.assertTrue(checks.names(self.broken("LogsOfReference", "Logs", 9), nested(), "Reference"))
+        self.assertTrue(checks.names(self.broken(name, ""), nested().values(), "Reference"))
+        self.assertTrue(checks.names(self.broken("LogsOfReference", "Logs", 9), nested().values(), "Reference"))
 
     def test_a_dashboard_of_all_regions(self):
         copy = yaml_parse((ROOT / "infra/dashboard.yaml").read_text().replace("!Sub ${StackName}-${AWS::Region}", "!Ref StackName"))
@@ -364,8 +372,18 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.updates(self.broken(line, line + "    AutoPublishAlias: live\n"), RELEASE))
 
     def test_a_parameter_that_changes_nothing(self):
-        self.assertTrue(checks.wired(self.broken("MaximumConcurrency: !Ref WorkerConcurrency", "MaximumConcurrency: 50")))
-        self.assertTrue(checks.wired(self.broken("RetentionInDays: !Ref LogRetentionDays", "RetentionInDays: 30", 2)))
+        self.assertTrue(checks.wired(self.broken("MaximumConcurrency: !Ref WorkerConcurrency", "MaximumConcurrency: 50"), nested()))
+        self.assertTrue(checks.wired(self.broken("RetentionInDays: !Ref LogRetentionDays", "RetentionInDays: 30", 2), nested()))
+
+        dashboard = nested()["infra/dashboard.yaml"]
+        dashboard["Parameters"]["Stage"] = {"Type": "String"}
+        self.assertEqual(len(checks.wired(STACK, {"infra/dashboard.yaml": dashboard})), 2)
+
+    def test_a_rate_that_answers_or_counts_otherwise(self):
+        for old, new in (("ResponseCode: 429", "ResponseCode: 403"), ('"retryAfter":"60"},"reason":"RATE_LIMITED"}],"message":"rate limit exceeded","status":"RESOURCE_EXHAUSTED"}}\'}\n      Rules', '"retryAfter":"1"}}]}}\'}\n      Rules'),
+                         ("Limit: 60000", "Limit: 6000"), ("!GetAtt Rates.Arn, ", "!GetAtt Rates.Id, ")):
+            self.assertTrue(checks.acl(self.broken(old, new), errors()), old)
+        self.assertTrue(checks.acl(self.broken("SampledRequestsEnabled: false", "SampledRequestsEnabled: true"), errors()))
 
     def test_an_api_that_keeps_its_parameters(self):
         self.assertTrue(checks.updates(self.broken("      AlwaysDeploy: true\n", ""), RELEASE))
@@ -608,6 +626,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_a_function_that_could_write_to_every_log_group(self):
         self.assertTrue(checks.rights(self.broken("        - !Ref LimitsOfFunctions\n", "")))
         self.assertTrue(checks.limits(self.broken("NotResource: !GetAtt LogsOfReference.Arn", 'NotResource: "*"')))
+        self.assertTrue(checks.limits(self.broken('          - {Effect: Deny, Action: ["logs:CreateLogGroup"], Resource: "*"}\n', "")))
 
     def test_a_webhook_function_in_a_vpc(self):
         line = "      RecursiveLoop: Allow\n"
@@ -626,6 +645,10 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_a_table_that_is_deleted_with_the_stack(self):
         copy = self.broken("    DeletionPolicy: RetainExceptOnCreate\n", "")
         self.assertTrue(checks.state(copy))
+
+    def test_a_table_that_stops_the_rollback_of_its_first_deployment(self):
+        line = "      BillingMode: PAY_PER_REQUEST\n"
+        self.assertTrue(checks.state(self.broken(line, line + "      DeletionProtectionEnabled: true\n")))
 
     def test_a_stream_without_new_images(self):
         self.assertTrue(checks.state(self.broken("StreamViewType: NEW_IMAGE", "StreamViewType: KEYS_ONLY")))
