@@ -139,19 +139,27 @@ class Deployment:
         self.change = change
         self.cloudformation, self.s3 = emulator.client("cloudformation"), emulator.client("s3")
         self.lambdas, self.iam = emulator.client("lambda"), emulator.client("iam")
-        self.edited, self.template, self.second = [], None, 0
+        self.edited, self.template, self.second, self.own = [], None, 0, None
 
-    def create(self):
+    def create(self, **more):
         from samtranslator.yaml_helper import yaml_parse
 
-        self.s3.create_bucket(Bucket=BUCKET)
-        source = self._source()
-        self.directories = {name: _kind(it) for name, it in _named(source, "AWS::Serverless::Function").items()}
-        self.uris = self._uploaded()
-        self.own = self._stack("create_stack", f"{self.name}-own", yaml_parse((ROOT / "template/infra/own.yaml").read_text()), {})
+        if self.own is None:
+            self.s3.create_bucket(Bucket=BUCKET)
+            source = self._source()
+            self.directories = {name: _kind(it) for name, it in _named(source, "AWS::Serverless::Function").items()}
+            self.uris = self._uploaded()
+            self.own = self._stack("create_stack", f"{self.name}-own", yaml_parse((ROOT / "template/infra/own.yaml").read_text()), {})
         given = {name: self.own[name] for name in ("SkillSecretArn", "SkillPolicyArn")}
-        self.parameters = samconfig(root=self.root) | PARAMETERS | given
+        self.parameters = samconfig(root=self.root) | PARAMETERS | given | more
         self._deploy("create_stack")
+
+    def delete(self):
+        """Deletes the stack, and waits for its end. What it retains stays."""
+        [stack] = self.cloudformation.describe_stacks(StackName=self.name)["Stacks"]
+        self.cloudformation.delete_stack(StackName=self.name)
+        self._done(stack["StackId"], ("DELETE_COMPLETE",))
+        self.template = None
 
     def update(self, changed):
         """Deploys the same programs with other values of parameters."""

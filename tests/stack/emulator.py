@@ -201,10 +201,71 @@ def _refuse_existing_log_groups(provisioners):
     handler["create"] = created
 
 
+def _refuse_protected_tables(provisioners):
+    """A table with deletion protection is not deleted, by a rollback neither."""
+    handler = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]
+    delete = handler["delete"]
+
+    def deleted(table, properties):
+        if provisioners._dynamodb._tables.get(table, {}).get("DeletionProtectionEnabled"):
+            raise ValueError(f"Resource cannot be deleted as it is currently protected against deletion: {table}")
+        delete(table, properties)
+
+    handler["delete"] = deleted
+
+
+def _deliver_lines_late(provisioners, iam):
+    """Lines of a function arrive after its log group is deleted. They make it again, if its role may."""
+    handlers, late = provisioners._RESOURCE_HANDLERS, set()
+    function, group = (handlers[kind]["delete"] for kind in ("AWS::Lambda::Function", "AWS::Logs::LogGroup"))
+
+    def without_function(name, properties):
+        place, role = properties.get("LoggingConfig", {}).get("LogGroup"), properties["Role"].split("/")[-1]
+        # The name of a group ends with a colon in policies (CloudWatch Logs User Guide, "log group ARN").
+        asked = iam.EvalContext(properties["Role"], "AssumedRole", "000000000000", "logs:CreateLogGroup",
+                                f"arn:aws:logs:us-east-1:000000000000:log-group:{place}:", "us-east-1")
+        if iam.evaluate(asked, iam._gather_role_policies(role, "000000000000")).decision == "Allow":
+            late.add(place)
+        function(name, properties)
+
+    def without_group(name, properties):
+        group(name, properties)
+        if name in late:
+            provisioners._cw_logs._create_log_group({"logGroupName": name})
+
+    handlers["AWS::Lambda::Function"]["delete"], handlers["AWS::Logs::LogGroup"]["delete"] = without_function, without_group
+
+
+def _refuse_what_does_not_exist(cloudformation, alarms):
+    """A parameter that the template does not have, and a rollback trigger that is no alarm, fail a deployment."""
+    from ministack.services.cloudformation import handlers
+
+    resolve = handlers._resolve_parameters
+
+    def resolved(template, given, *more):
+        unknown = sorted({it["Key"] for it in given if "Key" in it} - template.get("Parameters", {}).keys())
+        if unknown:
+            raise ValueError(f"Parameters: {unknown} do not exist in the template")
+        return resolve(template, given, *more)
+
+    def watched(operation):
+        def handled(request):
+            triggers = [it for name, it in request.items() if re.search(r"RollbackTriggers.*\.Arn$", name)]
+            triggers = [it[0] if isinstance(it, list) else it for it in triggers]
+            if missing := set(triggers) - {it["AlarmArn"] for it in alarms.values()}:
+                return handlers._error("ValidationError", f"Rollback triggers {sorted(missing)} do not exist")
+            return operation(request)
+        return handled
+
+    handlers._resolve_parameters = resolved
+    for name in ("CreateStack", "UpdateStack"):
+        cloudformation._ACTION_HANDLERS[name] = watched(cloudformation._ACTION_HANDLERS[name])
+
+
 def _serve():
     from ministack import app
     from ministack.core import iam_evaluator
-    from ministack.services import secretsmanager
+    from ministack.services import cloudformation, cloudwatch, secretsmanager
     from ministack.services.cloudformation import provisioners
 
     inner, enforce = _record(iam_evaluator, os.environ["STACK_DECISIONS"])
@@ -215,6 +276,9 @@ def _serve():
     _make_secrets(provisioners, secretsmanager)
     _keep_the_api(provisioners)
     _refuse_existing_log_groups(provisioners)
+    _refuse_protected_tables(provisioners)
+    _deliver_lines_late(provisioners, iam_evaluator)
+    _refuse_what_does_not_exist(cloudformation, cloudwatch._alarms)
     app.main()
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from deploy import Failed
+from deploy import Deployment, Failed
 from world import BASE, DOMAIN, World, Wrong, check
 
 
@@ -164,6 +164,27 @@ def case_another_agent_does_not_replace_this_one(world):
         raise Wrong("another agent is deployed over this one")
     check(_revisions(world) == before, "no function has changed", before)
     check(world.owner().send("echo hello")["id"], "the agent answers")
+
+
+def case_a_first_deployment_that_fails_and_a_deleted_stack_can_be_deployed_again(world):
+    """Of prod. The table is protected as docs/guide/ship.md says, and outlives the stack."""
+    prod = Deployment(world.emulator, world.packages, name="prod")
+    try:
+        prod.create(Stage="prod", Settings='{"A2A_TASK_TLT": "7d"}')
+    except Failed as failed:
+        check("ROLLBACK_COMPLETE" in str(failed), "it goes back", str(failed))
+    else:
+        raise Wrong("refused settings are deployed")
+    tables = world.dynamodb.list_tables()["TableNames"]
+    check(not [it for it in tables if it.startswith("prod-Table")], "no table is left", tables)
+    prod.delete()
+    prod.create(Stage="prod")
+    table = prod.outputs["TableName"]
+    world.dynamodb.update_table(TableName=table, DeletionProtectionEnabled=True)
+    prod.delete()
+    check(table in world.dynamodb.list_tables()["TableNames"], "it is kept", table)
+    prod.create(Stage="prod")
+    check(prod.outputs["ApiUrl"], "the agent is deployed again")
 
 
 def case_a_second_agent_is_deployed_beside_the_first(world):
