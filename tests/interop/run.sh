@@ -98,8 +98,9 @@ install() {
                 "$place/bin/python" -m pip install --quiet --disable-pip-version-check "$package"
             ;;
         npm)
-            npm install --prefix "$place" --loglevel=error --no-audit --no-fund \
-                --no-update-notifier "$package" >/dev/null
+            cp "$here/node/$client"/package*.json "$place" &&
+                npm ci --prefix "$place" --ignore-scripts --loglevel=error --no-audit --no-fund \
+                    --no-update-notifier >/dev/null
             ;;
     esac || return 1
     echo "$package" >"$place/.ready"

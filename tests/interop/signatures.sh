@@ -21,8 +21,8 @@ fi
 node=$environments/a2a-js-1.3.0
 if [ ! -e "$node/.ready" ]; then
     mkdir -p "$node"
-    npm install --prefix "$node" --loglevel=error --no-audit --no-fund --no-update-notifier \
-        @a2a-js/sdk@1.3.0 >/dev/null
+    cp "$here/node/a2a-js-1.3.0"/package*.json "$node"
+    npm ci --prefix "$node" --ignore-scripts --loglevel=error --no-audit --no-fund --no-update-notifier >/dev/null
     echo '@a2a-js/sdk@1.3.0' >"$node/.ready"
 fi
 

@@ -82,8 +82,9 @@ install() {
                 "$place/bin/python" -m pip install --quiet --disable-pip-version-check "$package"
             ;;
         npm)
-            npm install --prefix "$place" --loglevel=error --no-audit --no-fund \
-                --no-update-notifier --no-engine-strict "$package" >/dev/null
+            cp "$here/readers/$1"/package*.json "$place" &&
+                npm ci --prefix "$place" --ignore-scripts --loglevel=error --no-audit --no-fund \
+                    --no-update-notifier --no-engine-strict >/dev/null
             ;;
     esac || return 1
     echo "$package" >"$place/.ready"

@@ -83,23 +83,39 @@ class Manifests(unittest.TestCase):
         [locked] = re.findall(r'name = "a2a-lf"\nversion = "([^"]+)"', lock)
         self.assertIn(f"`a2a-lf` {locked}", (ROOT / "CHANGELOG.md").read_text())
 
-    def test_only_the_official_codec_has_an_exact_version(self):
-        pinned = [
-            name
-            for name, wanted in manifest()["workspace"]["dependencies"].items()
-            if (wanted if isinstance(wanted, str) else wanted.get("version", "")).startswith("=")
-        ]
-        self.assertEqual(pinned, ["a2a-lf"])
-
-    def test_packages_for_authors_have_versions_and_can_be_published(self):
+    def test_packages_for_authors_are_complete_and_belong_to_one_release(self):
+        """They name each other exactly: macro and library, engine and stored form are those of one release."""
         wanted = manifest()["workspace"]["dependencies"]
+        exact = {name for name, it in wanted.items() if str(it if isinstance(it, str) else it.get("version")).startswith("=")}
+        release = "=" + manifest()["workspace"]["package"]["version"]
+        ours = set()
         for folder, m in members():
             if not folder.startswith("shared/") or folder == "shared/agent":
                 continue
             package = m["package"]
+            ours.add(package["name"])
             self.assertNotIn("publish", package, folder)
             self.assertIn("repository", package, folder)
-            self.assertIn("version", wanted[package["name"]], folder)
+            self.assertEqual(wanted[package["name"]]["version"], release, folder)
+            # cargo follows the link, so the package has the file.
+            self.assertEqual((ROOT / folder / "LICENSE").read_bytes(), (ROOT / "LICENSE").read_bytes(), folder)
+            title, _, text = (ROOT / folder / "README.md").read_text().partition("\n\n")
+            self.assertEqual((title, text.count("\n") <= 4), (f"# {package['name']}", True), folder)
+        # Beside them the official codec alone.
+        self.assertEqual(exact, ours | {"a2a-lf"})
+        author = manifest("template")["workspace"]["dependencies"]
+        self.assertEqual({it["version"] for name, it in author.items() if name in ours}, {release})
+
+    def test_what_a_step_installs_has_hashes(self):
+        steps = (ROOT / "tests/run.sh").read_text()
+        for place in set(re.findall(r"^ +venv \S+ (\S+)$", steps, re.M)):
+            locked = (ROOT / place).read_text().replace("\\\n", "")
+            without = [line for line in locked.splitlines() if not line.startswith("#") and "--hash=sha256:" not in line]
+            self.assertEqual(without, [], place)
+            named = (ROOT / place).with_suffix(".in").read_text().split()
+            self.assertEqual([it for it in named if f"\n{it} " not in locked], [], place)
+        scripts = {file: file.read_text() for file in (ROOT / "tests").rglob("*.sh")}
+        self.assertEqual([str(file) for file, text in scripts.items() if "npm install" in text], [])
 
     def test_aws_crates_come_without_their_default_features(self):
         loose = [
