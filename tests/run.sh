@@ -204,7 +204,9 @@ step_ring() {
 stack() {
   cargo build --locked --workspace
   venv stack tests/stack/requirements.txt
-  "$target/venv/stack/bin/python" -B tests/stack/run.py --binaries "$target/debug" --folder "$target/$1" "${@:2}" |
+  venv aws tests/stack/aws.txt
+  "$target/venv/stack/bin/python" -B tests/stack/run.py --binaries "$target/debug" --folder "$target/$1" \
+    --aws "$target/venv/aws/bin" "${@:2}" |
     tee "$logs/$1.figures"
 }
 step_stack() {

@@ -185,13 +185,6 @@ class Deployment:
         template = self.transformed({}, lambda text: text.replace("LogsOfReference", f"LogsOf{agent}"))
         self._stack("update_stack", self.name, template, self.parameters)
 
-    def saved(self):
-        """What the stack has before a deployment: its template, and the values of all parameters."""
-        named = {"StackName": self.name}
-        template = self.cloudformation.get_template(**named, TemplateStage="Original")["TemplateBody"]
-        [stack] = self.cloudformation.describe_stacks(**named)["Stacks"]
-        return template, {it["ParameterKey"]: it["ParameterValue"] for it in stack["Parameters"]}
-
     def next_release(self, variable):
         """Deploys a later release: its template has one more parameter, and sets one more variable."""
         def later(text):
@@ -204,12 +197,6 @@ class Deployment:
             return text
 
         self._stack("update_stack", self.name, self.transformed({}, later), self.parameters | {"NextRelease": "new"})
-
-    def restore(self, saved):
-        """Deploys what was saved."""
-        template, parameters = saved
-        template = json.loads(template) if isinstance(template, str) else template
-        self._stack("update_stack", self.name, template, parameters)
 
     def _source(self, change=str):
         from samtranslator.yaml_helper import yaml_parse
@@ -246,7 +233,8 @@ class Deployment:
         """Creates or updates a stack. Returns its outputs."""
         getattr(self.cloudformation, operation)(
             StackName=name,
-            TemplateURL=self._upload(f"{name}.json", json.dumps(template).encode()),
+            # YAML, as `sam deploy` sends it: the AWS CLI prints a template of JSON in another form.
+            TemplateURL=self._upload(f"{name}.yaml", f"# Transformed\n{json.dumps(template)}".encode()),
             Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
             Capabilities=["CAPABILITY_IAM"],
         )

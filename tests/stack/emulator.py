@@ -161,7 +161,10 @@ def _record(iam, path):
 def _make_secrets(provisioners, secrets):
     """Secrets as CloudFormation makes them: generated with every option, and a `Ref` to one is its ARN."""
     handlers = provisioners._RESOURCE_HANDLERS["AWS::SecretsManager::Secret"]
-    create = handlers["create"]
+    create, update, delete = handlers["create"], handlers["update"], handlers["delete"]
+
+    def name(arn):
+        return next((name for name, it in secrets._secrets.items() if it["ARN"] == arn), arn)
 
     def generated(properties):
         options = dict(properties["GenerateSecretString"])
@@ -176,8 +179,12 @@ def _make_secrets(provisioners, secrets):
         _, attributes = create(*arguments)
         return attributes["Arn"], attributes
 
+    def updated(arn, *arguments):
+        _, attributes = update(name(arn), *arguments)
+        return attributes["Arn"], attributes
+
     provisioners._sm_secret_string = generated
-    handlers["create"] = created
+    handlers |= {"create": created, "update": updated, "delete": lambda arn, properties: delete(name(arn), properties)}
 
 
 def _keep_the_api(provisioners):

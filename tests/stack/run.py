@@ -78,6 +78,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--binaries", type=pathlib.Path, default=ROOT / "target/debug", help="the folder of the programs")
     arguments.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/stack", help="for packages and logs")
+    arguments.add_argument("--aws", type=pathlib.Path, default=ROOT / "target/venv/aws/bin", help="the folder of the AWS CLI")
     arguments.add_argument("--only", action="append", default=[], metavar="WORD", help="cases with this in their name")
     arguments.add_argument("--rights", nargs="?", const="", metavar="WORD", help="also show that each grant with WORD is needed")
     arguments.add_argument("--parameters", action="store_true", help="change each parameter of the template, and no cases")
@@ -86,7 +87,7 @@ def main():
     chosen = cases(options.only)
     if options.rights is not None:
         # A deployment would give back the grant that is taken away.
-        chosen = [it for it in chosen if it[1].__module__ != "cases.updates"]
+        chosen = [it for it in chosen if it[1].__module__ not in ("cases.updates", "cases.documents")]
     if options.list:
         print(*(name for name, _ in chosen), sep="\n")
         return 0
@@ -96,6 +97,7 @@ def main():
         emulator.wait()
         binaries = options.binaries.resolve()
         world = World(emulator, dev_packages(binaries), binaries)
+        world.aws = options.aws.resolve()
         if options.parameters:
             return 1 if parameters.run(world) else 0
         failed = run(world, chosen)

@@ -199,16 +199,3 @@ def case_a_second_agent_is_deployed_beside_the_first(world):
         check(shared <= same, "they share no resource", sorted(shared))
     finally:
         second.stop()
-
-
-def case_a_deployment_is_taken_back_with_what_was_saved_before_it(world):
-    """After a release that added a parameter. The commands are those of docs/operations.md."""
-    deployment = world.deployment
-    saved = deployment.saved()
-    deployment.next_release("A2A_NEXT_RELEASE: !Ref NextRelease")
-    check(world.variables("tasks-get")["A2A_NEXT_RELEASE"] == "new", "the next release is deployed")
-    deployment.restore(saved)
-    check("A2A_NEXT_RELEASE" not in world.variables("tasks-get"), "and is gone")
-    check(deployment.saved() == saved, "with all its parameters")
-    world.deploy()
-    check(world.owner().send("echo hello")["id"], "the agent answers")
