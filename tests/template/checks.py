@@ -84,7 +84,8 @@ RIGHTS = {
         "Table": {"dynamodb:GetItem"},
         "FirstKeySecret": _KEYS,
     },
-    "worker": _TURNS | {"WorkQueue": _RECEIVE},
+    # It sends turns above the share of their tenant again.
+    "worker": _TURNS | {"WorkQueue": _RECEIVE | {"sqs:SendMessage"}},
     # It calls foreign servers: of a task it writes only its cursor, and nothing in the bucket.
     "push": {
         "SecretKey": _KEYS,
@@ -877,11 +878,13 @@ def mappings(stack):
 
 
 def recursion(stack):
-    """`push` alone starts itself again. An alarm reports events that Lambda dropped."""
+    """Only `push` and `worker` start themselves again. An alarm reports events that Lambda dropped."""
     loops = {name for name, it in stack.of_type("AWS::Lambda::Function").items() if it["Properties"].get("RecursiveLoop") == "Allow"}
-    senders = {name for name, directory in stack.functions.items() if "PushQueue" in RIGHTS[directory] and "sqs:SendMessage" in RIGHTS[directory]["PushQueue"]}
-    receivers = {_function(mapping) for mapping in _mappings(stack) if mapping["EventSourceArn"] == {"Fn::GetAtt": ["PushQueue", "Arn"]}}
-    wrong = [] if loops == senders & receivers else [f"{sorted(loops)} may start themselves again"]
+    wanted = set()
+    for queue in ("PushQueue", "WorkQueue"):
+        senders = {name for name, directory in stack.functions.items() if "sqs:SendMessage" in RIGHTS[directory].get(queue, ())}
+        wanted |= senders & {_function(it) for it in _mappings(stack) if it["EventSourceArn"] == {"Fn::GetAtt": [queue, "Arn"]}}
+    wrong = [] if loops == wanted else [f"{sorted(loops)} may start themselves again"]
     started = {f"${{AWS::StackName}}-{stack.functions[_function(mapping)]}" for mapping in _mappings(stack)}
     metrics = [metric for alarm in stack.alarms().values() for metric in _metrics(alarm)]
     dropped = [metric["Dimensions"] for metric in metrics if metric["MetricName"] == "RecursiveInvocationsDropped"]

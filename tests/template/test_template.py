@@ -243,7 +243,8 @@ MISTAKES = {
         ("a sweep that stops without a sound", "([2-9]|10) minutes", "([2-9]|[1-9][0-9]+) minutes"),
     ],
     checks.recursion: [
-        ("webhooks that lambda ends after 16 messages", "      RecursiveLoop: Allow\n", ""),
+        ("webhooks that lambda ends after 16 messages", "      RecursiveLoop: Allow\n      Timeout: 60\n", "      Timeout: 60\n"),
+        ("turns that lambda ends after 16 messages", "      RecursiveLoop: Allow\n      Timeout: 900\n", "      Timeout: 900\n"),
     ],
     checks.logs: [
         ("a log level that drops lines of metrics", "!If [LogsDebug, DEBUG, INFO]", "WARN"),
@@ -343,7 +344,7 @@ MISTAKES = {
         ("a function that could write to every log group", '          - {Effect: Deny, Action: ["logs:CreateLogGroup"], Resource: "*"}\n', ""),
     ],
     checks.places: [
-        ("a webhook function in a vpc", "      RecursiveLoop: Allow\n", "      VpcConfig: {SubnetIds: !Split [',', !Ref VpcSubnetIds]}\n"),
+        ("a webhook function in a vpc", "      RecursiveLoop: Allow\n      Timeout: 60\n", "      Timeout: 60\n      VpcConfig: {SubnetIds: !Split [',', !Ref VpcSubnetIds]}\n"),
         ("a webhook function in a vpc", "      MemorySize: !Ref MemorySize\n", ""),
     ],
     checks.keys: [
@@ -451,7 +452,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.updates(self.broken(line, line + "    AutoPublishAlias: live\n"), RELEASE))
 
     def test_a_parameter_that_changes_nothing(self):
-        self.assertTrue(checks.wired(self.broken("MaximumConcurrency: !Ref WorkerConcurrency", "MaximumConcurrency: 50"), nested()))
+        self.assertTrue(checks.wired(self.broken("MaximumConcurrency: !Ref PushConcurrency", "MaximumConcurrency: 50"), nested()))
         self.assertTrue(checks.wired(self.broken("RetentionInDays: !Ref LogRetentionDays", "RetentionInDays: 30", 2), nested()))
 
         dashboard = nested()["infra/dashboard.yaml"]
