@@ -692,7 +692,7 @@ async fn a_counter_with_a_lost_reply_is_not_sent_again() {
 async fn a_total_is_sent_again_only_if_nothing_was_decided() {
     let fault_test = FaultTest::new("totals").await;
     let limits = Limits::new(fault_test.far.table());
-    let total = Total::UploadBytes(fault_test.sample.owner.tenant.clone(), 1);
+    let total = Total::StoredBytes(fault_test.sample.owner.tenant.clone(), 1);
     let add = || limits.add(&total, 10, 30, fault_test.sample.expiry());
     // Stored and without a reply: 10, and the client hears of it.
     fault_test.line.spoil(&[Fault::DropReply]);

@@ -245,6 +245,8 @@ fn is_table_key(name: &str, key: &str, tenant: &str) -> bool {
     let fields: Vec<&str> = key.split('#').collect();
     match (name, fields.as_slice()) {
         ("SK", ["META" | "STATE" | "IDEM" | "BRAKE"]) | ("PK", ["B", "brake"]) => true,
+        ("PK", ["U", day]) => number(day),
+        ("SK", [whose]) if *whose == tenant => true,
         ("SK", ["DOC", doc]) => doc.bytes().all(|b| b.is_ascii_lowercase()),
         ("SK", ["ART" | "EVT" | "MSG", n]) => n.len() == 12 && number(n),
         ("SK", ["PUSH", push] | ["PUSH", push, "SENT"]) => id(push),

@@ -41,6 +41,8 @@ pub mod documents {
     pub mod logs {}
     #[doc = include_str!("../../docs/guide/models.md")]
     pub mod models {}
+    #[doc = include_str!("../../docs/guide/cost.md")]
+    pub mod cost {}
     #[doc = include_str!("../../docs/guide/ship.md")]
     pub mod ship {}
     #[doc = include_str!("../../docs/guide/store.md")]

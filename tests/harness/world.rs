@@ -267,7 +267,11 @@ impl World {
         Self::over(store, clock, agent, change, |it| it)
     }
 
-    fn over(
+    /// Another agent over a store and a clock, with changed settings and services.
+    ///
+    /// # Errors
+    /// When the agent cannot be published.
+    pub fn over(
         store: Arc<WatchedStore>,
         clock: Arc<TestClock>,
         agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,

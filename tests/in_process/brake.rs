@@ -3,6 +3,7 @@
 use crate::text_clients::{record, works};
 use a2a_lambda::engine::{Clock as _, Leases};
 use a2a_lambda::prelude::*;
+use a2a_lambda::skill::model::ModelRequest;
 use a2a_lambda::store::brake::{BrakeTarget, Brakes};
 use a2a_lambda::store::queue::{Ack, WorkItem};
 use a2a_lambda::task::{SkillId, TenantId};
@@ -184,11 +185,8 @@ impl SkillHandler for Steps {
             cx.step("work", work).await?;
         }
         if self.1 {
-            let call = async {
-                let hours = tokio::time::sleep(100 * 60 * SECOND);
-                cx.model_call(hours).await;
-                Ok(())
-            };
+            // The author calls it, without a function or a worker.
+            let call = async { cx.model()?.converse(ModelRequest::default()).await };
             cx.step("model", call).await?;
         }
         OnRequestResult::done("all".to_owned())
@@ -201,7 +199,8 @@ fn steps(count: &Arc<AtomicU32>, calls: bool) -> World {
         let agent = Agent::builder("steps").description("Steps.");
         agent.version("1").skill(skill).build()
     };
-    World::serving(agent, |_| ()).unwrap()
+    let model = ScriptedModel::new().wait(14 * 60 * SECOND).text("late");
+    World::thinking(agent, &model, &ScriptedModel::never()).unwrap()
 }
 
 #[tokio::test(start_paused = true)]

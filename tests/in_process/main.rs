@@ -12,6 +12,8 @@ mod batch;
 #[cfg(test)]
 mod brake;
 #[cfg(test)]
+mod budgets;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod capabilities;

@@ -1,14 +1,16 @@
 //! Who gets what from the paths for operators.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::engine::SecretKeys;
+use a2a_lambda::engine::{Clock as _, SecretKeys, SystemClock};
 use a2a_lambda::http::{Function, HttpService};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::counters::{Counter, Counters};
 use a2a_lambda::store::health::HealthCheck;
+use a2a_lambda::store::limits::{Limits, Reservation};
 use a2a_lambda::store::memory::MemoryTable;
+use a2a_lambda::task::{TenantId, TokenUse, WriteId};
 use a2a_lambda::telemetry::metrics::MetricsMode;
 use a2a_lambda_tests::world::{Reply, Request, behind_a_gateway, send};
 use async_trait::async_trait;
@@ -207,4 +209,62 @@ async fn the_report_shows_whether_a_changed_setting_is_in_force() {
     let secret = SecretKeys::fixed([b"another key of 32 characters ....".to_vec()]);
     let keyed = shown(|settings| settings.policy.secrets = secret).await;
     assert_eq!(keyed.1, settings);
+}
+
+#[tokio::test]
+async fn usage_is_read_by_its_tenant_and_by_operators() {
+    let table = Arc::new(MemoryTable::default());
+    let limits = Limits::new(table.clone());
+    let now = SystemClock.now();
+    for (number, tenant, ago) in [(1, "acme", 0), (2, "main", 0), (3, "acme", 9)] {
+        let call = Reservation {
+            tenant: TenantId::parse(tenant).unwrap(),
+            day: now.day() - ago,
+            id: WriteId::made_of(number),
+            tokens: 100,
+        };
+        let used = TokenUse {
+            calls: 1,
+            input: 7,
+            output: 2,
+            cached: 3,
+        };
+        limits.reserve_tokens(&call, 1_000, now).await.unwrap();
+        limits.settle_tokens(&call, "m", used).await.unwrap();
+    }
+    let mut settings = Settings::read(&Development).unwrap();
+    behind_a_gateway(&mut settings);
+    let runtime = Runtime::builder(reference_agent::agent().unwrap(), settings);
+    let edge = runtime.table(table).build().unwrap().edge(Function::Ops);
+    let path = "/a2a-lambda/usage";
+    let reply = get(&edge, path, Identity::default()).await;
+    assert_eq!(reply.status, 401);
+    let (own, all) = (vec!["acme"], vec!["acme", "main"]);
+    let rows = [
+        ("acme", "", "?days=1", own.clone()),
+        ("acme", "ops", "?days=400", vec!["acme", "acme"]),
+        ("main", "read", "", vec!["main"]),
+        ("main", "ops", "", all),
+        ("other", "", "", vec![]),
+    ];
+    for (tenant, scopes, query, expected) in rows {
+        let path = format!("{path}{query}");
+        let reply = get(&edge, &path, scopes_of(tenant, scopes)).await;
+        let days = reply.json()["days"].as_array().unwrap().clone();
+        let tenants: Vec<_> = days
+            .iter()
+            .map(|it| it["tenant"].as_str().unwrap())
+            .collect();
+        assert_eq!(tenants, expected, "{tenant} {scopes} {query}");
+        let used = json!({"m": {"calls": 1, "in": 7, "out": 2, "cached": 3}});
+        for day in days {
+            assert_eq!((&day["tokens"], &day["models"]), (&json!(9), &used));
+        }
+    }
+    for days in ["0", "401", "x", "-1", ""] {
+        let path = format!("{path}?days={days}");
+        let reply = get(&edge, &path, scopes("ops")).await;
+        assert_eq!(reply.status, 400, "{days}");
+        assert!(reply.text().contains("days"), "{}", reply.text());
+    }
 }

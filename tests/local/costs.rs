@@ -10,8 +10,9 @@ use a2a_lambda::prelude::*;
 use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::brake::{BrakeTarget, Brakes};
 use a2a_lambda::store::contract::noise;
+use a2a_lambda::store::limits::{Limits, Reservation};
 use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
-use a2a_lambda::task::TaskId;
+use a2a_lambda::task::{TaskId, TenantId, TokenUse, WriteId};
 use a2a_lambda_tests::log_lines::LogLines;
 use a2a_local::queue::LocalQueue;
 use bytes::Bytes;
@@ -479,6 +480,7 @@ async fn limits(counter: &mut Counter) {
     counter.meter.counts_brake.store(true, Ordering::Relaxed);
     Brakes::new(counter.near.table()).read().await.unwrap();
     counter.row("reading the brake, every 5 s at most in a process while it works");
+    model_calls(counter).await;
 }
 
 async fn rated() -> String {
@@ -522,8 +524,34 @@ async fn slots() -> String {
     .concat()
 }
 
+/// Two calls of models below four fifths of a day, after its first one, and one above.
+async fn model_calls(counter: &mut Counter) {
+    let limits = Limits::new(counter.tasks.table());
+    let now = SystemClock.now();
+    for (number, tokens) in [(1, 10_000), (2, 10_000), (3, 800_000)] {
+        let call = Reservation {
+            tenant: TenantId::parse("local").unwrap(),
+            day: now.day(),
+            id: WriteId::made_of(number),
+            tokens,
+        };
+        let used = TokenUse {
+            calls: 1,
+            input: tokens,
+            ..TokenUse::default()
+        };
+        limits.reserve_tokens(&call, 1_000_000, now).await.unwrap();
+        limits.settle_tokens(&call, "m", used).await.unwrap();
+        match number {
+            2 => counter.row("a call of a model, beside the commit that keeps its answer"),
+            3 => counter.row("the same above four fifths of the tokens of a day"),
+            _ => counter.meter.take(),
+        };
+    }
+}
+
 async fn quota() -> String {
-    let mut counter = limited(|it| it.upload_bytes_per_day = Some(1_000_000)).await;
+    let mut counter = limited(|it| it.stored_bytes_per_day = Some(1_000_000)).await;
     let order = json!({"size": 100_000, "sha256": DIGITS, "filename": "digits.txt",
         "mediaType": "text/plain"});
     counter.post("/a2a-lambda/uploads", &order).await;

@@ -17,7 +17,7 @@ const OF_FUNCTIONS: [&str; 3] = [
 const LOOKS: u32 = 200;
 
 /// What a user would lose if it were counted elsewhere or not at all.
-const COUNTED: [&str; 24] = [
+const COUNTED: [&str; 25] = [
     "a2a_requests_total{method=SendMessage,skill_name=chat,status=200}",
     "a2a_requests_total{method=SendMessage,skill_name=summarize_resume,status=429}",
     "a2a_request_duration_seconds{method=SendMessage,skill_name=chat}",
@@ -42,6 +42,7 @@ const COUNTED: [&str; 24] = [
     "a2a_routes_total{how=named,skill_name=generate_report}",
     "a2a_dynamodb_units_total{kind=read}",
     "a2a_dynamodb_units_total{kind=write}",
+    "a2a_scarce_days_total{tenant_id=acme}",
 ];
 
 /// A client of the program.
@@ -162,6 +163,7 @@ async fn an_operator_sees_which_tenant_and_skill_each_number_belongs_to() {
         ("A2A_RATE_SKILLS", "summarize_resume=1"),
         ("A2A_RATE_TIERS", "low=1"),
         ("A2A_STATE_TTL", "100ms"),
+        ("A2A_TOKENS_PER_DAY", "20000"),
         ("A2A_SWEEP_INTERVAL", "100ms"),
         ("PATH", env!("PATH")),
     ];

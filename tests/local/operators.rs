@@ -1,6 +1,6 @@
 //! What an operator does with the program: keys, the brake, health and metrics.
 
-use crate::agent::{Folder, Running, ended_in};
+use crate::agent::{Folder, ModelService, Running, ended_in};
 use crate::calls::Call;
 use a2a_lambda_rows::{each_row, each_row_async};
 use serde_json::{Value, json};
@@ -109,6 +109,45 @@ async fn a_brake_stops_a_tenant_of_a_running_agent_and_of_the_next_one() {
         agent.interrupt().await;
     }
     assert_eq!(command(&folder, &["brake", "list"]).await, "");
+}
+
+#[tokio::test]
+async fn usage_is_printed_by_tenant_and_model_with_its_price() {
+    let folder = Folder::new();
+    let models = ModelService::start(&folder, &json!({"rules": [{"text": "Twelve."}]})).await;
+    let endpoint = format!("{}/v1", models.url);
+    let settings = [
+        ("A2A_MODEL_PROVIDER", "openai"),
+        ("A2A_MODEL_ID", "m"),
+        ("A2A_MODEL_ENDPOINT_URL", endpoint.as_str()),
+    ];
+    let serve = ["--port", "0", "--data", "data", "--agent", "models"];
+    let agent = Running::start(&folder, &serve, &settings, "listening on ").await;
+    for _ in 0..2 {
+        let say = Call::say(agent.base(), "/chat hello");
+        let say = say.header("Authorization", "Bearer dev:acme:ann");
+        let sent = say.send().await.1;
+        assert!(sent.contains("Twelve."), "{sent}");
+    }
+    let prices = folder.path().join("prices.json");
+    let price = json!({"m": {"in": 1_000_000, "out": 2_000_000}});
+    std::fs::write(&prices, price.to_string()).unwrap();
+    let usage = ["usage", "--days", "2", "--prices", prices.to_str().unwrap()];
+    let printed = command(&folder, &usage).await;
+    let rows: Vec<Vec<&str>> = printed
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    assert_eq!(rows.len(), 2, "{printed}");
+    assert_eq!(rows[1][..3], ["acme", "m", "2"], "{printed}");
+    let number = |place: usize| rows[1][place].parse::<f64>().unwrap();
+    assert!(number(3) > 0.0 && number(4) > 0.0, "{printed}");
+    assert!(
+        (number(3) + 2.0 * number(4) - number(6)).abs() < 0.01,
+        "{printed}"
+    );
+    agent.interrupt().await;
+    assert_eq!(command(&folder, &usage).await, printed);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@
 //! - `task`: prints a stored task, and ends one
 //! - `export`: writes what an agent keeps for a tenant
 //! - `sign`: signs the cards of a deployment
+//! - `usage`: prints the tokens of models
 //! - `deployment`: where the data is
 
 mod api_keys;
@@ -18,6 +19,7 @@ mod erase;
 mod export;
 mod sign;
 mod task;
+mod usage;
 
 pub use deployment::{DataFolders, Deployment, DeploymentError, OpenFolder};
 pub use erase::{EraseTenant, EraseTenantError};
@@ -72,6 +74,11 @@ pub enum AdminCommand {
     /// dynamodb:PutItem, dynamodb:Query and dynamodb:UpdateItem on the table, and
     /// s3:GetObject and s3:PutObject on the bucket for a large task.
     EndTask(task::TaskOptions),
+    /// Prints the tokens of models by tenant and model, and with prices what they cost.
+    ///
+    /// It also works beside a running local agent. Its role needs dynamodb:Query on the
+    /// partitions `U#*` of the table.
+    Usage(usage::UsageOptions),
 }
 
 /// Why a command failed.
@@ -89,6 +96,9 @@ pub enum AdminError {
     /// A task is not printed or ended.
     #[error(transparent)]
     Task(#[from] task::TaskError),
+    /// The tokens of models are not printed.
+    #[error(transparent)]
+    Usage(#[from] usage::UsageError),
     /// The card cannot be signed.
     #[error(transparent)]
     Sign(#[from] sign::SignError),
@@ -114,6 +124,7 @@ impl AdminCommand {
             Self::EraseTenant(options) => Ok(options.run(folders).await?),
             Self::Brake(command) => Ok(brake::run(command, folders).await?),
             Self::Task(options) => Ok(task::run(options, folders).await?),
+            Self::Usage(options) => Ok(usage::run(options, folders).await?),
             Self::EndTask(options) => Ok(task::end(options, folders, agent).await?),
         }
     }

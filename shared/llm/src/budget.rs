@@ -31,7 +31,9 @@ impl LlmBudget {
         Self { turns, ..self }
     }
 
-    /// The most tokens, of requests and answers. The call that exceeds them is the last one.
+    /// The most tokens, of requests and answers. A request counts one for two bytes before its
+    /// answer. A call that leaves no room for another one is the last: it has no tools, and its
+    /// answer is marked as partial (`a2a-lambda/partial`). What the task has left counts as well.
     #[must_use]
     pub const fn tokens(self, tokens: u64) -> Self {
         Self {

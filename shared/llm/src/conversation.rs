@@ -12,14 +12,18 @@ use a2a_lambda_skill::model::{
 use a2a_lambda_skill::step_hash;
 use a2a_lambda_skill::turn_host::{StepInput, TryPolicy};
 use a2a_lambda_skill::{
-    AgentError, AgentResult, ArtifactChunks, CallNames, Consent, Content, ErrorCode, LoggedModel,
-    TaskContext, without_fence,
+    AgentError, AgentResult, ArtifactChunks, CallNames, CallTokens, Consent, Content, ErrorCode,
+    LoggedModel, TaskContext, without_fence,
 };
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// What a model reads at the end of the last request of a budget.
+const LAST: &str =
+    "There is no room for more calls: answer with what you have, and say what is missing.";
 
 /// A conversation as far as it got. A worker that asks its user stores it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -48,6 +52,9 @@ struct TimedReply {
     /// How long the conversation has run then, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     spent_ms: u64,
+    /// Whether there was no room for tools and a call after them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_last: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -195,13 +202,18 @@ impl<'a> Talk<'a> {
         }
         loop {
             self.check_budget(&conversation)?;
-            let request = self.request(&conversation);
-            let answer = self.ask(request, conversation.spent_ms, since).await?;
+            let answer = self.ask(&conversation, since).await?;
             // What is spent is part of the answer, which another run may have got.
             (conversation.spent_ms, since) = (answer.spent_ms, Instant::now());
             conversation.add(answer.reply);
             match self.meaning(&conversation) {
+                Meaning::Calls(_) if answer.is_last => {
+                    return Err(AgentError::budget_exceeded("tools in the last call"));
+                }
                 Meaning::Answer(value) => {
+                    if let (true, Some(cx)) = (answer.is_last, self.host.turn()) {
+                        cx.note_partial();
+                    }
                     self.add_event(&conversation, &value)?;
                     return Ok(ConversationEnd::Answer(value));
                 }
@@ -238,14 +250,35 @@ impl<'a> Talk<'a> {
             let cause = format!("{} turns", conversation.turns);
             return Err(AgentError::budget_exceeded(cause));
         }
-        if budget
-            .tokens
-            .is_some_and(|most| conversation.tokens >= most)
-        {
-            let cause = format!("{} tokens", conversation.tokens);
-            return Err(AgentError::budget_exceeded(cause));
-        }
         Ok(())
+    }
+
+    /// The request within what the budgets of the worker and of the task have left, and whether
+    /// it is the last one. One with tools needs room for a call after it, with its request and both
+    /// answers.
+    fn fit(
+        &self,
+        conversation: &Conversation,
+        mut request: ModelRequest,
+    ) -> AgentResult<(ModelRequest, bool)> {
+        let most = self.setup.budget.tokens;
+        let worker = most.map(|most| most.saturating_sub(conversation.tokens));
+        let task = self.host.turn().and_then(TaskContext::tokens_left);
+        let Some(rest) = worker.into_iter().chain(task).min() else {
+            return Ok((request, false));
+        };
+        let need = CallTokens::of(&mut request.clone(), u64::MAX).unwrap_or_default();
+        let two = need.tokens().saturating_mul(2).saturating_add(need.output);
+        let is_last = !self.setup.tools.is_empty() && rest < two;
+        if is_last {
+            let form = self.setup.request(&self.form, true);
+            request.tool_choice = form.tool_choice;
+            hand_back(&mut request, rest.saturating_sub(need.output.min(rest / 2)));
+        }
+        match CallTokens::of(&mut request, rest) {
+            Some(_) => Ok((request, is_last)),
+            None => Err(AgentError::budget_exceeded(format!("{rest} tokens left"))),
+        }
     }
 
     fn request(&self, conversation: &Conversation) -> ModelRequest {
@@ -257,28 +290,31 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Asks the model, in a turn as a step. The conversation has run for `spent_ms`, and again
-    /// `since` then.
-    async fn ask(
-        &self,
-        request: ModelRequest,
-        spent_ms: u64,
-        since: Instant,
-    ) -> AgentResult<TimedReply> {
+    /// Asks the model, in a turn as a step. The conversation has run `since` its last answer.
+    async fn ask(&self, conversation: &Conversation, since: Instant) -> AgentResult<TimedReply> {
+        let request = self.request(conversation);
         let own_model = self.setup.model.as_deref();
-        let elapsed = || Duration::from_millis(spent_ms).saturating_add(since.elapsed());
+        let before = Duration::from_millis(conversation.spent_ms);
+        let elapsed = || before.saturating_add(since.elapsed());
         let converse = async |model: &dyn Model, chunks| {
+            // In the step: a run that finds its answer has another rest.
+            let (request, is_last) = self.fit(conversation, request.clone())?;
             // A future is moved with room for all that it awaits.
-            let answer = Box::pin(converse(model, request.clone(), chunks));
+            let answer = Box::pin(converse(model, request, chunks));
             let Some(time) = self.setup.budget.time else {
-                let reply = answer.await?;
-                return Ok(TimedReply { reply, spent_ms: 0 });
+                return Ok(TimedReply {
+                    reply: answer.await?,
+                    spent_ms: 0,
+                    is_last,
+                });
             };
             let remaining = time.saturating_sub(elapsed());
             let reply = tokio::time::timeout(remaining, answer).await;
-            let reply = reply.map_err(|_| AgentError::deadline())??;
-            let spent_ms = u64::try_from(elapsed().as_millis()).unwrap_or(u64::MAX);
-            Ok(TimedReply { reply, spent_ms })
+            Ok(TimedReply {
+                reply: reply.map_err(|_| AgentError::deadline())??,
+                spent_ms: u64::try_from(elapsed().as_millis()).unwrap_or(u64::MAX),
+                is_last,
+            })
         };
         match self.host {
             Place::Program(model) => {
@@ -301,13 +337,16 @@ impl<'a> Talk<'a> {
                     row: CallNames::row_of("model", None::<&()>),
                 };
                 let work = async || {
-                    let model = own_model.map_or_else(|| cx.model(), Ok)?;
+                    let own_model = own_model.map(|model| cx.metered(model));
+                    let model: &dyn Model = match &own_model {
+                        Some(model) => model,
+                        None => cx.model()?,
+                    };
                     let artifact = self.setup.artifact.as_ref().map(|name| match name {
                         TextArtifact::Named(name) => cx.artifact_chunks(name),
                         TextArtifact::Result => cx.result_chunks(),
                     });
-                    let answer = converse(model, artifact.map(ArtifactChunks::of_model));
-                    cx.model_call(answer).await
+                    converse(model, artifact.map(ArtifactChunks::of_model)).await
                 };
                 cx.run_step(&name, input, TryPolicy::MODEL, || Some(work()))
                     .await
@@ -469,6 +508,42 @@ fn text_of(content: &[ModelContent]) -> String {
         ModelContent::ToolUse { .. } | ModelContent::Provider(_) => None,
     });
     texts.collect()
+}
+
+/// Makes the last request of a budget: without tools, so what was called is text, and within
+/// `tokens`. What does not fit of the newest results is cut.
+fn hand_back(request: &mut ModelRequest, tokens: u64) {
+    request.tools.retain(|tool| tool.name == ANSWER);
+    let has_results = matches!(request.messages.last(), Some(ModelMessage::ToolResults(_)));
+    for message in &mut request.messages {
+        match message {
+            ModelMessage::User(_) => {}
+            ModelMessage::Model(content) => {
+                let texts = content.iter().filter_map(|content| match content {
+                    ModelContent::Text(text) => Some(text.clone()),
+                    ModelContent::ToolUse { name, input, .. } => Some(format!("{name}: {input}")),
+                    ModelContent::Provider(_) => None,
+                });
+                let text = texts.collect::<Vec<_>>().join("\n");
+                *content = vec![ModelContent::Text(text)];
+            }
+            ModelMessage::ToolResults(results) => {
+                let texts = results.iter().map(|it| match &it.result {
+                    Ok(value) => value.to_string(),
+                    Err(text) => text.clone(),
+                });
+                *message = again(&texts.collect::<Vec<_>>().join("\n"));
+            }
+        }
+    }
+    request.messages.push(again(LAST));
+    let need = CallTokens::of(&mut request.clone(), u64::MAX).unwrap_or_default();
+    let excess = need.input.saturating_sub(tokens).saturating_mul(2);
+    let mut messages = request.messages.iter_mut().rev().skip(1);
+    if let (true, Some(ModelMessage::User(text))) = (has_results, messages.next()) {
+        let excess = usize::try_from(excess).unwrap_or(usize::MAX);
+        text.truncate(text.floor_char_boundary(text.len().saturating_sub(excess)));
+    }
 }
 
 fn again(text: &str) -> ModelMessage {

@@ -15,7 +15,7 @@ use crate::server::{Functions, serve};
 use crate::template;
 use crate::traces::Traces;
 use a2a_lambda::auth::AuthMode;
-use a2a_lambda::engine::Leases;
+use a2a_lambda::engine::{Leases, LimitPolicy};
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::runtime::{Runtime, served, stores};
 use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
@@ -322,7 +322,7 @@ fn banner(
     let words = quoted(examples.next().unwrap_or(&"hello"));
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
-         data   {data}{file}\n  calls  {calls}\n  model  {model}\n\n  try\n    \
+         data   {data}{file}\n  calls  {calls}\n  model  {model}\n  budget {budget}\n\n  try\n    \
          curl {base}/.well-known/agent-card.json\n    \
          curl {base}/{header} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d \
          '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"SendMessage\",\"params\":{{\"message\":{{\"messageId\":\"m1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":{words}}}]}}}}}}'\n    \
@@ -332,6 +332,7 @@ fn banner(
         file = file.unwrap_or_default(),
         calls = callers(options, settings),
         model = model(settings, fallback),
+        budget = budget(&settings.policy.limits),
         header = if settings.auth.checks_credentials() {
             " -H 'Authorization: Bearer KEY'"
         } else {
@@ -357,6 +358,17 @@ fn model(settings: &Settings, fallback: Option<&SkillId>) -> String {
         Some(url) => format!("{} ({provider}, {url})", model.id),
         None => format!("{} ({provider})", model.id),
     }
+}
+
+/// What a task, and a tenant on one day, may use.
+fn budget(limits: &LimitPolicy) -> String {
+    let most = |most: Option<u64>| most.map_or("any".to_owned(), |most| most.to_string());
+    let task = most(limits.tokens_per_task);
+    let (tokens, bytes) = (
+        most(limits.tokens_per_day),
+        most(limits.stored_bytes_per_day),
+    );
+    format!("{task} tokens a task; a tenant and day: {tokens} tokens, {bytes} stored bytes")
 }
 
 /// JSON of a text, for a place between single quotes.

@@ -300,14 +300,13 @@ impl RuntimeBuilder {
         if settings.push {
             engine = engine.with_push();
         }
-        if settings.policy.limits.limits_anything() {
-            warn_of_unknown(engine.agent(), &settings.policy.limits.rates);
-            engine = engine.with_limits(Limits::new(table));
-        }
+        warn_of_unknown(engine.agent(), &settings.policy.limits.rates);
+        let limits = Limits::new(table);
+        engine = engine.with_limits(limits.clone());
         Ok(Runtime {
             engine,
             cards,
-            ops: Arc::new(Ops::new(health, metrics, &settings)),
+            ops: Arc::new(Ops::new(health, metrics, limits, &settings)),
             settings: Arc::new(settings),
             log,
             credentials: self.credentials,

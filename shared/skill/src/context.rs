@@ -11,6 +11,7 @@ pub use artifact_chunks::ArtifactChunks;
 pub use scope::Retry;
 
 use super::documents::{Collection, bad_name};
+use super::metered_model::MeteredModel;
 use super::model::Model;
 use super::state::States;
 use super::turn_host::{Emission, SessionUpdate, TurnHost};
@@ -24,7 +25,6 @@ use a2a_lambda_model::task::{
 use a2a_lambda_model::thread::Thread;
 use a2a_lambda_store::documents::{DocumentCollection, DocumentOwner};
 use bytes::Bytes;
-use futures::future::{Either, select};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -101,6 +101,7 @@ impl fmt::Debug for TurnFacts {
 pub struct TaskContext<'a> {
     pub(crate) host: &'a dyn TurnHost,
     facts: &'a TurnFacts,
+    model: Option<MeteredModel<'a>>,
     writer: InputWriter,
 }
 
@@ -111,9 +112,11 @@ impl<'a> TaskContext<'a> {
 
     /// The context of the turn that `host` runs.
     pub fn new(host: &'a dyn TurnHost, facts: &'a TurnFacts) -> Self {
+        let model = facts.model.as_deref();
         Self {
             host,
             facts,
+            model: model.map(|model| MeteredModel::new(host, model)),
             writer: InputWriter::Caller,
         }
     }
@@ -408,27 +411,32 @@ impl<'a> TaskContext<'a> {
         Ok(&self.host.references().await?.unknown_ids)
     }
 
-    /// The model of the agent.
+    /// The model of the agent. Its calls count for the budgets of the task and of the tenant. If
+    /// an operator brakes the turn, a call is dropped at once and never returns: the turn runs
+    /// again when the brake is lifted.
     ///
     /// # Errors
-    /// `MODEL_UNAVAILABLE` when none is configured.
+    /// `MODEL_UNAVAILABLE` when none is configured. A call fails with `BUDGET_EXCEEDED` when a
+    /// budget is used up.
     pub fn model(&self) -> AgentResult<&dyn Model> {
-        self.facts
-            .model
-            .as_deref()
-            .ok_or_else(AgentError::model_unavailable)
+        let model = self.model.as_ref().map(|model| model as &dyn Model);
+        model.ok_or_else(AgentError::model_unavailable)
     }
 
-    /// Awaits a call of a model. If an operator brakes the turn, the call is dropped at once, and
-    /// this never returns: the turn runs again when the brake is lifted.
-    pub async fn model_call<T>(&self, call: impl Future<Output = T>) -> T {
-        match select(Box::pin(call), self.host.call_is_braked()).await {
-            Either::Left((value, _)) => value,
-            Either::Right(((), call)) => {
-                drop(call);
-                std::future::pending().await
-            }
-        }
+    /// Another model, whose calls count as those of the agent's.
+    pub fn metered<'m>(&'m self, model: &'m dyn Model) -> MeteredModel<'m> {
+        MeteredModel::new(self.host, model)
+    }
+
+    /// The tokens that the task may still use; `None` without a limit.
+    pub fn tokens_left(&self) -> Option<u64> {
+        self.host.tokens_left()
+    }
+
+    /// Notes that the result of the task is partial, because there was no room for more calls of
+    /// models.
+    pub fn note_partial(&self) {
+        self.host.note_partial();
     }
 
     /// The instructions of the agent for a model: see

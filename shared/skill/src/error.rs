@@ -1,6 +1,6 @@
 //! The error type of skills: a public part for the client, and a private cause for the log.
 
-use a2a_lambda_model::task::{Metadata, StepError};
+use a2a_lambda_model::task::{Metadata, StepError, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -381,6 +381,14 @@ impl AgentError {
     pub fn rate_limited(retry_after: u64) -> Self {
         Self::new(ErrorCode::RateLimited, "too many requests; try again later")
             .with_detail("retryAfter", retry_after)
+    }
+
+    /// The tenant has used the tokens of its day up. The next one begins then: `BUDGET_EXCEEDED`.
+    #[must_use]
+    pub fn day_is_used_up(until: Timestamp) -> Self {
+        let until = until.to_rfc3339();
+        let text = format!("the tokens of this day are used up; the next day begins at {until}");
+        Self::new(ErrorCode::BudgetExceeded, text)
     }
 
     /// The task was canceled: `CANCELED`.

@@ -19,7 +19,8 @@
 //! - [`route`]: the choice of the skill for a message
 //! - [`media`]: media types
 //! - `tool`: skills as tools
-//! - [`model`]: the interface to a language model; `model_line` is the log line of its calls
+//! - [`model`]: the interface to a language model; `model_line` is the log line of its calls, and
+//!   `metered_model` counts what they use
 //! - `call_names`: the names in the log lines of the running call
 //! - `trace`: the rows of what turns did, for the author of an agent; `run_trace` records them
 //!
@@ -51,6 +52,7 @@ mod hybrid;
 mod input;
 pub mod media;
 mod metadata;
+mod metered_model;
 pub mod model;
 mod model_line;
 mod outcome;
@@ -106,6 +108,7 @@ pub use documents::bad_name;
 pub use erased::AnySkill;
 pub use field_hash::{FieldHasher, digest, step_hash};
 pub use gate::{Consent, ConsentCall, StartInput, TurnStart};
+pub use metered_model::{CallTokens, MeterCalls, MeteredModel};
 pub use model_line::{LoggedModel, MODEL};
 pub use run_trace::RunTrace;
 pub use trace::{RecordTrace, TraceRow};

@@ -29,7 +29,7 @@ impl<P: Deref<Target: Model> + Send + Sync> Model for LoggedModel<P> {
         Box::pin(async move {
             let mut call = ModelCall::begin(self.0.id(), &request);
             let reply = self.0.converse(request).await;
-            call.end(reply.as_ref());
+            call.end(self.0.id(), reply.as_ref());
             reply
         })
     }
@@ -41,16 +41,16 @@ impl<P: Deref<Target: Model> + Send + Sync> Model for LoggedModel<P> {
         Box::pin(async move {
             let mut call = ModelCall::begin(self.0.id(), &request);
             let deltas = self.0.converse_stream(request).await;
-            let deltas = deltas.inspect_err(|error| call.end(Err(error)))?;
+            let deltas = deltas.inspect_err(|error| call.end(self.0.id(), Err(error)))?;
             let mut reply = Collected::default();
             let deltas = deltas.inspect(move |delta| match delta {
                 Ok(delta) => {
                     call.delta();
                     if let Some(reply) = reply.add(delta.clone()) {
-                        call.end(Ok(&reply));
+                        call.end(self.0.id(), Ok(&reply));
                     }
                 }
-                Err(error) => call.end(Err(error)),
+                Err(error) => call.end(self.0.id(), Err(error)),
             });
             Ok(deltas.boxed())
         })
@@ -87,7 +87,7 @@ impl ModelCall {
 
     /// Logs the call, without its content. The names of tokens and of the reason are those of
     /// OpenTelemetry for generative AI.
-    pub(crate) fn end(&mut self, result: Result<&ModelReply, &AgentError>) {
+    pub(crate) fn end(&mut self, model: &str, result: Result<&ModelReply, &AgentError>) {
         if let Some(call) = self.trace.take() {
             let (trace, mut row) = *call;
             note(&mut row, result);
@@ -101,8 +101,10 @@ impl ModelCall {
             a2a.tenant = names.tenant.get().map(String::as_str),
             a2a.skill = names.skill.get().map(String::as_str),
             a2a.task = names.task.get().map(String::as_str),
+            gen_ai.request.model = model,
             gen_ai.usage.input_tokens = reply.map(|reply| reply.usage.input_tokens),
             gen_ai.usage.output_tokens = reply.map(|reply| reply.usage.output_tokens),
+            gen_ai.usage.cache_read.input_tokens = reply.map(|reply| reply.usage.cached_tokens),
             gen_ai.response.finish_reason = reply.map(|reply| reply.stop.as_str()),
             a2a.error = result.err().map(|error| error.code().as_str()),
             ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -1,6 +1,7 @@
 //! A turn without an engine, for the tests of `skill`.
 
 use super::file::Reading;
+use super::metered_model::MeterCalls;
 use super::model::Model;
 use super::turn_host::{
     DocumentHost, Emission, References, ScopeEnd, ScopeId, SessionUpdate, Step, StepInput,
@@ -83,6 +84,8 @@ impl DocumentHost for RecordingHost {
         Box::pin(std::future::ready(error.into()))
     }
 }
+
+impl MeterCalls for RecordingHost {}
 
 impl TurnHost for RecordingHost {
     fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
@@ -289,5 +292,6 @@ pub(super) fn delivered(artifacts: &[Artifact]) -> Vec<(String, Value)> {
 
 pub(super) fn block_on<F: Future>(future: F) -> F::Output {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time();
     runtime.build().unwrap().block_on(future)
 }

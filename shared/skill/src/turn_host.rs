@@ -5,6 +5,7 @@
 //! the turn's end.
 
 use super::file::Reading;
+use super::metered_model::MeterCalls;
 use super::trace::TraceRow;
 use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask, Thread};
 use a2a_lambda_model::store::StoreError;
@@ -167,7 +168,7 @@ pub trait DocumentHost: Send + Sync {
 }
 
 /// What the engine does for a running turn.
-pub trait TurnHost: DocumentHost {
+pub trait TurnHost: DocumentHost + MeterCalls {
     /// Emits an update or an artifact. Returns when it is in the write buffer; waits while
     /// the buffer is full. Fails when an earlier flush failed or the task was canceled.
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>>;
@@ -211,12 +212,6 @@ pub trait TurnHost: DocumentHost {
         policy: TryPolicy,
         error: &'a AgentError,
     ) -> BoxFuture<'a, bool>;
-
-    /// Returns when an operator has braked the turn: the call of a model that runs in the current
-    /// step has to be dropped.
-    fn call_is_braked(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
-    }
 
     /// Why an operator lets no call of this skill begin in the current step.
     fn refusal(&self, _skill: &str) -> Option<AgentError> {

@@ -117,6 +117,8 @@ macro_rules! table_contract_cases {
             a_pool_leases_its_cap_and_forgets_ended_leases
             concurrent_streams_never_exceed_the_cap
             a_total_never_exceeds_its_limit
+            a_day_counts_each_call_with_what_it_used
+            concurrent_calls_never_exceed_a_day
             a_brake_is_in_force_until_it_is_lifted
         }
     };

@@ -266,8 +266,24 @@ pub fn pool(pool: &SlotPool) -> Key {
     }
 }
 
-/// The bytes that a tenant uploads on one day.
+/// How the partition of a day begins.
+pub const DAY_USES: &str = "U#";
+
+/// The tokens of models on one day, by tenant: an operator reads the day, a tenant its own items.
+/// No role writes such a partition but those that run turns; `ops` reads them.
 #[must_use]
-pub fn uploads(tenant: &TenantId, day: i64) -> Key {
-    limits(tenant, format!("UPLOADS#{day}"))
+pub fn day_use(tenant: &TenantId, day: i64) -> Key {
+    Key::new(format!("{DAY_USES}{day}"), tenant.as_str())
+}
+
+/// The tokens of all tenants on one day.
+#[must_use]
+pub fn day_uses(day: i64) -> Partition {
+    Partition::new(QuerySource::Table, format!("{DAY_USES}{day}"))
+}
+
+/// The bytes that a tenant stores on one day.
+#[must_use]
+pub fn stored_bytes(tenant: &TenantId, day: i64) -> Key {
+    limits(tenant, format!("BYTES#{day}"))
 }

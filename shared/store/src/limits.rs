@@ -3,10 +3,13 @@
 //! - `tokens`: the buckets of rates; `known_buckets`: what a process remembers of them
 //! - `pauses`: the pauses of buckets
 //! - `slots`: the leased slots of pools
+//! - `day_use`: the tokens of models, by day
 //! - here: totals
 //!
-//! All items of a tenant are in one partition of their own, and each has a `ttl`.
+//! All items of a tenant but those of `day_use` are in one partition of their own, and each has a
+//! `ttl`.
 
+mod day_use;
 mod known_buckets;
 mod pauses;
 mod slots;
@@ -20,7 +23,8 @@ use crate::table::{
 };
 use a2a_lambda_model::store::StoreError;
 pub use a2a_lambda_model::store::limits::{
-    BucketPause, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total, gcra,
+    BucketPause, DayRoom, DayUse, Rate, RateBucket, Reservation, SCARCE_TOKENS, Slot, SlotLease,
+    SlotPool, Tokens, Total, gcra,
 };
 use a2a_lambda_model::task::Timestamp;
 use std::sync::Arc;
@@ -71,14 +75,14 @@ impl Limits {
             return Ok(false);
         };
         let number = |number| i64::try_from(number).unwrap_or(i64::MAX);
-        let Total::UploadBytes(tenant, day) = total;
+        let Total::StoredBytes(tenant, day) = total;
         let add = ItemChange::Plus {
             at: SUM.to_owned(),
             start: Some(0),
             amount: number(amount),
         };
         let changes = [add, ItemChange::set(TTL, clean_at.ttl_seconds())];
-        let add = Statement::update(keys::uploads(tenant, *day), changes);
+        let add = Statement::update(keys::stored_bytes(tenant, *day), changes);
         let fits = vec![
             Condition::absent(SUM),
             Condition::is(SUM, Comparison::AtMost, number(before)),

@@ -5,6 +5,7 @@ use super::method::Operation as O;
 use super::params::{FieldCase, MAX_HISTORY, Object, PAGE_SIZE};
 use super::state_name::state_filter;
 use super::{Binding, Call, Dialect, idempotency, params, push, upload, v01, v1, v03};
+use a2a_lambda_model::task::metadata_keys::BUDGET;
 use a2a_lambda_model::task::{
     A2aError, CancelCommand, ContextId, ContextQuery, CreatePush, EventId, EventIdError,
     Generation, GetQuery, ListQuery, PushId, PushListQuery, PushOffer, PushQuery, SendCommand,
@@ -156,6 +157,12 @@ impl Call {
             Generation::V03 => v03::read_send(params, self.dialect.binding),
             Generation::V01 => v01::read_send(params),
         })?;
+        if let Some(budget) = command.message.metadata.get(BUDGET)
+            && budget.as_u64().is_none_or(|tokens| tokens == 0)
+        {
+            let field = format!("message.metadata.{BUDGET}");
+            return Err(A2aError::invalid(field, "must be a whole number above 0"));
+        }
         command.idempotency_key = idempotency::key(self.idempotency_key.as_deref(), &command)?;
         if let Some(offer) = &mut command.push {
             self.note_signatures(offer)?;

@@ -178,7 +178,11 @@ impl DynamoTable {
             .scan()
             .table_name(&self.name)
             .consistent_read(true)
-            .filter_expression("begins_with(PK, :below) OR (PK = :keys AND #tenant = :tenant)")
+            .filter_expression(
+                "begins_with(PK, :below) OR (PK = :keys AND #tenant = :tenant) \
+                 OR (begins_with(PK, :days) AND SK = :tenant)",
+            )
+            .expression_attribute_values(":days", text(keys::DAY_USES))
             .expression_attribute_values(":below", AttributeValue::S(keys::tenant(tenant)))
             .expression_attribute_values(":keys", text(API_KEYS))
             .expression_attribute_values(":tenant", text(tenant.as_str()))

@@ -58,9 +58,16 @@ fn stop(reason: &Reason) -> Result<StopReason, ModelCallError> {
 
 fn usage(usage: Option<&TokenUsage>) -> Usage {
     let tokens = |count: i32| u64::try_from(count).unwrap_or(0);
-    usage.map_or_else(Usage::default, |usage| Usage {
-        input_tokens: tokens(usage.input_tokens),
-        output_tokens: tokens(usage.output_tokens),
+    usage.map_or_else(Usage::default, |usage| {
+        let cache = |count: Option<i32>| tokens(count.unwrap_or_default());
+        let cached_tokens = cache(usage.cache_read_input_tokens);
+        let cache_tokens = cached_tokens.saturating_add(cache(usage.cache_write_input_tokens));
+        Usage {
+            // Bedrock counts only those that it neither reads from its cache nor writes there.
+            input_tokens: tokens(usage.input_tokens).saturating_add(cache_tokens),
+            output_tokens: tokens(usage.output_tokens),
+            cached_tokens,
+        }
     })
 }
 

@@ -86,6 +86,7 @@ async fn request_is_signed_and_has_the_members_of_converse() {
     let tokens = Usage {
         input_tokens: 7,
         output_tokens: 5,
+        cached_tokens: 0,
     };
     assert_eq!(reply.usage, tokens);
     let head = &stub.requests()[0].head;
@@ -382,6 +383,7 @@ fn deltas() -> Vec<Delta> {
             usage: Usage {
                 input_tokens: 7,
                 output_tokens: 5,
+                cached_tokens: 0,
             },
         },
     ]

@@ -39,9 +39,11 @@ pub(super) fn elements<'a>(value: &'a Value, name: &str) -> &'a [Value] {
 pub(super) fn usage(value: &Value, input: &str, output: &str) -> Option<Usage> {
     let member = value.get("usage").filter(|usage| usage.is_object())?;
     let count = |name| member.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let cache = member.pointer(&format!("/{input}_details/cached_tokens"));
     Some(Usage {
         input_tokens: count(input),
         output_tokens: count(output),
+        cached_tokens: cache.and_then(Value::as_u64).unwrap_or_default(),
     })
 }
 

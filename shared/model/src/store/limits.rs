@@ -1,4 +1,4 @@
-//! Counting what a tenant uses: calls, streams and uploaded bytes.
+//! Counting what a tenant uses: calls, streams, stored bytes and tokens of models.
 //!
 //! Every decision is one conditional write, so that processes which share nothing keep a
 //! limit together. Time comes from the caller. The engine decides what to count; a store
@@ -9,7 +9,8 @@
 
 pub mod gcra;
 
-use crate::task::{SkillId, TenantId, Timestamp};
+use crate::task::{SkillId, TenantId, Timestamp, TokenUse, WriteId};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What a rate is counted for. Each bucket belongs to one tenant.
@@ -100,9 +101,58 @@ pub enum Slot {
     NoneUntil(Timestamp),
 }
 
-/// A total that is counted for a time, for example the bytes uploaded on one day.
+/// A total that is counted for a time, for example the bytes stored on one day.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Total {
-    /// The bytes of the uploads that a tenant ordered on one day (days since 1970, UTC).
-    UploadBytes(TenantId, i64),
+    /// The bytes that a tenant ordered uploads for, and stored, on one day (days since 1970, UTC).
+    StoredBytes(TenantId, i64),
+}
+
+/// So many tokens of a day's or a task's rest are scarce: a call that leaves fewer is sent with
+/// the most tokens that its answer may have.
+pub const SCARCE_TOKENS: u64 = 65_536;
+
+/// The tokens that a call of a model may use, in the total of its tenant and day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reservation {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The day on which the call began (days since 1970, UTC).
+    pub day: i64,
+    /// Its id.
+    pub id: WriteId,
+    /// The most tokens of request and answer.
+    pub tokens: u64,
+}
+
+/// What a day has left for other calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DayRoom {
+    /// The tokens; `None` while more than a fifth and more than [`SCARCE_TOKENS`] are left.
+    pub rest: Option<u64>,
+    /// Whether this call is the first one above four fifths of the day's tokens.
+    pub is_first_above: bool,
+}
+
+/// The tokens of models that a tenant has used on one day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayUse {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The day (days since 1970, UTC).
+    pub day: i64,
+    /// All tokens: of calls that have ended, and the most of those that run or have died.
+    pub tokens: u64,
+    /// What the calls of each model have used.
+    pub models: BTreeMap<String, TokenUse>,
+}
+
+impl DayUse {
+    /// The date of the day, as `2026-05-28`.
+    #[must_use]
+    pub fn date(&self) -> String {
+        let mut date = Timestamp::of_day(self.day).to_rfc3339();
+        date.truncate("2026-05-28".len());
+        date
+    }
 }

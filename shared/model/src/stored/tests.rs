@@ -5,7 +5,7 @@ use crate::task::{
     Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Delivery, Generation, Message,
     Metadata, NewTask, OutputCounts, Owner, Part, PartContent, PushRecord, SavedSlot, Sealed,
     SkillId, Status, StepOutcome, StepResult, Subject, TaskId, TaskState, TenantId, Timestamp,
-    TurnRequest, Used, WriteId,
+    TokenUse, TurnRequest, Used, WriteId,
 };
 use a2a_lambda_rows::each_row;
 use serde_json::json;
@@ -99,6 +99,13 @@ fn full() -> TaskRecord {
         hand_overs: 3,
         progress_at: Some(Timestamp::from_millis(-2)),
         deaths: 2,
+        models: TokenUse {
+            calls: 1,
+            input: 2,
+            output: 3,
+            cached: 4,
+        },
+        is_partial: true,
     };
     record.replaced = record.artifacts.clone();
     record.base.history = 1;

@@ -12,7 +12,7 @@ mod checkpoint;
 use super::{
     ArtifactUpdate, BuildId, Message, Metadata, OutputCounts, PushRegistration, SavePlace,
     SavedSlot, SealedAnswer, SessionRead, SkillId, SkillRoute, StepResult, StepTries, Timestamp,
-    TurnRequest,
+    TokenUse, TurnRequest,
 };
 use serde_json::Value;
 
@@ -114,6 +114,8 @@ pub enum Change {
     Build(Option<BuildId>),
     /// A step is open and has been tried.
     Tries(String, StepTries),
+    /// Calls of models have ended since the last commit. The flag: a result is partial.
+    Use(TokenUse, bool),
     /// The agent asks the client.
     AskInput {
         /// The question.

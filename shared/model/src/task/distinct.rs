@@ -9,7 +9,7 @@ use super::{
     MovedValues, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role,
     SavePlace, Saved, SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepError, StepOutcome,
     StepResult, StepTries, StoredValue, TaskFields, TaskRecord, TaskState, ThreadOperation,
-    Timestamp, Transition, TurnRequest, Used,
+    Timestamp, TokenUse, Transition, TurnRequest, Used,
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
@@ -171,7 +171,8 @@ members! {
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent, consent }
     SkillRoute { how, input, writer }
     Consents { count, digest }
-    Used { hand_overs, progress_at, deaths }
+    TokenUse { calls, input, output, cached }
+    Used { hand_overs, progress_at, deaths, models, is_partial }
     MovedParts { parts, replaced }
     MovedContent { version, last_event, messages, artifacts, replaced, bytes }
     MovedValues { version, sha256, values, bytes }

@@ -20,6 +20,13 @@ pub const CONFIRM: &str = "a2a-lambda/confirm";
 /// On a task whose skill got an input that the model of the router wrote: this input. One whose JSON
 /// has more than 4 KB is given as its `sha256` and its `beginning`.
 pub const INPUT: &str = "a2a-lambda/input";
+/// On a message: the most tokens of models that its task may use, as a whole number above 0.
+pub const BUDGET: &str = "a2a-lambda/budget";
+/// On a task that has ended, and its last status update: what its calls of models have used, as
+/// `calls`, `in`, `out` and `cached`.
+pub const USAGE: &str = "a2a-lambda/usage";
+/// On the same: the result is partial, because the budget had no room for more calls.
+pub const PARTIAL: &str = "a2a-lambda/partial";
 /// On the part with a question which skill is meant: what it offers, as objects with `id`, `name`
 /// and `description`. The id of one is an answer.
 pub const CHOICES: &str = "a2a-lambda/choices";

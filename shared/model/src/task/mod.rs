@@ -85,7 +85,7 @@ pub use step::{
 pub use subject_key::SubjectKey;
 pub use thread_key::ThreadKey;
 pub use timestamp::Timestamp;
-pub use used::Used;
+pub use used::{TokenUse, Used};
 
 /// Free-form members of a message, part, artifact or task.
 pub type Metadata = serde_json::Map<String, serde_json::Value>;

@@ -18,6 +18,18 @@ impl Timestamp {
         Self(millis)
     }
 
+    /// The number of its day: days since 1970 (UTC).
+    #[must_use]
+    pub const fn day(self) -> i64 {
+        self.as_millis().div_euclid(24 * 3600 * 1000)
+    }
+
+    /// The beginning of a day.
+    #[must_use]
+    pub const fn of_day(day: i64) -> Self {
+        Self::from_millis(day.saturating_mul(24 * 3600 * 1000))
+    }
+
     /// Milliseconds since the Unix epoch.
     #[must_use]
     pub const fn as_millis(self) -> i64 {

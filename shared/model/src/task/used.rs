@@ -1,7 +1,8 @@
 //! What the turns of a task have used.
 
-use super::Timestamp;
+use super::{Metadata, Timestamp, metadata_keys};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// What the turns of a task have used. A task in a terminal state keeps none of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -17,6 +18,64 @@ pub struct Used {
     /// How many runs of the current turn have died.
     #[serde(default)]
     pub deaths: u32,
+    /// What the calls of models have used.
+    #[serde(default, skip_serializing_if = "TokenUse::is_nothing")]
+    pub models: TokenUse,
+    /// Whether a result is partial, because there was no room for more calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_partial: bool,
+}
+
+impl Used {
+    /// What a task says at its end of its calls of models.
+    pub(in crate::task) fn metadata(&self) -> Metadata {
+        let usage = (!self.models.is_nothing()).then(|| json!(self.models));
+        let partial = self.is_partial.then_some(Value::Bool(true));
+        let members = [
+            (metadata_keys::USAGE, usage),
+            (metadata_keys::PARTIAL, partial),
+        ];
+        let members = members.into_iter();
+        members
+            .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+            .collect()
+    }
+}
+
+/// What calls of models have used. One meaning for all providers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TokenUse {
+    /// The calls.
+    pub calls: u64,
+    /// The tokens of the requests, with those that a service had cached.
+    #[serde(rename = "in")]
+    pub input: u64,
+    /// The tokens of the answers.
+    #[serde(rename = "out")]
+    pub output: u64,
+    /// The tokens of the requests that a service had cached.
+    pub cached: u64,
+}
+
+impl TokenUse {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The tokens of requests and answers.
+    #[must_use]
+    pub const fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
+    /// Adds what other calls have used.
+    pub const fn add(&mut self, other: Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+    }
 }
 
 #[cfg(test)]

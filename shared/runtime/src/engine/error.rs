@@ -63,6 +63,9 @@ impl EngineError {
                 bytes as u64,
                 stored::OPEN_MAX_BYTES as u64,
             )),
+            (&A2aError::RateLimited { retry_after }, _) => {
+                Some(AgentError::rate_limited(retry_after))
+            }
             _ => None,
         }
     }

@@ -21,16 +21,13 @@ pub struct LimitPolicy {
     pub shared_streams: Option<SharedStreams>,
     /// The most turns of a tenant that workers run at once; above 0.
     pub turns_per_tenant: Option<u32>,
-    /// The most bytes of the uploads that a tenant orders on one day (UTC).
-    pub upload_bytes_per_day: Option<u64>,
-}
-
-impl LimitPolicy {
-    /// Whether anything is limited.
-    #[must_use]
-    pub(crate) fn limits_anything(&self) -> bool {
-        *self != Self::default()
-    }
+    /// The most bytes of the uploads that a tenant orders, and of the objects that its tasks store,
+    /// on one day (UTC).
+    pub stored_bytes_per_day: Option<u64>,
+    /// The most tokens of models that a tenant uses on one day (UTC).
+    pub tokens_per_day: Option<u64>,
+    /// The most tokens of models that a task uses.
+    pub tokens_per_task: Option<u64>,
 }
 
 /// The rates of one tenant.

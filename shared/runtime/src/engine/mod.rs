@@ -9,7 +9,8 @@
 //! - `commit` is the only writer of tasks.
 //! - `files` moves large parts to the bucket and back into responses.
 //! - `lots` charges calls to the rates of their tenant; `slots` leases a slot for each open
-//!   stream and each turn from the queue. `brake` reads what an operator has stopped,
+//!   stream and each turn from the queue; `day_limits` counts stored bytes and tokens of models.
+//!   `brake` reads what an operator has stopped,
 //!   and `admission` lets work begin.
 //! - `background` has the steps behind the calls: the worker and the relay, push
 //!   delivery, and the sweep, which finds what the others lost.
@@ -25,6 +26,7 @@ mod brake;
 mod budget;
 mod clock;
 mod commit;
+mod day_limits;
 #[cfg(test)]
 mod doubles;
 mod error;

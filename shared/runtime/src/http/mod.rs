@@ -170,7 +170,9 @@ impl HttpService {
         if let Backend::Ops(ops) = &self.backend
             && let Some(path) = OpsPath::of(request.method().as_str(), request.uri().path())
         {
-            let response = ops.respond(path, &self.auth, &identity).await;
+            let response = ops
+                .respond((path, request.uri().query()), &self.auth, &identity)
+                .await;
             return encode::answer(
                 response.unwrap_or_else(|error| decode::reject(&request, error)),
             );

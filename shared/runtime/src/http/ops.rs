@@ -1,11 +1,12 @@
-//! Answers the paths for operators: health and metrics.
+//! Answers the paths for operators: health, metrics, and the tokens of models.
 
 use super::caller::caller;
-use crate::auth::{Admitted, AuthMode, Authentication, Identity};
+use crate::auth::{Admitted, AuthMode, Authentication, Caller, Identity};
 use crate::engine::{Clock as _, SystemClock};
 use crate::health::{Health, HealthReport};
 use crate::settings::{Settings, build};
 use crate::store::counters::Counters;
+use crate::store::limits::Limits;
 use crate::task::{A2aError, TenantId};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{self, TEXT};
@@ -14,6 +15,9 @@ use serde_json::json;
 
 /// The scope that a caller needs for metrics and for the report about dependencies.
 const SCOPE: &str = "ops";
+
+/// The most days of a report about tokens: as long as a day is kept.
+const DAYS_MAX: i64 = 400;
 
 /// What an operator reads where nothing is counted for this path.
 const OFF: &str = "there are no metrics here: deploy with the parameter `Metrics` (the setting \
@@ -28,6 +32,9 @@ pub(super) enum OpsPath {
     Report,
     /// `GET /metrics`.
     Metrics,
+    /// `GET /a2a-lambda/usage`: the tokens of models, of the caller's tenant or for operators of
+    /// all.
+    Usage,
 }
 
 impl OpsPath {
@@ -37,6 +44,7 @@ impl OpsPath {
             "/health" => Self::Status,
             "/a2a-lambda/health" => Self::Report,
             "/metrics" => Self::Metrics,
+            "/a2a-lambda/usage" => Self::Usage,
             _ => return None,
         };
         // RFC 9110 §9.3.2: HEAD is GET without a body; the servers drop the body.
@@ -71,6 +79,7 @@ impl std::fmt::Debug for MetricsSource {
 pub struct Ops {
     health: Health,
     metrics: MetricsSource,
+    limits: Limits,
     /// The tenant whose callers may have the scope. An issuer of JWTs gives scopes to callers of
     /// every tenant.
     operator: TenantId,
@@ -79,10 +88,16 @@ pub struct Ops {
 }
 
 impl Ops {
-    pub(crate) fn new(health: Health, metrics: MetricsSource, settings: &Settings) -> Self {
+    pub(crate) fn new(
+        health: Health,
+        metrics: MetricsSource,
+        limits: Limits,
+        settings: &Settings,
+    ) -> Self {
         Self {
             health,
             metrics,
+            limits,
             operator: settings.credentials.first_owner.tenant.clone(),
             settings: settings.fingerprint(),
         }
@@ -94,7 +109,7 @@ impl Ops {
     /// The error for a caller who may not see it.
     pub(super) async fn respond(
         &self,
-        path: OpsPath,
+        (path, query): (OpsPath, Option<&str>),
         auth: &Authentication,
         identity: &Identity,
     ) -> Result<WireResponse, A2aError> {
@@ -108,7 +123,40 @@ impl Ops {
                 self.allowed(auth, identity).await?;
                 self.text().await
             }
+            OpsPath::Usage => {
+                let Admitted { caller, .. } = caller(auth, identity, SystemClock.now()).await?;
+                self.usage(&caller, query.unwrap_or_default()).await
+            }
         }
+    }
+
+    /// The tokens of the last days, with today.
+    async fn usage(&self, caller: &Caller, query: &str) -> Result<WireResponse, A2aError> {
+        let days = query.split('&').find_map(|pair| pair.strip_prefix("days="));
+        let days = days.unwrap_or("7").parse().ok();
+        let days = days.filter(|days| (1..=DAYS_MAX).contains(days));
+        let why = "must be a whole number from 1 to 400";
+        let days = days.ok_or_else(|| A2aError::invalid("days", why))?;
+        let today = SystemClock.now().day();
+        let tenant = Some(&caller.owner.tenant).filter(|_| !self.operates(caller));
+        let uses = self.limits.day_uses(tenant, today - days + 1..=today);
+        let uses = uses.await.map_err(|error| {
+            tracing::error!(error.cause = %error, "failed to read the tokens of days");
+            A2aError::Unavailable { retry_after: 1 }
+        })?;
+        let uses = uses.iter().map(|it| {
+            json!({
+                "day": it.date(),
+                "tenant": it.tenant,
+                "tokens": it.tokens,
+                "models": it.models,
+            })
+        });
+        Ok(respond(true, &json!({ "days": uses.collect::<Vec<_>>() })))
+    }
+
+    fn operates(&self, caller: &Caller) -> bool {
+        caller.owner.tenant == self.operator && caller.scopes.contains(SCOPE)
     }
 
     /// The status alone: the path is public, and names of dependencies help an attacker. The
@@ -164,8 +212,7 @@ impl Ops {
     /// Checks tenant and scope of the caller. Everybody may read this on a developer's machine.
     async fn allowed(&self, auth: &Authentication, identity: &Identity) -> Result<(), A2aError> {
         let Admitted { caller, .. } = caller(auth, identity, SystemClock.now()).await?;
-        let operates = caller.owner.tenant == self.operator && caller.scopes.contains(SCOPE);
-        if auth.mode() == AuthMode::Dev || operates {
+        if auth.mode() == AuthMode::Dev || self.operates(&caller) {
             return Ok(());
         }
         Err(A2aError::Forbidden)

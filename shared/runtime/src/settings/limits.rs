@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 const RATES: &str = "names with calls a minute, as `gold=1000,free=20`";
 
 /// The limits of a deployed function that its settings do not change: calls a minute, streams,
-/// and bytes of uploads (10 GiB).
-const DEPLOYED: (u32, u32, u64) = (100, 20, 10_737_418_240);
+/// and by day stored bytes (10 GiB) and tokens of models.
+const DEPLOYED: (u32, u32, u64, u64) = (100, 20, 10_737_418_240, 20_000_000);
+/// The tokens of models that a task may use, also on the machine of a developer.
+const TASK_TOKENS: u64 = 1_000_000;
 
 /// The part of the workers that the turns of one tenant may use, in percent.
 const WORKER_SHARE: u32 = 80;
@@ -19,7 +21,8 @@ impl Read<'_> {
     /// The limits of a tenant.
     pub(super) fn limits(&self) -> Result<LimitPolicy, SettingsError> {
         let is_deployed = deployed(self.0);
-        let (calls, streams, uploads) = if is_deployed { DEPLOYED } else { (0, 0, 0) };
+        let off = (0, 0, 0, 0);
+        let (calls, streams, bytes, tokens) = if is_deployed { DEPLOYED } else { off };
         let calls = self.optional("A2A_RATE_LIMIT", calls)?;
         let tiers = self.rates("A2A_RATE_TIERS")?;
         // Of a deployed function the calls of the first key.
@@ -34,7 +37,9 @@ impl Read<'_> {
             streams_per_tenant: self.optional("A2A_STREAMS_PER_TENANT", streams)?,
             shared_streams: self.shared_streams()?,
             turns_per_tenant: self.turns_per_tenant()?,
-            upload_bytes_per_day: self.optional("A2A_UPLOAD_PER_DAY", uploads)?,
+            stored_bytes_per_day: self.optional("A2A_STORED_PER_DAY", bytes)?,
+            tokens_per_day: self.optional("A2A_TOKENS_PER_DAY", tokens)?,
+            tokens_per_task: self.optional("A2A_TASK_TOKENS", TASK_TOKENS)?,
         })
     }
 

@@ -117,7 +117,7 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
         ("A2A_SWEEP_INTERVAL", "5"),
         ("A2A_BLOCKING_BUDGET", "25"),
         ("A2A_TASK_RUN_MAX", "24"),
-        ("A2A_UPLOAD_PER_DAY", "-1"),
+        ("A2A_STORED_PER_DAY", "-1"),
         ("A2A_PUBLIC_URL", "ftp://x"),
         ("A2A_CARD_SIGNATURES", "e30..AA"),
         ("A2A_JWT_ISSUER", "id.example.com"),
@@ -292,7 +292,7 @@ fn a_deployed_function_limits_a_tenant_unless_its_settings_say_otherwise() {
     assert_eq!(limits.rates.calls.map(|rate| rate.per_minute), Some(100));
     assert_eq!(limits.rates.tiers["first"].per_minute, 6_000);
     assert_eq!(limits.streams_per_tenant, Some(20));
-    assert_eq!(limits.upload_bytes_per_day, Some(10 * 1024 * 1024 * 1024));
+    assert_eq!(limits.stored_bytes_per_day, Some(10 * 1024 * 1024 * 1024));
     let off = asked(&[deployed, ("A2A_RATE_LIMIT", "0")]).0.policy.limits;
     assert_eq!(off.rates.calls, None);
     assert_eq!(asked(&[]).0.policy.limits.rates.calls, None);

@@ -19,6 +19,9 @@ pub const SWEEP: &str = "a2a_lambda::sweep";
 /// The target of the line of a start.
 pub const START: &str = "a2a_lambda::start";
 
+/// The target of the line of a day whose tokens are scarce.
+pub const SCARCE: &str = "a2a_lambda::scarce";
+
 /// The fields of the line of a call. An absent value is an absent field.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CallFields<'a> {
@@ -96,6 +99,16 @@ pub(crate) fn refused_caller(reason: &str, key: Option<&str>, left_out: u64) {
 /// Counts a call that got an error, without a line: a flood of calls is no flood of lines.
 pub(crate) fn left_out(line: &CallFields<'_>, reason: &str) {
     call_event!(LEFT_OUT, line, "left out", { a2a.error = reason, });
+}
+
+/// Warns that a tenant has used four fifths of the tokens of its day.
+pub(crate) fn scarce(tenant: &str) {
+    tracing::event!(
+        target: SCARCE,
+        Level::WARN,
+        a2a.tenant = tenant,
+        "four fifths of the tokens of this day are used (`A2A_TOKENS_PER_DAY`)"
+    );
 }
 
 /// The fields of the line of a turn.

@@ -18,6 +18,7 @@ const ANSWER: &str = "answer";
 const USAGE: Usage = Usage {
     input_tokens: 10,
     output_tokens: 5,
+    cached_tokens: 0,
 };
 /// The characters of a streamed piece of a text.
 const PIECE: usize = 4;

@@ -13,7 +13,9 @@ use super::offer::Offer;
 use super::prior_tasks::PriorTasks;
 use crate::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
 use crate::model_line::ModelCall;
-use crate::{AgentDefinition, AgentError, AgentResult, AnySkill, media};
+use crate::{
+    AgentDefinition, AgentError, AgentResult, AnySkill, ErrorCode, MeterCalls, MeteredModel, media,
+};
 use a2a_lambda_model::task::{InputWriter, Message, SkillId, TaskId, TaskRecord, Timestamp};
 use serde_json::{Value, json};
 use std::fmt;
@@ -94,12 +96,13 @@ impl RouterModel {
         }
     }
 
-    /// The decision of the model; `None` if it has failed, is silent, or there is no text.
+    /// The decision of the model; `None` if it has failed, is silent, or there is no text, or no
+    /// room in the budget of the tenant.
     pub async fn choose(
         &self,
         agent: &AgentDefinition,
         case: &Undecided<'_>,
-        now: Timestamp,
+        (meter, now): (&dyn MeterCalls, Timestamp),
     ) -> Option<ModelChoice> {
         let text = text_of(case.message);
         let is_secret = case.prior.check_credentials().is_err();
@@ -111,9 +114,14 @@ impl RouterModel {
         let (mut is_outage, mut failure) = (false, None);
         for _ in 0..CALLS {
             let mut call = ModelCall::begin(self.model.id(), &request);
-            let reply = timeout(TIME, self.model.converse(request.clone())).await;
+            let model = MeteredModel::new(meter, &*self.model);
+            let reply = timeout(TIME, model.converse(request.clone())).await;
             let reply = reply.unwrap_or_else(|_| Err(AgentError::deadline()));
-            call.end(reply.as_ref());
+            call.end(self.model.id(), reply.as_ref());
+            // One tenant has no room: the model works.
+            if matches!(&reply, Err(error) if error.code() == ErrorCode::BudgetExceeded) {
+                return None;
+            }
             is_outage = reply.is_err();
             match reply.and_then(|reply| choice(agent, case, &reply.content)) {
                 Ok(choice) => {

@@ -1,8 +1,10 @@
 //! Limits: tokens, slots and totals.
 
 use super::{Broken, Case, SampleData};
-use crate::limits::{Limits, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total};
-use a2a_lambda_model::task::{SkillId, Timestamp};
+use crate::limits::{
+    DayUse, Limits, Rate, RateBucket, Reservation, Slot, SlotLease, SlotPool, Tokens, Total,
+};
+use a2a_lambda_model::task::{SkillId, Timestamp, TokenUse};
 use futures::future::join_all;
 use std::time::Duration;
 
@@ -212,7 +214,7 @@ pub async fn concurrent_streams_never_exceed_the_cap(case: &Case) -> Result<(), 
 /// [`Broken`] when the store fails.
 pub async fn a_total_never_exceeds_its_limit(case: &Case) -> Result<(), Broken> {
     let (limits, sample) = (case.limits(), &case.sample);
-    let total = |day| Total::UploadBytes(sample.owner.tenant.clone(), day);
+    let total = |day| Total::StoredBytes(sample.owner.tenant.clone(), day);
     let clean_at = sample.at(86_400_000);
     for (day, amount, added) in [
         (1, 60, true),
@@ -225,5 +227,96 @@ pub async fn a_total_never_exceeds_its_limit(case: &Case) -> Result<(), Broken> 
         let done = limits.add(&total(day), amount, 100, clean_at).await?;
         assert_eq!(done, added, "{amount} on day {day}");
     }
+    Ok(())
+}
+
+trait Calls {
+    fn call(&self, tokens: u64) -> Reservation;
+}
+
+impl Calls for SampleData {
+    fn call(&self, tokens: u64) -> Reservation {
+        Reservation {
+            tenant: self.owner.tenant.clone(),
+            day: 20_000,
+            id: self.write_id(),
+            tokens,
+        }
+    }
+}
+
+/// Calls reserve up to the limit of a day, and their ends replace that by what they used. A call
+/// that has died stays counted, and gives its place to another one.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_day_counts_each_call_with_what_it_used(case: &Case) -> Result<(), Broken> {
+    let (limits, sample) = (case.limits(), &case.sample);
+    let reserve = async |call: &Reservation, now| {
+        let room = limits.reserve_tokens(call, 500_000, sample.at(now)).await;
+        room.map(|room| room.map(|room| (room.rest, room.is_first_above)))
+    };
+    let calls = [300_000, 150_000, 50_000, 20_000].map(|tokens| sample.call(tokens));
+    let [first, second, third, dead] = &calls;
+    assert_eq!(reserve(&sample.call(500_001), 0).await?, None);
+    assert_eq!(reserve(first, 0).await?, Some((None, false)));
+    // A reply was lost.
+    assert_eq!(reserve(first, 0).await?, Some((None, false)));
+    assert_eq!(reserve(second, 0).await?, Some((Some(50_000), true)));
+    assert_eq!(reserve(third, 0).await?, Some((Some(0), false)));
+    assert_eq!(reserve(&sample.call(1), 0).await?, None);
+    let used = TokenUse {
+        calls: 1,
+        input: 9,
+        output: 3,
+        cached: 2,
+    };
+    for call in [first, first, second] {
+        limits.settle_tokens(call, "m", used).await?;
+    }
+    limits
+        .settle_tokens(third, "m", TokenUse::default())
+        .await?;
+    assert_eq!(reserve(dead, 0).await?, Some((None, false)));
+    let tenant = Some(&sample.owner.tenant);
+    let day = limits.day_uses(tenant, 20_000..=20_001).await?;
+    let mut both = used;
+    both.add(used);
+    let expected = DayUse {
+        tenant: sample.owner.tenant.clone(),
+        day: 20_000,
+        tokens: 2 * 12 + 20_000,
+        models: [("m".to_owned(), both)].into(),
+    };
+    assert_eq!(day, [expected.clone()]);
+    let all = limits.day_uses(None, 20_000..=20_000).await?;
+    assert!(all.contains(&expected));
+    // Another call has to look at the item after 20 minutes, and removes the dead one.
+    let later = 20 * 60_000;
+    assert!(reserve(&sample.call(470_000), later).await?.is_some());
+    limits.settle_tokens(dead, "m", TokenUse::default()).await?;
+    let day = limits.day_uses(tenant, 20_000..=20_000).await?;
+    assert_eq!(
+        day.iter().map(|it| it.tokens).sum::<u64>(),
+        24 + 20_000 + 470_000
+    );
+    Ok(())
+}
+
+/// Of the calls that together spend the last of a day, no more begin than there is room.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn concurrent_calls_never_exceed_a_day(case: &Case) -> Result<(), Broken> {
+    let (limits, sample) = (case.limits(), &case.sample);
+    let calls: Vec<_> = (0..6).map(|_| sample.call(400)).collect();
+    let rooms = calls
+        .iter()
+        .map(|call| limits.reserve_tokens(call, 1_000, sample.now));
+    let mut begun = 0;
+    for room in join_all(rooms).await {
+        begun += usize::from(room?.is_some());
+    }
+    assert_eq!(begun, 2);
     Ok(())
 }

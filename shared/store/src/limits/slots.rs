@@ -16,12 +16,12 @@ use std::time::Duration;
 const LEASES: &str = "leases";
 /// The most ended leases that one write removes. An expression has at most 300 operators
 /// (Amazon DynamoDB, "Service, account, and table quotas").
-const ENDED: usize = 50;
+pub(super) const ENDED: usize = 50;
 /// How long an item is kept after its last lease.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// The ends of leases by their holders.
-type LeaseEnds = BTreeMap<String, Timestamp>;
+pub(super) type LeaseEnds = BTreeMap<String, Timestamp>;
 
 fn of(holder: &str) -> Path {
     Path::member(LEASES, holder)
@@ -68,10 +68,10 @@ fn instead(pool: &SlotPool, holder: &WriteId, lease: SlotLease, ends: &LeaseEnds
     Statement::update(keys::pool(pool), changes).when(Condition::All(conditions))
 }
 
-/// The leases of a stored pool; `None` if it has never had one.
-fn leases(item: &Item) -> Result<Option<LeaseEnds>, StoreError> {
-    let error = || StoreError::Corrupt("a pool has a lease that is not a time".to_owned());
-    let members = match item.get(LEASES) {
+/// The times of the members of a stored map; `None` if it has never had one.
+pub(super) fn times(item: &Item, name: &str) -> Result<Option<LeaseEnds>, StoreError> {
+    let error = || StoreError::Corrupt(format!("`{name}` has a member that is not a time"));
+    let members = match item.get(name) {
         None => return Ok(None),
         Some(Value::Map(members)) => members,
         Some(_) => return Err(error()),
@@ -100,7 +100,7 @@ impl Limits {
             let Some(item) = self.refused(write).await? else {
                 return Ok(Slot::Leased);
             };
-            write = match leases(&item)? {
+            write = match times(&item, LEASES)? {
                 None => first(pool, holder, lease),
                 Some(leases) if !is_full(&leases, holder, lease) => free(pool, holder, lease),
                 Some(leases) => {
@@ -139,7 +139,7 @@ impl Limits {
     /// [`StoreError`] when the table does not answer.
     pub async fn live_slots(&self, pool: &SlotPool, now: Timestamp) -> Result<u32, StoreError> {
         let item = table::item(&*self.table, keys::pool(pool)).await?;
-        let leases = leases(&item.unwrap_or_default())?.unwrap_or_default();
+        let leases = times(&item.unwrap_or_default(), LEASES)?.unwrap_or_default();
         let live = leases.values().filter(|until| **until > now).count();
         Ok(u32::try_from(live).unwrap_or(u32::MAX))
     }

@@ -60,6 +60,7 @@ fn stop(stop: StopReason, input_tokens: u64, output_tokens: u64) -> Delta {
     let usage = Usage {
         input_tokens,
         output_tokens,
+        cached_tokens: 0,
     };
     Delta::Stop { stop, usage }
 }

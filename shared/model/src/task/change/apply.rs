@@ -31,6 +31,11 @@ impl TaskFields {
             | Change::Step { .. }
             | Change::Build(_)
             | Change::Tries(..)) => return self.keep_result(change, at),
+            Change::Use(models, is_partial) => {
+                self.used.models.add(models);
+                self.used.is_partial |= is_partial;
+                return Ok(None);
+            }
             Change::RegisterPush(listener) => return Ok(self.listen(&listener.id)),
             Change::Artifact(update) => {
                 self.status.state.apply(TaskEvent::Progress)?;
@@ -331,6 +336,11 @@ impl TaskFields {
             let surplus = self.transitions.len().saturating_sub(TRANSITIONS);
             self.transitions.drain(..surplus);
         }
+        let mut metadata = Metadata::new();
+        if state.is_terminal() {
+            metadata = self.used.metadata();
+            self.metadata.extend(metadata.clone());
+        }
         if state.is_at_rest() {
             self.come_to_rest(state);
         }
@@ -341,10 +351,7 @@ impl TaskFields {
         };
         let before = std::mem::replace(&mut self.status, status.clone());
         self.history.extend(before.message);
-        Ok(StatusUpdate {
-            status,
-            metadata: Metadata::new(),
-        })
+        Ok(StatusUpdate { status, metadata })
     }
 
     fn come_to_rest(&mut self, state: TaskState) {

@@ -52,6 +52,14 @@ impl Engine {
         if changes.iter().flat_map(parts).all(stays) {
             return Ok(());
         }
+        let bytes = changes.iter().flat_map(parts).filter(|part| !stays(part));
+        let bytes = bytes.map(|part| match &part.content {
+            PartContent::Raw(bytes) => bytes.len() as u64,
+            // The order of an upload has counted.
+            PartContent::Stored(blob) if !blob.key.starts_with(object_key::UPLOADS) => blob.size,
+            _ => 0,
+        });
+        self.charge_bytes(&base.owner().tenant, bytes.sum()).await?;
         let changes = Arc::make_mut(changes);
         let (mut number, mut copies) = (0, BTreeMap::new());
         for part in changes.iter_mut().flat_map(parts_mut) {
@@ -241,6 +249,7 @@ macro_rules! parts_of {
             | Change::Release { .. }
             | Change::Build(_)
             | Change::Tries(..)
+            | Change::Use(..)
             | Change::Start { .. }
             | Change::Update { message: None, .. }
             | Change::Save { .. }

@@ -7,13 +7,10 @@
 
 use crate::auth::Caller;
 use crate::engine::files::object_key;
-use crate::engine::lots::limited;
 use crate::engine::{Engine, EngineError};
-use crate::store::limits::Total;
 use crate::store::{BlobReader, StoreError, UploadTerms};
 use crate::task::{
-    A2aError, Blob, FieldViolation, Message, PartContent, TenantId, Timestamp, UploadGrant,
-    UploadOrder,
+    A2aError, Blob, FieldViolation, Message, PartContent, Timestamp, UploadGrant, UploadOrder,
 };
 use a2a_lambda_model::store::measured_to_end;
 use std::collections::BTreeMap;
@@ -23,10 +20,6 @@ use std::time::Duration;
 const GRANT_LIFE: Duration = Duration::from_secs(300);
 /// How long an upload is kept for the message that names it.
 const UPLOAD_LIFE: Duration = Duration::from_secs(24 * 3600);
-/// The milliseconds of a day (UTC).
-const DAY_MILLIS: i64 = 24 * 3600 * 1000;
-/// How long the count of a day is kept after the day. The clocks of two functions differ.
-const COUNT_KEPT: Duration = Duration::from_secs(3600);
 /// How the URL of a part begins that names an upload.
 const SCHEME: &str = "urn:a2a-lambda:upload:";
 /// The digits of an id, in order (Crockford's Base32).
@@ -100,8 +93,7 @@ impl Engine {
             return Err(A2aError::invalid("size", why).into());
         }
         let now = self.reader.clock.now();
-        self.count_upload(&caller.owner.tenant, order.size, now)
-            .await?;
+        self.charge_bytes(&caller.owner.tenant, order.size).await?;
         let reference = UploadReference {
             id: id_of(now, self.ids.next()),
             size: order.size,
@@ -125,32 +117,6 @@ impl Engine {
             filename: order.filename,
             media_type: order.media_type,
         })
-    }
-
-    /// Adds an order to the bytes that its tenant may order in one day. An order counts
-    /// even if the client does not use it: nobody tells this program whether it did.
-    async fn count_upload(
-        &self,
-        tenant: &TenantId,
-        bytes: u64,
-        now: Timestamp,
-    ) -> Result<(), EngineError> {
-        let most = self.reader.policy.limits.upload_bytes_per_day;
-        let Some((limits, most)) = self.reader.limits.as_ref().zip(most) else {
-            return Ok(());
-        };
-        let day = now.as_millis().div_euclid(DAY_MILLIS);
-        let next_day = Timestamp::from_millis((day + 1).saturating_mul(DAY_MILLIS));
-        let total = Total::UploadBytes(tenant.clone(), day);
-        let addition = limits.add(&total, bytes, most, next_day.plus(COUNT_KEPT));
-        match addition.await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(limited(now, next_day).into()),
-            Err(error) => {
-                tracing::warn!("an upload was not counted: {error}");
-                Ok(())
-            }
-        }
     }
 
     /// Replaces references to the caller's uploads by pointers to the objects. The

@@ -91,6 +91,7 @@ impl Engine {
                 return buffer.finish_turn(outcome, turn.turn_thread()).await;
             }
         };
+        buffer.meter = Some(turn.meter());
         let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());
         let running = guarded(&*skill, adapter, &mut context, start);

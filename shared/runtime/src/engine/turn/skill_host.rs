@@ -22,22 +22,27 @@ use super::thread::TurnThread;
 use super::turn_brake::TurnBrake;
 use super::turn_break::{BreakSignal, TurnBreak};
 use crate::engine::clock::lock;
+use crate::engine::day_limits::{CallMeter, most_of_task};
 use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;
 use crate::engine::{Engine, EngineError};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError};
 use crate::task::{
-    A2aError, Blob, PartContent, SavePlace, Saved, StepTries, TaskId, TaskKey, Timestamp, WriteId,
+    A2aError, Blob, PartContent, SavePlace, Saved, StepTries, TaskId, TaskKey, Timestamp, TokenUse,
+    WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use crate::thread::Thread;
 use a2a_lambda_model::store::read_up_to;
+use a2a_lambda_skill::model::ModelRequest;
 use a2a_lambda_skill::turn_host::{
     DocumentHost, Emission, References, ScopeEnd, ScopeId, SessionUpdate, Step, StepInput,
     TryPolicy, TurnHost,
 };
-use a2a_lambda_skill::{AgentError, AgentResult, Artifact, Content, RunTrace, SkillOutcome};
+use a2a_lambda_skill::{
+    AgentError, AgentResult, Artifact, CallTokens, Content, MeterCalls, RunTrace, SkillOutcome,
+};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -77,6 +82,7 @@ pub(in crate::engine) struct TurnHandle<'e> {
     /// Ends the turn from inside the skill.
     signal: Arc<BreakSignal>,
     brake: TurnBrake<'e>,
+    meter: Arc<CallMeter<'e>>,
     turn_thread: TurnThread<'e>,
     references: NamedTasks<'e>,
     task: TaskKey,
@@ -118,6 +124,11 @@ impl<'e> TurnHandle<'e> {
             output_rules: OutputRules::new(engine, spec.record.id().clone(), skill),
             signal: Arc::default(),
             brake: TurnBrake::new(&engine.reader, tenant, skill.map(|skill| skill.id)),
+            meter: Arc::new(CallMeter::of_task(
+                &engine.reader,
+                &spec.record,
+                most_of_task(&engine.reader.policy.limits, spec.messages()),
+            )),
             saved_turn: Mutex::new(saved_turn),
             turn_thread: TurnThread::new(engine, spec),
             references: NamedTasks::new(engine, spec),
@@ -134,6 +145,11 @@ impl<'e> TurnHandle<'e> {
     /// The turn's view of its thread, with its own changes.
     pub(in crate::engine) const fn turn_thread(&self) -> &TurnThread<'e> {
         &self.turn_thread
+    }
+
+    /// The meter of the calls of models.
+    pub(in crate::engine) fn meter(&self) -> Arc<CallMeter<'e>> {
+        Arc::clone(&self.meter)
     }
 
     /// Waits until the turn ends from inside its skill.
@@ -205,11 +221,18 @@ impl<'e> TurnHandle<'e> {
 
     /// Stores a file under a key of this attempt, before any commit names it. A file of
     /// at most `inline_max` bytes goes into the commit instead.
-    async fn keep_file(&self, mut source: BlobReader) -> Result<PartContent, StoreError> {
+    async fn keep_file(
+        &self,
+        mut source: BlobReader,
+    ) -> Result<AgentResult<PartContent>, StoreError> {
         let inline_max = self.engine.reader.policy.inline_max;
         let head = read_up_to(&mut source, inline_max.saturating_add(1)).await?;
         if head.len() <= inline_max {
-            return Ok(PartContent::Raw(head));
+            return Ok(Ok(PartContent::Raw(head)));
+        }
+        let first = head.len() as u64;
+        if let Err(error) = self.charge(first).await {
+            return Ok(Err(error));
         }
         let mut source: BlobReader = Box::pin(ChainedReader {
             head,
@@ -219,12 +242,22 @@ impl<'e> TurnHandle<'e> {
         let key = self.attempt.early_key(self.engine.ids.next());
         let blobs = &self.engine.blobs;
         let measure = blobs.put_from(&self.task, &key, &mut source).await?;
-        Ok(PartContent::Stored(Blob {
-            key,
-            size: measure.size,
-            sha256: measure.sha256,
-            upload: None,
+        let rest = measure.size.saturating_sub(first);
+        let charge = self.charge(rest).await;
+        Ok(charge.map(|()| {
+            PartContent::Stored(Blob {
+                key,
+                size: measure.size,
+                sha256: measure.sha256,
+                upload: None,
+            })
         }))
+    }
+
+    /// Adds to the bytes that the tenant may store in one day.
+    async fn charge(&self, bytes: u64) -> AgentResult<()> {
+        let charge = self.engine.charge_bytes(self.task.tenant(), bytes).await;
+        charge.map_err(|error| error.ends_task(0).unwrap_or_else(|| error.into()))
     }
 
     fn ask(&self, command: SkillCommand) -> AgentResult<()> {
@@ -251,6 +284,39 @@ impl DocumentHost for TurnHandle<'_> {
             }
             AgentError::from(EngineError::from(error))
         })
+    }
+}
+
+impl MeterCalls for TurnHandle<'_> {
+    fn reserve<'a>(
+        &'a self,
+        request: &'a mut ModelRequest,
+    ) -> BoxFuture<'a, AgentResult<CallTokens>> {
+        Box::pin(async move {
+            self.for_skill(self.meter.reserve_call(request).await)
+                .await?
+        })
+    }
+
+    fn settle<'a>(
+        &'a self,
+        model: &'a str,
+        call: CallTokens,
+        usage: TokenUse,
+    ) -> BoxFuture<'a, ()> {
+        self.meter.settle(model, call, usage)
+    }
+
+    fn call_is_braked(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.brake.wait_in_call(&self.scopes))
+    }
+
+    fn tokens_left(&self) -> Option<u64> {
+        self.meter.tokens_left()
+    }
+
+    fn note_partial(&self) {
+        self.meter.note_partial();
     }
 }
 
@@ -292,7 +358,7 @@ impl TurnHost for TurnHandle<'_> {
                 {
                     return Err(AgentError::artifact_too_large(&artifact.name, None, limit));
                 }
-                artifact.fill(self.for_skill(content).await?);
+                artifact.fill(self.for_skill(content).await??);
             }
             Ok(artifact)
         })
@@ -360,10 +426,6 @@ impl TurnHost for TurnHandle<'_> {
         error: &'a AgentError,
     ) -> BoxFuture<'a, bool> {
         Box::pin(self.wait_for_next_try(step, policy, error))
-    }
-
-    fn call_is_braked(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.brake.wait_in_call(&self.scopes))
     }
 
     fn refusal(&self, skill: &str) -> Option<AgentError> {

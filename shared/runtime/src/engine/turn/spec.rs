@@ -58,6 +58,17 @@ impl TurnSpec {
         }
     }
 
+    /// The messages of the task, oldest first, with the one that opens the turn.
+    pub(in crate::engine) fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        let opening = self.opening.iter().filter_map(|change| match change {
+            Change::Accept { message }
+            | Change::Resume { message, .. }
+            | Change::Queue { message, .. } => Some(message),
+            _ => None,
+        });
+        self.record.history().iter().chain(opening)
+    }
+
     /// The stored values that the turn begins with, and the base of what it has said before.
     pub(in crate::engine) fn replay(&self) -> (Saved, Base) {
         let mut saved_turn = self.record.saved().clone();

@@ -21,6 +21,7 @@ use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::contention::exhausted;
 use crate::engine::commit::{Commit, CommitOutcome, OnConflict, SendKey, registers_push};
+use crate::engine::day_limits::CallMeter;
 use crate::engine::{Engine, EngineError};
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
@@ -85,6 +86,8 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     last_group: Option<Timestamp>,
     /// The last write id that the turn made itself.
     last_write: Option<WriteId>,
+    /// Knows what calls of models have used; `None` if no skill runs.
+    pub(super) meter: Option<Arc<CallMeter<'e>>>,
 }
 
 impl<'e> WriteBuffer<'e> {
@@ -123,6 +126,7 @@ impl<'e> WriteBuffer<'e> {
             updates: Vec::new(),
             last_group: None,
             last_write: None,
+            meter: None,
         };
         let call = TurnCall {
             input: spec.input,
@@ -356,6 +360,9 @@ impl<'e> WriteBuffer<'e> {
 
     /// The next group as a commit.
     pub(in crate::engine) fn next_commit(&mut self, on_conflict: OnConflict) -> Commit {
+        let usage = self.meter.as_ref().and_then(|meter| meter.take());
+        // The last change of a turn is the one that ends it.
+        self.pending.splice(..0, usage);
         self.progress |= self.pending.iter().any(is_progress);
         // A commit extends the lease too. It must not set back what a heartbeat has
         // extended since the record was read.
@@ -433,7 +440,10 @@ impl<'e> WriteBuffer<'e> {
         let error = error.ends_task(self.last_group_bytes + self.bytes)?;
         let is_new = self.record.version() == 0;
         let group = self.last_changes.iter();
-        let opening = group.filter(|change| is_new && opens_a_turn(change));
+        let opening = group.filter(|change| match change {
+            Change::Use(..) => true,
+            change => is_new && opens_a_turn(change),
+        });
         self.pending = opening.cloned().collect();
         self.bytes = 0;
         self.waiters.clear();

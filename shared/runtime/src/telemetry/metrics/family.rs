@@ -18,6 +18,7 @@ pub(super) enum Family {
     ModelTokens,
     Routes,
     Units,
+    ScarceDays,
 }
 
 /// What a metric counts.
@@ -46,7 +47,7 @@ pub(super) const BOUNDS: [u64; 15] = [
 
 impl Family {
     /// All of them, in the order of the text.
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Requests,
         Self::RequestDuration,
         Self::Errors,
@@ -62,6 +63,7 @@ impl Family {
         Self::ModelTokens,
         Self::Routes,
         Self::Units,
+        Self::ScarceDays,
     ];
 
     /// Its description.
@@ -105,6 +107,7 @@ impl Family {
             Self::ModelTokens => ("a2a_model_tokens_total", Counter, &["skill_name"]),
             Self::Routes => ("a2a_routes_total", Counter, &["how", "skill_name"]),
             Self::Units => ("a2a_dynamodb_units_total", Thousandths, &["kind"]),
+            Self::ScarceDays => ("a2a_scarce_days_total", Counter, &["tenant_id"]),
         }
     }
 
@@ -133,6 +136,7 @@ impl Family {
                 "Messages that got a skill, or the question which one, by what decided."
             }
             Self::Units => "Read and write units of DynamoDB that calls and turns consumed.",
+            Self::ScarceDays => "Days on which a tenant used four fifths of its tokens.",
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::family::Family;
 use super::registry::UNROUTED;
-use crate::telemetry::events::{CALL, LEFT_OUT, START, SWEEP, TURN};
+use crate::telemetry::events::{CALL, LEFT_OUT, SCARCE, START, SWEEP, TURN};
 use a2a_lambda_skill::MODEL;
 use std::fmt::Debug;
 use tracing::field::{Field, Visit};
@@ -77,6 +77,10 @@ impl Fields {
             MODEL => self.model().collect(),
             SWEEP => self.sweep(),
             START => self.start(),
+            SCARCE => {
+                let tenant = self.tenant.as_deref().unwrap_or("none");
+                vec![measured(Family::ScarceDays, [tenant], 1)]
+            }
             _ => Vec::new(),
         }
     }

@@ -22,7 +22,7 @@ pub use report::Reporter;
 use self::measure::Fields;
 use self::registry::{Names, Registry};
 use crate::store::counters::Counter;
-use crate::telemetry::events::{CALL, LEFT_OUT, START, SWEEP, TURN};
+use crate::telemetry::events::{CALL, LEFT_OUT, SCARCE, START, SWEEP, TURN};
 use a2a_lambda_skill::MODEL;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::{Event, Metadata, Subscriber};
@@ -66,7 +66,7 @@ impl Metrics {
         S: Subscriber + for<'s> LookupSpan<'s>,
     {
         let is_counted = |event: &Metadata<'_>| {
-            [CALL, LEFT_OUT, TURN, MODEL, SWEEP, START].contains(&event.target())
+            [CALL, LEFT_OUT, TURN, MODEL, SWEEP, START, SCARCE].contains(&event.target())
         };
         Counting(self.clone())
             .with_filter(filter_fn(is_counted).with_max_level_hint(LevelFilter::INFO))

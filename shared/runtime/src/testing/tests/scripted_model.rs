@@ -227,6 +227,7 @@ async fn usage_is_that_of_the_answers_after_it() {
     let usage = Usage {
         input_tokens: 7,
         output_tokens: 8,
+        cached_tokens: 0,
     };
     let model = ScriptedModel::new().text("one").usage(usage).text("two");
     let before = model.converse(request("")).await.unwrap().usage;

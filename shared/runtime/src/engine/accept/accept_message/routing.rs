@@ -4,6 +4,7 @@
 use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
 use crate::engine::budget::CallBudget;
+use crate::engine::day_limits::CallMeter;
 use crate::engine::turn::references::newest;
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::OpenTask;
@@ -103,11 +104,13 @@ impl Engine {
         // A model may be asked.
         self.reader.check_brake(&owner.tenant, None)?;
         let (agent, now) = (&*self.agent, self.reader.clock.now());
+        let meter = CallMeter::of_tenant(&self.reader, &owner.tenant);
         let choice = match &self.router {
-            Some(router) => router.choose(agent, case, now).await,
+            Some(router) => router.choose(agent, case, (&meter, now)).await,
             None => None,
         };
-        Ok(route::conclude(agent, case, choice, self.router.is_some())?)
+        let has_model = self.router.is_some() && !meter.is_full();
+        Ok(route::conclude(agent, case, choice, has_model)?)
     }
 
     /// The tasks before a message: the last ones it refers to, and the newest ones of its context,

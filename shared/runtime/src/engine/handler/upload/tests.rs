@@ -5,7 +5,7 @@ use crate::prelude::{Agent, AgentResult, skill};
 use crate::store::contract::{Fault, WatchedTable};
 use crate::store::limits::Limits;
 use crate::store::memory::MemoryStore;
-use crate::task::{Owner, Subject};
+use crate::task::{Owner, Subject, TenantId};
 use a2a_lambda_rows::each_row;
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ async fn uploads_above_the_day_of_a_tenant_are_refused_until_midnight() {
     let store = Arc::new(MemoryStore::new());
     let policy = Policy {
         limits: LimitPolicy {
-            upload_bytes_per_day: Some(100),
+            stored_bytes_per_day: Some(100),
             ..LimitPolicy::default()
         },
         ..Policy::default()

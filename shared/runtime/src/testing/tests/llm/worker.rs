@@ -3,7 +3,7 @@ use crate::prelude::*;
 use crate::testing::{ScriptedModel, SkillTest};
 use a2a_lambda_llm::{LlmBudget, LlmTool, LlmWorker};
 use a2a_lambda_rows::each_row_async;
-use a2a_lambda_skill::model::{ModelContent, ModelMessage, ToolChoice};
+use a2a_lambda_skill::model::{ModelContent, ModelMessage, ToolChoice, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -135,12 +135,29 @@ async fn model_that_never_ends_uses_up_its_turns() {
 }
 
 #[tokio::test]
-async fn tokens_end_a_worker() {
-    // One call has 15 tokens.
-    let model = looping(2);
-    let worker = worker().budget(LlmBudget::default().tokens(20));
-    let error = worker.run_with(&model, "x").await.unwrap_err();
+async fn the_last_tokens_of_a_worker_are_for_its_answer() {
+    let usage = Usage {
+        input_tokens: 20_000,
+        ..Usage::default()
+    };
+    let model = ScriptedModel::new()
+        .usage(usage)
+        .tool_call("stock", sku("A-1"))
+        .answer(plan("x"));
+    let limited = |tokens| worker().budget(LlmBudget::default().tokens(tokens));
+    let made = limited(60_000).run_with(&model, "x").await.unwrap();
+    assert_eq!(made.steps, ["x"]);
+    let requests = model.requests();
+    let forced = ToolChoice::Tool("answer".to_owned());
+    let choices: Vec<_> = requests.iter().map(|it| it.tool_choice.clone()).collect();
+    assert_eq!(choices, [ToolChoice::Any, forced]);
+    // Services refuse calls of tools that the request does not have.
+    let is_call = |it: &ModelMessage| matches!(it, ModelMessage::ToolResults(_));
+    assert!(!requests[1].messages.iter().any(is_call));
+    assert!(requests[1].messages[1..].len() == 3 && requests[1].tools.len() == 1);
+    let error = limited(20).run_with(&model, "x").await.unwrap_err();
     assert_eq!(error.code().as_str(), "BUDGET_EXCEEDED");
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,347 @@
+//! What models may cost: the budget of a task, and the tokens of a tenant and day.
+
+use crate::text_clients::{record, works};
+use a2a_lambda::engine::{Clock as _, LimitPolicy};
+use a2a_lambda::llm::{LlmFunction, LlmTool, LlmWorker};
+use a2a_lambda::prelude::*;
+use a2a_lambda::runtime::RuntimeBuilder;
+use a2a_lambda::skill::model::{
+    Delta, Model, ModelContent, ModelReply, ModelRequest, StopReason, Usage,
+};
+use a2a_lambda::store::limits::Limits;
+use a2a_lambda::task::TenantId;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::world::{Reply, World};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const REST: Dialect = Dialect::Rest10;
+const BOB: &str = "other:bob";
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A model that counts a token for four bytes, and always calls its first tool if there is one.
+#[derive(Default)]
+struct Stub {
+    /// Its tokens, also of calls that nobody awaited to the end.
+    tokens: AtomicU64,
+    requests: Mutex<Vec<ModelRequest>>,
+    wait: Duration,
+    /// Whether it says nothing of its tokens.
+    is_silent: bool,
+    /// Whether it also calls a tool that it does not have.
+    is_stubborn: bool,
+}
+
+impl Model for Stub {
+    fn id(&self) -> &str {
+        "stub"
+    }
+
+    fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
+        let input = serde_json::to_vec(&request).unwrap().len() as u64 / 4;
+        self.tokens.fetch_add(input + 10, Ordering::SeqCst);
+        let calls = self.is_stubborn || !request.tools.is_empty();
+        self.requests.lock().unwrap().push(request);
+        async move {
+            tokio::time::sleep(self.wait).await;
+            let call = ModelContent::ToolUse {
+                id: "1".to_owned(),
+                name: "look".to_owned(),
+                input: json!({"at": "it"}),
+            };
+            let text = ModelContent::Text("All that I know.".to_owned());
+            let (content, stop) = match calls {
+                true => (call, StopReason::ToolUse),
+                false => (text, StopReason::EndTurn),
+            };
+            let usage = Usage {
+                input_tokens: input,
+                output_tokens: 10,
+                cached_tokens: 1,
+            };
+            Ok(ModelReply {
+                content: vec![content],
+                stop,
+                usage: if self.is_silent {
+                    Usage::default()
+                } else {
+                    usage
+                },
+            })
+        }
+        .boxed()
+    }
+
+    fn converse_stream(
+        &self,
+        _: ModelRequest,
+    ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
+        unreachable!("no skill here streams")
+    }
+}
+
+/// Where to look.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Look {
+    #[expect(dead_code, reason = "the tool finds the same everywhere")]
+    at: String,
+}
+
+/// Talks, and looks things up.
+#[skill(id = "chat", tags = ["test"])]
+async fn chat(cx: &mut TaskContext<'_>, _: String) -> AgentResult<String> {
+    let thread = cx.thread().await?;
+    let look = |_: Look| async { Ok("nothing".repeat(4_000)) };
+    let tool = LlmTool::new("look", "Looks.", look);
+    LlmWorker::new("Talk.").tool(tool).chat(cx, &thread).await
+}
+
+/// Answers once.
+#[skill(id = "once", tags = ["test"])]
+async fn once(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
+    LlmFunction::new("Answer.").run(cx, &text).await
+}
+
+/// An agent over the store and clock of another one, or its own, whose model is `stub`.
+fn beside(other: Option<&World>, stub: &Arc<Stub>, change: impl FnOnce(&mut LimitPolicy)) -> World {
+    let (store, clock) =
+        other.map_or_else(Default::default, |it| (it.store.clone(), it.clock.clone()));
+    let agent = |_| {
+        let agent = Agent::builder("budgets")
+            .description("Budgets.")
+            .version("1");
+        agent.skill(chat).fallback(once).build()
+    };
+    let models = |runtime: RuntimeBuilder| runtime.model(Arc::clone(stub));
+    let settings = |settings: &mut a2a_lambda::settings::Settings| {
+        change(&mut settings.policy.limits);
+    };
+    World::over(store, clock, agent, settings, models).unwrap()
+}
+
+fn day(tokens: u64) -> impl FnOnce(&mut LimitPolicy) {
+    move |limits| limits.tokens_per_day = Some(tokens)
+}
+
+/// Sends a text with this budget of its client.
+async fn says(world: &World, say: &Say<'_>, budget: &Value) -> Reply {
+    let mut params = REST.say(say);
+    if !budget.is_null() {
+        params["message"]["metadata"]["a2a-lambda/budget"] = budget.clone();
+    }
+    world.call(&REST.request(Op::Send, "", &params)).await
+}
+
+/// The error of a failed task, or its state.
+fn end(task: &Value) -> String {
+    let status = &task["status"];
+    let error = &status["message"]["metadata"]["a2a-lambda/errorCode"];
+    error
+        .as_str()
+        .map_or_else(|| REST.state(task), str::to_owned)
+}
+
+/// The tokens of a day that began so many days after the test.
+async fn used(world: &World, tenant: &str, later: i64) -> u64 {
+    let limits = Limits::new(world.store.table.clone());
+    let day = world.clock.now().day() + later;
+    let tenant = TenantId::parse(tenant).unwrap();
+    let uses = limits.day_uses(Some(&tenant), day..=day).await.unwrap();
+    uses.iter().map(|it| it.tokens).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_thread_and_a_model_that_always_calls_a_tool_end_within_the_budget() {
+    for is_silent in [false, true] {
+        let stub = Arc::new(Stub {
+            is_stubborn: true,
+            is_silent,
+            ..Stub::default()
+        });
+        let world = beside(None, &stub, |_| ());
+        let long = "a ".repeat(450_000);
+        let say = Say::to("chat", &long);
+        let task = REST.task(&says(&world, &say, &Value::Null).await);
+        assert_eq!(end(&task), "BUDGET_EXCEEDED", "{}", task["status"]);
+        let first = stub.tokens.swap(0, Ordering::SeqCst);
+        let say = Say {
+            id: "2",
+            context: task["contextId"].as_str(),
+            ..Say::to("chat", "hi")
+        };
+        let task = REST.task(&says(&world, &say, &Value::Null).await);
+        assert_eq!(end(&task), "BUDGET_EXCEEDED", "{}", task["status"]);
+        for tokens in [first, stub.tokens.load(Ordering::SeqCst)] {
+            assert!((200_000..1_000_000).contains(&tokens), "{tokens} tokens");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_call_has_no_tools_and_its_result_is_partial() {
+    let stub = Arc::new(Stub::default());
+    let world = beside(None, &stub, |_| ());
+    let task = REST.task(&says(&world, &Say::to("chat", "hi"), &json!(60_000)).await);
+    assert_eq!(end(&task), "completed", "{task}");
+    assert_eq!(task["metadata"]["a2a-lambda/partial"], true, "{task}");
+    let requests = stub.requests.lock().unwrap().clone();
+    let tools: Vec<_> = requests.iter().map(|it| it.tools.len()).collect();
+    assert_eq!(tools, [1, 0]);
+    assert!(requests.iter().all(|it| it.max_tokens.is_some()));
+    let usage = &task["metadata"]["a2a-lambda/usage"];
+    assert_eq!((&usage["calls"], &usage["cached"]), (&json!(2), &json!(2)));
+    let tokens = usage["in"].as_u64().unwrap() + usage["out"].as_u64().unwrap();
+    assert_eq!(tokens, stub.tokens.load(Ordering::SeqCst));
+    assert_eq!(used(&world, "local", 0).await, tokens);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_of_a_client_is_a_whole_number() {
+    let stub = Arc::new(Stub::default());
+    let world = beside(None, &stub, |_| ());
+    for budget in [json!(0), json!(-1), json!(1.5), json!("7"), json!([1])] {
+        let reply = says(&world, &Say::to("once", "hi"), &budget).await;
+        assert_eq!(reply.status, 400, "{budget}");
+        let field = "message.metadata.a2a-lambda/budget";
+        assert!(reply.text().contains(field), "{}", reply.text());
+    }
+    let task = REST.task(&says(&world, &Say::to("once", "hi"), &json!(100)).await);
+    assert_eq!(end(&task), "BUDGET_EXCEEDED");
+    assert_eq!(stub.tokens.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_a_report_counts_as_reserved_for_its_tenant_alone() {
+    for (is_silent, last) in [(false, "completed"), (true, "BUDGET_EXCEEDED")] {
+        let stub = Arc::new(Stub {
+            is_silent,
+            ..Stub::default()
+        });
+        let world = beside(None, &stub, day(40_000));
+        for (id, expected) in [("1", "completed"), ("2", "completed"), ("3", last)] {
+            let say = Say {
+                id,
+                ..Say::to("once", "hi")
+            };
+            let task = REST.task(&says(&world, &say, &Value::Null).await);
+            assert_eq!(end(&task), expected, "{id} {is_silent}");
+            if expected == "BUDGET_EXCEEDED" {
+                let text = task["status"]["message"].to_string();
+                assert!(text.contains("2026-01-02T00:00:00.000Z"), "{text}");
+            }
+        }
+        let other = REST.send(&Say::to("once", "hi")).from(BOB);
+        assert_eq!(end(&REST.task(&world.call(&other).await)), "completed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_two_processes_spends_the_last_of_a_day() {
+    let stub = Arc::new(Stub {
+        wait: SECOND,
+        ..Stub::default()
+    });
+    let one = beside(None, &stub, day(20_000));
+    let two = beside(Some(&one), &stub, day(20_000));
+    let (say, other) = (Say::to("once", "hi"), Say::to("once", "ho"));
+    let (one, two) = tokio::join!(
+        says(&one, &say, &Value::Null),
+        says(&two, &other, &Value::Null)
+    );
+    let mut ends = [one, two].map(|reply| end(&REST.task(&reply)));
+    ends.sort();
+    assert_eq!(ends, ["BUDGET_EXCEEDED", "completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_over_midnight_counts_for_the_day_of_its_beginning() {
+    let stub = Arc::new(Stub {
+        wait: 600 * SECOND,
+        ..Stub::default()
+    });
+    let world = beside(None, &stub, |_| ());
+    world.clock.advance(Duration::from_secs(24 * 3600 - 60));
+    let mut params = REST.say(&Say::to("once", "hi"));
+    params["configuration"] = json!({"returnImmediately": true});
+    world.call(&REST.request(Op::Send, "", &params)).await;
+    works(&world).await;
+    assert_eq!(record(&world).await.state().as_str(), "completed");
+    let tokens = stub.tokens.load(Ordering::SeqCst);
+    assert_eq!(used(&world, "local", -1).await, tokens);
+    assert_eq!(used(&world, "local", 0).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_dies_stays_counted_and_none_is_longer_than_a_quarter_of_an_hour() {
+    let stub = Arc::new(Stub {
+        wait: 1_000 * SECOND,
+        ..Stub::default()
+    });
+    let world = beside(None, &stub, |_| ());
+    let say = Say::to("once", "hi");
+    let call = says(&world, &say, &Value::Null);
+    assert!(tokio::time::timeout(SECOND, call).await.is_err());
+    let reserved = used(&world, "local", 0).await;
+    assert!(reserved > 16_384, "{reserved}");
+    let mut params = REST.say(&Say::to("once", "ho"));
+    params["configuration"] = json!({"returnImmediately": true});
+    world.call(&REST.request(Op::Send, "", &params)).await;
+    works(&world).await;
+    let code = "a2a-lambda/errorCode";
+    let record = record(&world).await;
+    let message = record.status().message.as_ref().unwrap();
+    assert_eq!(message.metadata[code], "DEADLINE");
+    assert_eq!(used(&world, "local", 0).await, 2 * reserved);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_router_asks_when_there_is_no_room_for_its_model() {
+    let stub = Arc::new(Stub::default());
+    let world = beside(None, &stub, day(1));
+    let say = Say {
+        skill: None,
+        ..Say::to("once", "some words")
+    };
+    let task = REST.task(&says(&world, &say, &Value::Null).await);
+    assert_eq!(end(&task), "input-required", "{task}");
+    assert_eq!(stub.tokens.load(Ordering::SeqCst), 0);
+}
+
+/// Writes a file.
+#[skill(id = "write", tags = ["test"])]
+async fn write(cx: &mut TaskContext<'_>, _: String) -> AgentResult<String> {
+    let file = Artifact::from_file("file", "text/plain", vec![b'a'; 50_000]);
+    cx.send_partial_artifact(file).await?;
+    Ok("written".to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_objects_of_a_skill_count_for_the_stored_bytes_of_a_day() {
+    let agent = |_| {
+        let agent = Agent::builder("writes").description("Writes.").version("1");
+        agent.skill(write).build()
+    };
+    let world = World::serving(agent, |settings| {
+        settings.policy.limits.stored_bytes_per_day = Some(120_000);
+    });
+    let world = world.unwrap();
+    for (id, expected) in [
+        ("1", "completed"),
+        ("2", "completed"),
+        ("3", "RATE_LIMITED"),
+    ] {
+        let say = Say {
+            id,
+            ..Say::to("write", "hi")
+        };
+        let task = REST.task(&says(&world, &say, &Value::Null).await);
+        assert_eq!(end(&task), expected, "{id}");
+    }
+    let other = REST.send(&Say::to("write", "hi")).from(BOB);
+    assert_eq!(end(&REST.task(&world.call(&other).await)), "completed");
+}
