@@ -1,4 +1,4 @@
-//! Compares what each operation costs with the table in `docs/operations.md`.
+//! Compares what each operation costs with the table in `docs/costs.md`.
 
 use crate::counter::{Counter, message, owner};
 use a2a_lambda::auth::Identity;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-const PAPER: &str = include_str!("../../docs/operations.md");
+const PAPER: &str = include_str!("../../docs/costs.md");
 const HEADER: &str = "| Operation | Requests | Write units | Read units |\n|---|---|---|---|\n";
 
 /// SHA-256 of `0123456789` repeated 10,000 times.
@@ -611,10 +611,7 @@ async fn every_operation_costs_what_the_document_says() {
     let (_, shown) = PAPER.split_once(HEADER).expect("the table of costs");
     let (shown, _) = shown.split_once("\n\n").unwrap();
     let rows = counter.rows.trim_end();
-    assert!(
-        shown == rows,
-        "docs/operations.md must have:\n{HEADER}{rows}\n"
-    );
+    assert!(shown == rows, "docs/costs.md must have:\n{HEADER}{rows}\n");
 }
 
 #[tokio::test]

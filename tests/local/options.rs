@@ -13,7 +13,7 @@ async fn help_lists_every_documented_flag() {
     let output = ended(&["--help"], &[]).await;
     assert!(output.status.success());
     let help = String::from_utf8(output.stdout).unwrap();
-    let paper = include_str!("../../docs/operations.md");
+    let paper = include_str!("../../docs/local.md");
     let (_, section) = paper.split_once("## The local agent").unwrap();
     let (table, _) = section.split_once("\n## ").unwrap();
     let documented = table.lines().filter_map(|row| row.strip_prefix("| `--"));

@@ -198,8 +198,8 @@ class TheTemplate(unittest.TestCase):
         expected = {"": shape(""), named["LISTS"]: shape("LISTS_"), named["SWEEP"]: shape("SWEEP_")}
         self.assertEqual(checks.table_shape(STACK.transformed["Resources"]["Table"]["Properties"]), expected)
 
-    def test_operations_say_how_many_resources_and_alarms_a_stack_has(self):
-        text = (ROOT / "docs/operations.md").read_text()
+    def test_the_costs_say_how_many_resources_and_alarms_a_stack_has(self):
+        text = (ROOT / "docs/costs.md").read_text()
         alarms = {name: it for name, it in STACK.alarms().items() if name not in ("RefusedCallsAlarm", "DeploymentAlarm")}
         watched = sum(len(checks._metrics(alarm)) for alarm in alarms.values())
         self.assertIn(f"{len(alarms)} alarms at $0.10 for each of their {watched} metrics", text)

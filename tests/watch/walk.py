@@ -288,7 +288,7 @@ def main():
         settings = os.path.join(folder, "functions.env")
         agent = ["cargo", "run", "--locked", "--quiet", "--", "--memory", "--port", "0", "--env-file", settings]
         port = free_port()
-        # The two commands of docs/operations.md, at a free port.
+        # The two commands of docs/local.md, at a free port.
         watch = ["cargo", "lambda", "watch", "-A", "127.0.0.1", "--disable-cors", "--concurrency", "4"]
         watch += ["--ignore-changes", "-P", str(port), "--env-file", settings]
         watch += ["--env-var", f"A2A_PUBLIC_URL=http://127.0.0.1:{port}"]

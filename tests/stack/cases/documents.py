@@ -7,7 +7,7 @@ import subprocess
 from emulator import ROOT as KEYS
 from world import ROOT, Wrong, check
 
-DOCUMENTS = ("docs/operations.md", "docs/guide/ship.md")
+DOCUMENTS = ("docs/local.md", "docs/operations.md", "docs/guide/ship.md")
 # The blocks that do not run here, by the beginning of their first command, and who runs them.
 ELSEWHERE = {
     "cargo run -- --env-file": "the step watch",

@@ -467,7 +467,7 @@ pub(crate) struct Remainder {
 }
 
 /// What outlives the deletion of a memory, with the times of a deployment that sets no others.
-/// The section "Deleting a memory" of `docs/operations.md` says the same.
+/// `docs/erasure.md` says the same.
 const REMAINS: [(&str, &str); 5] = [
     (
         "tasks that added or showed it",
