@@ -56,7 +56,12 @@ pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     // The hint makes the level of `filter` that of both. Without one each event of each level
     // is looked up at its first use, which costs CPU of the first call.
-    let is_shown = filter_fn(|event| ![events::LEFT_OUT, RUNTIME].contains(&event.target()));
+    // Under `cargo lambda watch` the runtime warns in each process that it runs one call at a time.
+    let is_shown = filter_fn(|event| {
+        ![events::LEFT_OUT, RUNTIME].contains(&event.target())
+            && (event.target() != "lambda_runtime::runtime"
+                || *event.level() != tracing::Level::WARN)
+    });
     let filter = filter.and(is_shown.with_max_level_hint(LevelFilter::TRACE));
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
