@@ -361,7 +361,7 @@ MISTAKES_OF_ALARMS = {
         ("alarms that notify no person", "AlarmActions: [!Ref AlarmTopicArn]", "AlarmActions: []"),
         ("an alarm on a function that does not exist", '"${StackName}-ops"', '"${StackName}-operations"'),
         ("an alarm on a metric that nobody publishes", "MetricName: Throttles", "MetricName: Throttled"),
-        ("an alarm on a metric that nobody publishes", "MetricName: RefusedCalls}\n            Period", "MetricName: Refused}\n            Period"),
+        ("an alarm on a metric that nobody publishes", "MetricName: RefusedCalls}, Period", "MetricName: Refused}, Period"),
         ("an index without a throttle alarm", ", {Name: GlobalSecondaryIndexName, Value: GSI2}", ""),
     ],
     checks.schedules: [
