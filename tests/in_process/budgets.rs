@@ -81,7 +81,7 @@ impl Model for Stub {
         &self,
         _: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
-        unreachable!("no skill here streams")
+        panic!("no skill here streams")
     }
 }
 

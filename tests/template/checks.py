@@ -107,7 +107,7 @@ RIGHTS = {
     },
     # Anybody can start it: it reads counters and the stored form, and nothing of a tenant.
     "ops": {
-        "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"},
+        "Table": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"},
         "Bucket": _SEEN,
         "WorkQueue": {"sqs:GetQueueAttributes"},
         "PushQueue": {"sqs:GetQueueAttributes"},
@@ -115,6 +115,8 @@ RIGHTS = {
 }
 # Partitions of counters, which hold no content of a tenant.
 _COUNTERS = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*"]}}
+# The same, and those of the tokens that models have used.
+_USE = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*", "U#*"]}}
 # key.rs names the partition of the stored form.
 _FORM = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["F#form"]}}
 # The conditions of rights; a list has one for each statement.
@@ -122,11 +124,12 @@ CONDITIONS = {
     ("tasks-send", "s3:ListBucket"): {"StringLike": _TIDY},
     ("sweep", "s3:ListBucket"): {"StringLike": _TIDY},
     ("ops", "s3:ListBucket"): {"StringEquals": {"s3:prefix": "health/"}},
-    ("ops", "dynamodb:GetItem"): [_COUNTERS, _FORM],
+    ("ops", "dynamodb:BatchGetItem"): _USE,
+    ("ops", "dynamodb:GetItem"): [_USE, _FORM],
     ("ops", "dynamodb:UpdateItem"): _FORM,
     # It sees how many items there are, and none of them.
     ("ops", "dynamodb:Scan"): {"StringEquals": {"dynamodb:Select": "COUNT"}},
-    ("ops", "dynamodb:Query"): _COUNTERS,
+    ("ops", "dynamodb:Query"): _USE,
     # `limits` and `pool` of key.rs make the keys of the first; a test there compares all keys with the pattern.
     ("tasks-get", "dynamodb:UpdateItem"): [
         {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["T#*#R#limits", "S#streams#*"]}},

@@ -199,9 +199,9 @@ impl Receipt for SqsReceipt {
 
     async fn postpone(&self, item: &WorkItem, time: Duration) -> Result<Ack, StoreError> {
         let (item, delay) = (item.clone(), time);
-        let sent = self.queue.send(&[WorkMessage { item, delay }]).await?;
+        let flags = self.queue.send(&[WorkMessage { item, delay }]).await?;
         // A message that the queue refused waits in place of another one.
-        if sent != [true] {
+        if flags != [true] {
             self.hide(time).await?;
             return Ok(Ack::Keep);
         }

@@ -96,19 +96,19 @@ pub(crate) fn run(options: &WriteTemplate, id: &str) -> Result<(), TemplateError
 
 /// Refuses names that SAM would drop, or that would change nothing, in files of the author.
 fn refuse_unknown(options: &WriteTemplate, samconfig: &str) -> Result<(), TemplateError> {
-    let own = read(&options.folder.join(CHANGES))?.unwrap_or_default();
+    let edits = read(&options.folder.join(CHANGES))?.unwrap_or_default();
     let [(_, library), ..] = FILES;
-    let template = changes::merged(library, &own);
-    let known = changes::keys(&template, "Parameters");
-    let dropped = names::parameters(samconfig).into_iter().filter_map(|name| {
-        let (letters, near) = names::nearest(&name, &known)?;
+    let template = changes::merged(library, &edits);
+    let parameters = changes::keys(&template, "Parameters");
+    let strays = names::parameters(samconfig).into_iter().filter_map(|name| {
+        let (letters, near) = names::nearest(&name, &parameters)?;
         (letters > 0).then(|| unknown(SAMCONFIG, &name, near))
     });
-    let misspelt = changes::misspelt(library, &own);
+    let misspelt = changes::misspelt(library, &edits);
     let misspelt = misspelt
         .iter()
         .map(|(name, near)| unknown(CHANGES, name, near));
-    let lines: Vec<String> = dropped.chain(misspelt).collect();
+    let lines: Vec<String> = strays.chain(misspelt).collect();
     if lines.is_empty() {
         Ok(())
     } else {

@@ -298,12 +298,12 @@ fn cut(line: &str) -> String {
 /// (CWE-150).
 pub(super) fn escape(text: &str) -> String {
     let is_hidden = |letter: char| letter.is_control() || is_invisible(letter);
-    let escaped = text.chars().map(|letter| match letter {
+    let letters = text.chars().map(|letter| match letter {
         '\n' => "\\n".to_owned(),
         letter if is_hidden(letter) => letter.escape_unicode().to_string(),
         letter => letter.to_string(),
     });
-    escaped.collect()
+    letters.collect()
 }
 
 #[cfg(test)]

@@ -175,14 +175,14 @@ fn without_key(text: String, key: Option<&str>) -> String {
         return text;
     };
     let is_of_word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
-    let (mut shown, mut rest) = (String::new(), text.as_str());
+    let (mut output, mut rest) = (String::new(), text.as_str());
     while let Some((before, after)) = rest.split_once(key) {
-        shown += before;
-        let is_word = is_of_word(shown.chars().next_back()) || is_of_word(after.chars().next());
-        shown += if is_word { key } else { "KEY" };
+        output += before;
+        let is_word = is_of_word(output.chars().next_back()) || is_of_word(after.chars().next());
+        output += if is_word { key } else { "KEY" };
         rest = after;
     }
-    shown + rest
+    output + rest
 }
 
 /// Walks the server, prints a line for each step, and writes the transcript.

@@ -42,9 +42,9 @@ pub(super) fn merged(template: &str, changes: &str) -> String {
 /// The keys of one mapping of a text: of `Parameters`, for example.
 pub(super) fn keys<'t>(text: &'t str, of: &str) -> Vec<&'t str> {
     let (blocks, _) = blocks(text.lines().collect());
-    let found = blocks.into_iter().find(|block| block.key == of);
-    found.map_or_else(Vec::new, |found| {
-        let (blocks, _) = self::blocks(found.body);
+    let mapping = blocks.into_iter().find(|block| block.key == of);
+    mapping.map_or_else(Vec::new, |mapping| {
+        let (blocks, _) = self::blocks(mapping.body);
         blocks.iter().map(|block| block.key).collect()
     })
 }
@@ -53,23 +53,23 @@ pub(super) fn keys<'t>(text: &'t str, of: &str) -> Vec<&'t str> {
 /// meant: a resource or parameter that the template does not have and that has no type of its own,
 /// and a key that differs from one beside it by two letters at most.
 pub(super) fn misspelt<'t>(template: &'t str, changes: &'t str) -> Vec<(&'t str, &'t str)> {
-    let mut found = Vec::new();
+    let mut typos = Vec::new();
     let lines = template.lines().collect();
-    compare(lines, changes.lines().collect(), &[], &mut found);
-    found
+    compare(lines, changes.lines().collect(), &[], &mut typos);
+    typos
 }
 
 fn compare<'t>(
     template: Vec<&'t str>,
     changes: Vec<&'t str>,
     path: &[&str],
-    found: &mut Vec<(&'t str, &'t str)>,
+    typos: &mut Vec<(&'t str, &'t str)>,
 ) {
-    let (mut known, (changes, _)) = (blocks(template).0, blocks(changes));
-    let names: Vec<&str> = known.iter().map(|block| block.key).collect();
+    let (mut targets, (changes, _)) = (blocks(template).0, blocks(changes));
+    let names: Vec<&str> = targets.iter().map(|block| block.key).collect();
     for change in changes {
         if let Some(at) = names.iter().position(|name| *name == change.key) {
-            if let Some(block) = known
+            if let Some(block) = targets
                 .get_mut(at)
                 .filter(|it| it.is_mapping() && change.is_mapping())
             {
@@ -77,22 +77,22 @@ fn compare<'t>(
                     mem::take(&mut block.body),
                     change.body,
                     &[path, &[change.key]].concat(),
-                    found,
+                    typos,
                 );
             }
             continue;
         }
-        let typed = iter::once(&change.line)
+        let has_type = iter::once(&change.line)
             .chain(&change.body)
             .any(|line| line.contains("Type:"));
         let near = nearest(change.key, &names)
             .map(|(letters, near)| (letters <= 2 && change.key.len() > 5, near));
         match (path, near) {
-            (["Parameters" | "Resources"], Some((_, near))) if !typed => {
-                found.push((change.key, near))
+            (["Parameters" | "Resources"], Some((_, near))) if !has_type => {
+                typos.push((change.key, near))
             }
             ([_], _) => {}
-            (_, Some((true, near))) => found.push((change.key, near)),
+            (_, Some((true, near))) => typos.push((change.key, near)),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 /// The parameters that a samconfig sets for the stacks of this template. A stage with a template
 /// of its own is another stack.
 pub(super) fn parameters(samconfig: &str) -> Vec<String> {
-    let (mut found, mut others) = (Vec::new(), Vec::new());
+    let (mut assignments, mut others) = (Vec::new(), Vec::new());
     let (mut stage, mut in_table, mut in_list) = ("", false, false);
     let mut text_end = None;
     for line in samconfig.lines().map(str::trim) {
@@ -12,7 +12,7 @@ pub(super) fn parameters(samconfig: &str) -> Vec<String> {
             text_end = Some(end).filter(|end| !line.contains(end));
         } else if in_list {
             in_list = !line.ends_with(']');
-            found.extend(assigned(line).into_iter().map(|name| (stage, name)));
+            assignments.extend(assigned(line).into_iter().map(|name| (stage, name)));
         } else if let Some(header) = line.strip_prefix('[') {
             stage = header.split('.').next().unwrap_or_default();
             in_table = header.contains(".parameter_overrides]");
@@ -22,17 +22,17 @@ pub(super) fn parameters(samconfig: &str) -> Vec<String> {
                 .into_iter()
                 .find(|mark| value.matches(mark).count() == 1);
             if in_table {
-                found.push((stage, key.trim_matches(['"', '\'']).to_owned()));
+                assignments.push((stage, key.trim_matches(['"', '\'']).to_owned()));
             } else if key == "parameter_overrides" {
                 in_list = value.starts_with('[') && !value.ends_with(']');
-                found.extend(assigned(value).into_iter().map(|name| (stage, name)));
+                assignments.extend(assigned(value).into_iter().map(|name| (stage, name)));
             } else if key == "template" || key == "template_file" {
                 others.push(stage);
             }
         }
     }
-    found.retain(|(stage, _)| !others.contains(stage));
-    found.into_iter().map(|(_, name)| name).collect()
+    assignments.retain(|(stage, _)| !others.contains(stage));
+    assignments.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The names of `A=b C=d`, of a list of such texts, or of an inline table.
@@ -59,9 +59,9 @@ fn assigned(value: &str) -> Vec<String> {
         .collect()
 }
 
-/// The name in `known` with the fewest letters to change, and their number.
-pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<(usize, &'k str)> {
-    let ways = known.iter().map(|it| (distance(name, it), *it));
+/// The name in `candidates` with the fewest letters to change, and their number.
+pub(super) fn nearest<'k>(name: &str, candidates: &[&'k str]) -> Option<(usize, &'k str)> {
+    let ways = candidates.iter().map(|it| (distance(name, it), *it));
     ways.min_by_key(|(letters, _)| *letters)
 }
 
@@ -70,13 +70,13 @@ fn distance(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.chars().count()).collect();
     for (at, letter) in from.chars().enumerate() {
         let mut corner = at;
-        let mut left = at + 1;
+        let mut before = at + 1;
         for (cell, other) in row.iter_mut().skip(1).zip(to.chars()) {
             let above = *cell;
             *cell = (corner + usize::from(letter != other))
                 .min(above + 1)
-                .min(left + 1);
-            (corner, left) = (above, *cell);
+                .min(before + 1);
+            (corner, before) = (above, *cell);
         }
         if let Some(first) = row.first_mut() {
             *first = at + 1;

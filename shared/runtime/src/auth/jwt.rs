@@ -61,24 +61,24 @@ impl JwtVerifier {
     /// [`AuthError::Refused`] for a token that is not valid; [`AuthError::Unavailable`]
     /// when the issuer's keys were never read.
     pub(super) async fn verify(&self, token: &str) -> Result<Admitted, AuthError> {
-        let refused = AuthError::Refused;
-        let header = decode_header(token).map_err(|_| refused(RefusalReason::Malformed))?;
+        let refusal = AuthError::Refused;
+        let header = decode_header(token).map_err(|_| refusal(RefusalReason::Malformed))?;
         if !self.is_allowed(&header) {
-            return Err(refused(RefusalReason::TokenHeader));
+            return Err(refusal(RefusalReason::TokenHeader));
         }
         let key = self.keys.key(header.kid.as_deref(), header.alg).await?;
         if !is_signed(token, header.alg, &key) {
-            return Err(refused(RefusalReason::TokenSignature));
+            return Err(refusal(RefusalReason::TokenSignature));
         }
         // The library reads the claims and checks nothing.
         let result = insecure_decode::<Map<String, Value>>(token);
         let claims = result
-            .map_err(|_| refused(RefusalReason::Malformed))?
+            .map_err(|_| refusal(RefusalReason::Malformed))?
             .claims;
         let ends = self.times(&claims);
-        let ends = ends.ok_or_else(|| refused(RefusalReason::TokenTime))?;
+        let ends = ends.ok_or_else(|| refusal(RefusalReason::TokenTime))?;
         let caller = self.caller(&claims);
-        let caller = caller.ok_or_else(|| refused(RefusalReason::TokenClaims))?;
+        let caller = caller.ok_or_else(|| refusal(RefusalReason::TokenClaims))?;
         Ok(Admitted {
             caller,
             ends: Some(ends),

@@ -8,7 +8,7 @@ use tracing::Level;
 /// The target of the line of a call.
 pub const CALL: &str = "a2a_lambda::call";
 /// The target of a caller whom the authorizer has refused.
-pub const CALLER: &str = "a2a_lambda::caller";
+pub(crate) const CALLER: &str = "a2a_lambda::caller";
 /// The target of a refused call that is counted and has no line. [`start`](super::start)
 /// keeps it out of the log.
 pub const LEFT_OUT: &str = "a2a_lambda::left_out";

@@ -288,7 +288,7 @@ pub async fn a_day_counts_each_call_with_what_it_used(case: &Case) -> Result<(),
         tokens: 2 * 12 + 20_000,
         models: [("m".to_owned(), both)].into(),
     };
-    assert_eq!(day, [expected.clone()]);
+    assert_eq!(day, std::slice::from_ref(&expected));
     let all = limits.day_uses(None, 20_000..=20_000).await?;
     assert!(all.contains(&expected));
     // Another call has to look at the item after 20 minutes, and removes the dead one.

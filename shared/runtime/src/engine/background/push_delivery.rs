@@ -81,7 +81,7 @@ pub struct PushDispatcher {
     policy: Arc<Policy>,
     brake: Arc<BrakeView>,
     limits: Limits,
-    unconnected: Arc<UnconnectedHosts>,
+    hosts: Arc<UnconnectedHosts>,
 }
 
 /// How the work under one lease ended.
@@ -106,7 +106,7 @@ impl PushDispatcher {
             limits: to.deliveries.limits(),
             to,
             policy: Arc::new(policy),
-            unconnected: Arc::default(),
+            hosts: Arc::default(),
         }
     }
 

@@ -93,7 +93,7 @@ impl Engine {
         }
         let tenant = &item.owner.tenant;
         let dispatched_at = record.dispatched_at().unwrap_or(record.updated_at());
-        let turn = self.claim_and_run(item, record, receipt, deadline);
+        let turn = Box::pin(self.claim_and_run(item, record, receipt, deadline));
         match self.reader.with_turn_slot(tenant, turn).await {
             Some(ack) => ack,
             None => {

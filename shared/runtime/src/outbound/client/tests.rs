@@ -60,7 +60,7 @@ async fn a_refused_connection_is_an_error() {
     let url = OutboundUrl::parse(&url, Reach::Loopback).unwrap();
     let refused = Fetcher::new(Reach::Loopback, SECOND).get(&url, 10).await;
     assert!(
-        matches!(refused, Err(FetchError::Connection(_))),
+        matches!(refused, Err(FetchError::Unconnected(_))),
         "{refused:?}"
     );
 }

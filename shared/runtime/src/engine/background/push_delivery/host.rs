@@ -70,7 +70,7 @@ impl PushDispatcher {
         let Ok(url) = OutboundUrl::parse(&push.listener.url, self.policy.reach) else {
             return Ok(grant(1, None, None));
         };
-        if let Some(until) = self.unconnected.until(url.authority(), now) {
+        if let Some(until) = self.hosts.until(url.authority(), now) {
             return Ok(Err(until.since(now) + pacing::part(UNCONNECTED, random)));
         }
         let bucket = RateBucket::Host(push.owner.tenant.clone(), url.host().to_owned());
@@ -128,7 +128,7 @@ impl PushDispatcher {
         };
         let now = self.to.clock.now();
         if matches!(why, PushDeliveryError::Unconnected(_)) {
-            self.unconnected.note(authority, now);
+            self.hosts.note(authority, now);
         }
         let number = grant.trial.map_or(0, |it| it.number).saturating_add(1);
         let wait = pacing::back_off(number, self.to.ids.next());

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::engine::LimitPolicy;
+use crate::store::limits::Limits;
+use crate::store::memory::MemoryTable;
 use crate::task::{Owner, Subject, TenantId};
 
 /// A fixture whose tenants run at most two turns each.
@@ -16,7 +18,8 @@ fn fixture_with_share() -> WorkerFixture {
         },
         ..Policy::default()
     };
-    fixture.engine = Engine::new(Arc::new(agent.build().unwrap()), services, policy);
+    let engine = Engine::new(Arc::new(agent.build().unwrap()), services, policy);
+    fixture.engine = engine.with_limits(Limits::new(Arc::new(MemoryTable::default())));
     fixture
 }
 
