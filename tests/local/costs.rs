@@ -526,7 +526,7 @@ async fn slots() -> String {
 
 /// Two calls of models below four fifths of a day, after its first one, and one above.
 async fn model_calls(counter: &mut Counter) {
-    let limits = Limits::new(counter.tasks.table());
+    let limits = Limits::new(counter.near.table());
     let now = SystemClock.now();
     for (number, tokens) in [(1, 10_000), (2, 10_000), (3, 800_000)] {
         let call = Reservation {

@@ -125,6 +125,9 @@ async fn call_in_each_way(client: &Client<'_>) {
     let cancel = format!("/tasks/{}:cancel", task["task"]["id"].as_str().unwrap());
     client.calls("acme:ann", &cancel).await_json(none()).await;
     client.sends(text("fail"), Some("chat"), none()).await;
+    // It reserves more than four fifths of the tokens of the day.
+    let long = "long ".repeat(6_600);
+    client.sends(text(&long), Some("chat"), none()).await;
     client
         .sends(json!({"data": {}}), Some("chat"), none())
         .await;
@@ -163,7 +166,7 @@ async fn an_operator_sees_which_tenant_and_skill_each_number_belongs_to() {
         ("A2A_RATE_SKILLS", "summarize_resume=1"),
         ("A2A_RATE_TIERS", "low=1"),
         ("A2A_STATE_TTL", "100ms"),
-        ("A2A_TOKENS_PER_DAY", "20000"),
+        ("A2A_TOKENS_PER_DAY", "40000"),
         ("A2A_SWEEP_INTERVAL", "100ms"),
         ("PATH", env!("PATH")),
     ];
