@@ -198,9 +198,9 @@ class World:
         processes = self.emulator.processes(self.deployment.functions[function])
         return {self.emulator.variables(process).get(setting) for process in processes}
 
-    def wait(self, what, found):
-        """What `found` returns, once that is true."""
-        ends = time.monotonic() + self.patience
+    def wait(self, what, found, more=0):
+        """What `found` returns, once that is true; `more` seconds longer than for other things."""
+        ends = time.monotonic() + self.patience + more
         while time.monotonic() < ends:
             if seen := found():
                 return seen

@@ -68,7 +68,7 @@ def _rows(task, ended, event, tenant):
         }
         for (method, route), (path, body) in generic.items():
             rows.setdefault((method, prefix + route), (at + path, body, headers))
-    for path in (*CARDS, "/health", "/a2a-lambda/health", "/metrics", "/a2a-lambda/skills", "/a2a-lambda/contexts"):
+    for path in (*CARDS, "/health", "/a2a-lambda/health", "/metrics", "/a2a-lambda/skills", "/a2a-lambda/contexts", "/a2a-lambda/usage"):
         rows["GET", path] = (path, None, {})
     for path in CARDS:
         rows["HEAD", path] = (path, None, {})
