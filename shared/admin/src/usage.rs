@@ -25,7 +25,7 @@ pub struct UsageOptions {
     pub table: Table,
 }
 
-/// Why nothing is printed.
+/// Why the use cannot be printed.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
     /// The table cannot be opened.

@@ -27,7 +27,7 @@ pub struct Used {
 }
 
 impl Used {
-    /// What a task says at its end of its calls of models.
+    /// The metadata of an ended task about its calls of models.
     pub(in crate::task) fn metadata(&self) -> Metadata {
         let usage = (!self.models.is_nothing()).then(|| json!(self.models));
         let partial = self.is_partial.then_some(Value::Bool(true));
