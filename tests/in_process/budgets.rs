@@ -129,7 +129,7 @@ fn day(tokens: u64) -> impl FnOnce(&mut LimitPolicy) {
 }
 
 /// Sends a text with this budget of its client.
-async fn says(world: &World, say: &Say<'_>, budget: &Value) -> Reply {
+async fn send_with_budget(world: &World, say: &Say<'_>, budget: &Value) -> Reply {
     let mut params = REST.say(say);
     if !budget.is_null() {
         params["message"]["metadata"]["a2a-lambda/budget"] = budget.clone();
@@ -166,7 +166,7 @@ async fn a_long_thread_and_a_model_that_always_calls_a_tool_end_within_the_budge
         let world = beside(None, &stub, |_| ());
         let long = "a ".repeat(450_000);
         let say = Say::to("chat", &long);
-        let task = REST.task(&says(&world, &say, &Value::Null).await);
+        let task = REST.task(&send_with_budget(&world, &say, &Value::Null).await);
         assert_eq!(end(&task), "BUDGET_EXCEEDED", "{}", task["status"]);
         let first = stub.tokens.swap(0, Ordering::SeqCst);
         let say = Say {
@@ -174,7 +174,7 @@ async fn a_long_thread_and_a_model_that_always_calls_a_tool_end_within_the_budge
             context: task["contextId"].as_str(),
             ..Say::to("chat", "hi")
         };
-        let task = REST.task(&says(&world, &say, &Value::Null).await);
+        let task = REST.task(&send_with_budget(&world, &say, &Value::Null).await);
         assert_eq!(end(&task), "BUDGET_EXCEEDED", "{}", task["status"]);
         for tokens in [first, stub.tokens.load(Ordering::SeqCst)] {
             assert!((200_000..1_000_000).contains(&tokens), "{tokens} tokens");
@@ -186,7 +186,7 @@ async fn a_long_thread_and_a_model_that_always_calls_a_tool_end_within_the_budge
 async fn the_last_call_has_no_tools_and_its_result_is_partial() {
     let stub = Arc::new(Stub::default());
     let world = beside(None, &stub, |_| ());
-    let task = REST.task(&says(&world, &Say::to("chat", "hi"), &json!(60_000)).await);
+    let task = REST.task(&send_with_budget(&world, &Say::to("chat", "hi"), &json!(60_000)).await);
     assert_eq!(end(&task), "completed", "{task}");
     assert_eq!(task["metadata"]["a2a-lambda/partial"], true, "{task}");
     let requests = stub.requests.lock().unwrap().clone();
@@ -205,12 +205,12 @@ async fn a_budget_of_a_client_is_a_whole_number() {
     let stub = Arc::new(Stub::default());
     let world = beside(None, &stub, |_| ());
     for budget in [json!(0), json!(-1), json!(1.5), json!("7"), json!([1])] {
-        let reply = says(&world, &Say::to("once", "hi"), &budget).await;
+        let reply = send_with_budget(&world, &Say::to("once", "hi"), &budget).await;
         assert_eq!(reply.status, 400, "{budget}");
         let field = "message.metadata.a2a-lambda/budget";
         assert!(reply.text().contains(field), "{}", reply.text());
     }
-    let task = REST.task(&says(&world, &Say::to("once", "hi"), &json!(100)).await);
+    let task = REST.task(&send_with_budget(&world, &Say::to("once", "hi"), &json!(100)).await);
     assert_eq!(end(&task), "BUDGET_EXCEEDED");
     assert_eq!(stub.tokens.load(Ordering::SeqCst), 0);
 }
@@ -228,7 +228,7 @@ async fn a_call_without_a_report_counts_as_reserved_for_its_tenant_alone() {
                 id,
                 ..Say::to("once", "hi")
             };
-            let task = REST.task(&says(&world, &say, &Value::Null).await);
+            let task = REST.task(&send_with_budget(&world, &say, &Value::Null).await);
             assert_eq!(end(&task), expected, "{id} {is_silent}");
             if expected == "BUDGET_EXCEEDED" {
                 let text = task["status"]["message"].to_string();
@@ -250,8 +250,8 @@ async fn one_of_two_processes_spends_the_last_of_a_day() {
     let two = beside(Some(&one), &stub, day(20_000));
     let (say, other) = (Say::to("once", "hi"), Say::to("once", "ho"));
     let (one, two) = tokio::join!(
-        says(&one, &say, &Value::Null),
-        says(&two, &other, &Value::Null)
+        send_with_budget(&one, &say, &Value::Null),
+        send_with_budget(&two, &other, &Value::Null)
     );
     let mut ends = [one, two].map(|reply| end(&REST.task(&reply)));
     ends.sort();
@@ -284,7 +284,7 @@ async fn a_call_that_dies_stays_counted_and_none_is_longer_than_a_quarter_of_an_
     });
     let world = beside(None, &stub, |_| ());
     let say = Say::to("once", "hi");
-    let call = says(&world, &say, &Value::Null);
+    let call = send_with_budget(&world, &say, &Value::Null);
     assert!(tokio::time::timeout(SECOND, call).await.is_err());
     let reserved = used(&world, "local", 0).await;
     assert!(reserved > 16_384, "{reserved}");
@@ -307,7 +307,7 @@ async fn the_router_asks_when_there_is_no_room_for_its_model() {
         skill: None,
         ..Say::to("once", "some words")
     };
-    let task = REST.task(&says(&world, &say, &Value::Null).await);
+    let task = REST.task(&send_with_budget(&world, &say, &Value::Null).await);
     assert_eq!(end(&task), "input-required", "{task}");
     assert_eq!(stub.tokens.load(Ordering::SeqCst), 0);
 }
@@ -339,7 +339,7 @@ async fn the_objects_of_a_skill_count_for_the_stored_bytes_of_a_day() {
             id,
             ..Say::to("write", "hi")
         };
-        let task = REST.task(&says(&world, &say, &Value::Null).await);
+        let task = REST.task(&send_with_budget(&world, &say, &Value::Null).await);
         assert_eq!(end(&task), expected, "{id}");
     }
     let other = REST.send(&Say::to("write", "hi")).from(BOB);

@@ -56,7 +56,7 @@ impl PushFixture {
         (task, items)
     }
 
-    fn left(&self) -> Vec<PushItem> {
+    fn queued_items(&self) -> Vec<PushItem> {
         std::mem::take(&mut *self.line.items.lock().unwrap())
     }
 }
@@ -124,7 +124,7 @@ async fn a_host_without_a_connection_waits_a_minute_for_all_tenants() {
     fixture.hooks.is_closed.store(true, Ordering::Relaxed);
     assert_eq!(fixture.deliver(&mine.id, "a").await, Ack::Delete);
     fixture.hooks.is_closed.store(false, Ordering::Relaxed);
-    fixture.left();
+    fixture.queued_items();
     assert_eq!(fixture.dispatcher.deliver(&item, None).await, Ack::Delete);
     assert_eq!(fixture.calls(), 1, "the other tenant does not try");
     let pushes = fixture.store.records.pushes(&item.owner, &item.task);
@@ -134,7 +134,7 @@ async fn a_host_without_a_connection_waits_a_minute_for_all_tenants() {
     assert!(wait <= Duration::from_secs(60), "{wait:?}");
     // Late, and not dropped.
     tokio::time::advance(wait).await;
-    assert_eq!(fixture.left(), std::slice::from_ref(&item));
+    assert_eq!(fixture.queued_items(), std::slice::from_ref(&item));
     assert_eq!(fixture.dispatcher.deliver(&item, None).await, Ack::Delete);
     let got = fixture.hooks.got.lock().unwrap();
     assert!(got.iter().any(|notice| notice.owner == item.owner));
