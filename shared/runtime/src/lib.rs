@@ -98,6 +98,7 @@
 //! | Feature | Default | Adds |
 //! |---|---|---|
 //! | `aws` | yes | the table on DynamoDB, the bytes on S3 and the queues on SQS, through the AWS SDKs |
+//! | `fetch` | with `aws` | the client of [`outbound::Fetcher`], for requests to other services; tests need no client |
 //! | `lambda` | yes | [`serve`]; all functions but the one for the card also need `aws` |
 //! | `turns` | yes | runs skills; a function for the card, reads or the sweep does without, and has none of their code |
 //! | `jwt` | no | callers with a JWT |

@@ -22,6 +22,7 @@
 //! - [`model`]: the interface to a language model; `model_line` is the log line of its calls, and
 //!   `metered_model` counts what they use
 //! - `call_names`: the names in the log lines of the running call
+//! - `step_requests`: what the work of a step sends to other services
 //! - `trace`: the rows of what turns did, for the author of an agent; `run_trace` records them
 //!
 //! Authors depend on the crate `a2a-lambda`, which shows what they use.
@@ -63,6 +64,7 @@ mod run_trace;
 mod session;
 mod slot;
 mod state;
+mod step_requests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -111,6 +113,7 @@ pub use gate::{Consent, ConsentCall, StartInput, TurnStart};
 pub use metered_model::{CallTokens, MeterCalls, MeteredModel};
 pub use model_line::{LoggedModel, MODEL};
 pub use run_trace::RunTrace;
+pub use step_requests::StepRequests;
 pub use trace::{RecordTrace, TraceRow};
 pub use turn::{Decoded, SkillOutcome};
 pub use visible::is_invisible;

@@ -132,6 +132,7 @@ mod tests {
 
     fn fetched(status: u16, body: &Value) -> Fetched {
         Fetched {
+            retry_after: None,
             status,
             content_type: None,
             body: body.to_string().into(),

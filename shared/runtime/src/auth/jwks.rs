@@ -13,6 +13,7 @@ use crate::store::StoreError;
 use crate::task::Timestamp;
 use async_trait::async_trait;
 use bytes::Bytes;
+use http::{HeaderMap, Method};
 use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::Value;
@@ -47,7 +48,8 @@ impl FetchKeys for Fetcher {
     async fn get(&self, url: &str) -> Result<Bytes, String> {
         let target = OutboundUrl::parse(url, self.reach());
         let target = target.map_err(|error| format!("the URL {error}"))?;
-        let response = Self::get(self, &target, MOST).await;
+        let (headers, body) = (HeaderMap::new(), Bytes::new());
+        let response = self.send(&target, Method::GET, headers, body, MOST).await;
         let response = response.map_err(|error| error.to_string())?;
         match (response.status, response.cut) {
             (200, false) => Ok(response.body),

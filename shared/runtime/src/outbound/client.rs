@@ -1,13 +1,10 @@
-//! An HTTP client for URLs that clients name.
+//! The HTTP client below [`Fetcher`](super::Fetcher): that of the AWS SDK, with a resolver of its own.
 //!
-//! It is the client of the AWS SDK with its own resolver. The resolver looks a name
-//! up once and checks all of its addresses; the client connects to one of exactly
-//! these. So a second DNS answer cannot lead to a private address. It uses no proxy
+//! The resolver looks a name up once and checks all of its addresses; the client connects to one of
+//! exactly these. So a second DNS answer cannot lead to a private address. It uses no proxy
 //! and follows no redirect.
 
-use super::{OutboundUrl, Reach};
-use crate::telemetry::scope::CallScope;
-use crate::telemetry::trace::TRACEPARENT;
+use super::{FetchError, Fetched, Reach};
 use aws_smithy_http_client::{
     Connector,
     tls::{self, rustls_provider::CryptoMode},
@@ -15,14 +12,12 @@ use aws_smithy_http_client::{
 use aws_smithy_runtime_api::client::dns::{DnsFuture, ResolveDns, ResolveDnsError};
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorSettings};
 use aws_smithy_runtime_api::client::result::ConnectorError;
-use aws_smithy_runtime_api::http::Request as SdkRequest;
+use aws_smithy_runtime_api::http::{Request as SdkRequest, Response as SdkResponse};
 use aws_smithy_types::body::SdkBody;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Method};
-use http_body::Body;
+use http::Method;
 use http_body_util::BodyExt as _;
 use std::error::Error as _;
-use std::fmt::Display;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -34,151 +29,57 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Lambda freezes the function.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// A response.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fetched {
-    /// The HTTP status. A redirect is returned like any other status.
-    pub status: u16,
-    /// The `Content-Type` header, if there is one.
-    pub content_type: Option<String>,
-    /// The body, up to the limit of the request.
-    pub body: Bytes,
-    /// Whether the body is incomplete: it was longer, or broke off.
-    pub cut: bool,
-}
-
-/// Why there is no response. The text names no address.
-#[derive(Debug, thiserror::Error)]
-pub enum FetchError {
-    /// The URL or a header is not valid.
-    #[error("the request cannot be made: {0}")]
-    Request(String),
-    /// The client could not connect, or the host has an address that is not allowed.
-    #[error("no connection: {0}")]
-    Unconnected(String),
-    /// The connection broke.
-    #[error("no answer: {0}")]
-    Connection(String),
-    /// There was no whole response in time.
-    #[error("no answer within {0:?}")]
-    Timeout(Duration),
-}
-
-/// Sends requests to hosts on the public Internet. Clones share their connections.
+/// The connections, with TLS and without. Clones share them.
 #[derive(Debug, Clone)]
-pub struct Fetcher {
+pub(super) struct Client {
     tls: Arc<Connector>,
     plain: Arc<Connector>,
-    reach: Reach,
-    timeout: Duration,
 }
 
-impl Fetcher {
-    /// A client that connects to the addresses which `reach` allows, and waits at most
-    /// `timeout` for a whole response.
-    #[must_use]
-    pub fn new(reach: Reach, timeout: Duration) -> Self {
+impl Client {
+    pub(super) fn new(reach: Reach) -> Self {
         Self {
             tls: Arc::new(connector(reach, true)),
             plain: Arc::new(connector(reach, false)),
-            reach,
-            timeout,
         }
     }
 
-    /// Which addresses it connects to.
-    #[must_use]
-    pub const fn reach(&self) -> Reach {
-        self.reach
-    }
-
-    /// Reads at most `limit` bytes of `url`. A skill calls it for a `url` part: the
-    /// runtime itself never reads one.
-    ///
-    /// # Errors
-    /// [`FetchError`] when there is no response, or its body breaks off. A status other
-    /// than 2xx is not an error.
-    pub async fn get(&self, url: &OutboundUrl, limit: usize) -> Result<Fetched, FetchError> {
-        let headers = HeaderMap::new();
-        self.send(url, Method::GET, headers, Bytes::new(), limit)
-            .await
-    }
-
-    /// Sends `request`, and returns the response when its head is there: its body is a stream.
-    ///
-    /// # Errors
-    /// [`FetchError`] when there is no head in time. A status other than 2xx is not an error.
-    pub async fn open(
+    /// Sends `request` and returns the response when its head is there.
+    pub(super) async fn open(
         &self,
         request: http::Request<Bytes>,
-    ) -> Result<http::Response<impl Body<Data = Bytes, Error: Display> + Unpin + use<>>, FetchError>
-    {
-        let url = OutboundUrl::parse(&request.uri().to_string(), self.reach).map_err(spelled)?;
-        let request = SdkRequest::try_from(request.map(SdkBody::from)).map_err(spelled)?;
-        let response = tokio::time::timeout(self.timeout, self.connector(&url).call(request));
-        let response = response
-            .await
-            .map_err(|_| FetchError::Timeout(self.timeout))?;
-        let response = response.map_err(|error| unanswered(&error))?;
-        response.try_into_http1x().map_err(spelled)
+    ) -> Result<SdkResponse, FetchError> {
+        let is_encrypted = request.uri().scheme_str() == Some("https");
+        let connector = if is_encrypted { &self.tls } else { &self.plain };
+        let request = SdkRequest::try_from(request.map(SdkBody::from));
+        let request = request.map_err(|error| FetchError::Request(error.to_string()))?;
+        let response = connector.call(request).await;
+        response.map_err(|error| unanswered(&error))
     }
 
-    fn connector(&self, url: &OutboundUrl) -> &Connector {
-        if url.is_encrypted() {
-            &self.tls
-        } else {
-            &self.plain
-        }
-    }
-
-    /// Sends `body` to `url` and reads at most `limit` bytes of the response. If the body of a
-    /// response to a write breaks off, the status still counts, and [`Fetched::cut`] is set.
-    ///
-    /// # Errors
-    /// [`FetchError`] when there is no response. A status other than 2xx is not an error.
-    pub async fn send(
+    /// Sends `request` and reads at most `limit` bytes of the response.
+    pub(super) async fn exchange(
         &self,
-        url: &OutboundUrl,
-        method: Method,
-        headers: HeaderMap,
-        body: Bytes,
+        request: http::Request<Bytes>,
         limit: usize,
     ) -> Result<Fetched, FetchError> {
-        // Checked again: the client does not resolve an IP address in a URL, and the URL
-        // may have been stored under settings that allowed more.
-        OutboundUrl::parse(url.as_str(), self.reach).map_err(spelled)?;
-        let reads = method == Method::GET;
-        let request = http::Request::builder().method(method).uri(url.as_str());
-        let mut request = request.body(SdkBody::from(body)).map_err(spelled)?;
-        *request.headers_mut() = headers;
-        // The service that a skill calls joins the trace of the turn.
-        let value = CallScope::current().trace().map(|trace| trace.to_string());
-        let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
-        if let Some(value) = value.filter(|_| !request.headers().contains_key(TRACEPARENT)) {
-            request.headers_mut().insert(TRACEPARENT, value);
-        }
-        let request = SdkRequest::try_from(request).map_err(spelled)?;
-        let connector = self.connector(url);
-        let exchange = async {
-            let response = connector.call(request).await;
-            let response = response.map_err(|error| unanswered(&error))?;
-            let status = response.status().as_u16();
-            let content_type = response.headers().get("content-type").map(str::to_owned);
-            // A webhook that sent a status has received the event.
-            let (body, cut) = match read(response.into_body(), limit).await {
-                Err(_) if !reads => (Bytes::new(), true),
-                read => read?,
-            };
-            Ok(Fetched {
-                status,
-                content_type,
-                body,
-                cut,
-            })
+        let reads = request.method() == Method::GET;
+        let response = self.open(request).await?;
+        let header = |name: &str| response.headers().get(name).map(str::to_owned);
+        let (content_type, retry_after) = (header("content-type"), header("retry-after"));
+        let status = response.status().as_u16();
+        // A webhook that sent a status has received the event.
+        let (body, cut) = match read(response.into_body(), limit).await {
+            Err(_) if !reads => (Bytes::new(), true),
+            read => read?,
         };
-        tokio::time::timeout(self.timeout, exchange)
-            .await
-            .unwrap_or(Err(FetchError::Timeout(self.timeout)))
+        Ok(Fetched {
+            status,
+            content_type,
+            retry_after: retry_after.and_then(|text| text.parse().ok()),
+            body,
+            cut,
+        })
     }
 }
 
@@ -197,10 +98,6 @@ async fn read(mut body: SdkBody, limit: usize) -> Result<(Bytes, bool), FetchErr
         }
     }
     Ok((bytes.freeze(), false))
-}
-
-fn spelled(error: impl Display) -> FetchError {
-    FetchError::Request(error.to_string())
 }
 
 /// The error of a request without a response. What a host does after it has accepted a connection,

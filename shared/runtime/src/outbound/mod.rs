@@ -8,16 +8,21 @@
 //!
 //! - `url`: checks URLs, without DNS
 //! - `address`: says which addresses are public
+//! - `fetcher`, `request`: requests to other services, and which of them are worth another try
 //! - `client`: the HTTP client, which checks each address after the DNS
+//! - `double`: the responses of a test, in place of the client
 
 mod address;
-#[cfg(feature = "aws")]
+#[cfg(feature = "fetch")]
 mod client;
+pub(crate) mod double;
+mod fetcher;
+mod request;
 mod url;
 #[cfg(feature = "aws")]
 pub mod webhook;
 
 pub use address::is_public;
-#[cfg(feature = "aws")]
-pub use client::{FetchError, Fetched, Fetcher};
+pub use fetcher::{FetchError, Fetched, Fetcher};
+pub use request::FetchRequest;
 pub use url::{OutboundUrl, Reach, UrlError};

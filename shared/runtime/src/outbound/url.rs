@@ -93,7 +93,7 @@ pub struct OutboundUrl {
     text: String,
     host: String,
     authority: String,
-    is_encrypted: bool,
+    reach: Reach,
 }
 
 impl OutboundUrl {
@@ -134,7 +134,7 @@ impl OutboundUrl {
             text: text.to_owned(),
             host,
             authority: authority.to_ascii_lowercase(),
-            is_encrypted,
+            reach,
         })
     }
 
@@ -154,10 +154,9 @@ impl OutboundUrl {
         &self.authority
     }
 
-    /// Whether the connection is encrypted.
-    #[cfg(feature = "aws")]
-    pub(crate) const fn is_encrypted(&self) -> bool {
-        self.is_encrypted
+    /// The addresses for which it was checked.
+    pub(crate) const fn reach(&self) -> Reach {
+        self.reach
     }
 }
 

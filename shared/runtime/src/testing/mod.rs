@@ -54,6 +54,7 @@ pub use table_layer::{ItemKind, TableHooks, TableLayer, committed_task, reads, w
 
 use crate::auth::Caller;
 use crate::engine::{Engine, Policy, RoutePreview, Services};
+use crate::outbound::double::Responses;
 use crate::store::documents::Documents;
 use crate::task::metadata_keys;
 use crate::task::{
@@ -119,6 +120,7 @@ pub struct SkillTest {
     events: Vec<Event>,
     cause: Arc<Mutex<Option<String>>>,
     fault: Arc<Mutex<Option<OutputFault>>>,
+    responses: Responses,
     next: Next,
 }
 
@@ -163,6 +165,7 @@ impl SkillTest {
             events: Vec::new(),
             cause: Arc::default(),
             fault: Arc::default(),
+            responses: Responses::default(),
             next: Next::default(),
         }
     }
@@ -188,7 +191,8 @@ impl SkillTest {
     /// - [`SkillTestError::NeverRests`] when many workers did not bring the turn to its end.
     pub async fn send(&mut self, content: impl Into<Content>) -> Result<Reply, SkillTestError> {
         let scope = CallScope::default();
-        let future = Box::pin(self.send_in_scope(content.into()));
+        let responses = self.responses.clone();
+        let future = responses.run(Box::pin(self.send_in_scope(content.into())));
         let reply = scope.clone().run(future).await;
         let names = scope.names();
         let how = match names.route.get().map(String::as_str) {

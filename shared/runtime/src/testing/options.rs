@@ -4,9 +4,13 @@
 use super::invocations::Interruption;
 use super::{Cassette, CassetteError, SkillTest, caller};
 use crate::auth::Caller;
+use crate::outbound::{FetchError, Fetched};
 use crate::task::IdError;
 use a2a_lambda_skill::AgentDefinition;
 use a2a_lambda_skill::model::Model;
+use bytes::Bytes;
+use http::Method;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +59,36 @@ impl SkillTest {
     /// one. The factory of the agent is not called.
     pub fn state<T: Send + Sync + 'static>(&mut self, value: T) -> &mut Self {
         self.agent = self.agent.clone().with_state(value);
+        self
+    }
+
+    /// Answers each `GET` of `url` that a skill sends with a [`Fetcher`](crate::outbound::Fetcher): with
+    /// the status 200 and `value` as JSON. A request without a response fails then.
+    pub fn on_get(&mut self, url: impl Into<String>, value: impl Into<Value>) -> &mut Self {
+        let (url, value) = (url.into(), value.into());
+        self.on_request(move |request| {
+            let is_asked = request.method() == Method::GET && request.uri() == url.as_str();
+            is_asked.then(|| {
+                Ok(Fetched {
+                    status: 200,
+                    content_type: Some("application/json".to_owned()),
+                    body: value.to_string().into(),
+                    ..Fetched::default()
+                })
+            })
+        })
+    }
+
+    /// Answers the requests of skills for which `respond` has a response or an error. What was
+    /// set last is asked first.
+    pub fn on_request(
+        &mut self,
+        respond: impl Fn(&http::Request<Bytes>) -> Option<Result<Fetched, FetchError>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> &mut Self {
+        self.responses.add(respond);
         self
     }
 

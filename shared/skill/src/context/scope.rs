@@ -4,7 +4,7 @@
 use super::{TaskContext, from_value, to_value};
 use crate::field_hash::step_hash;
 use crate::turn_host::{ScopeEnd, ScopeId, StepInput, TryPolicy, TurnHost};
-use crate::{AgentError, AgentResult, CallNames};
+use crate::{AgentError, AgentResult, CallNames, StepRequests};
 use futures::future::{Either, select};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -98,7 +98,11 @@ impl TaskContext<'_> {
         let mut result = Err(AgentError::internal("a step without work"));
         while let Some(future) = work() {
             self.host.begin_try(&step).await;
-            result = open.run(future).await.into();
+            let requests = StepRequests::new(open.step_key());
+            result = open.run(requests.clone().run(future)).await.into();
+            if requests.has_post() {
+                result = result.map_err(AgentError::settle);
+            }
             match &result {
                 Err(error) if self.host.try_again(&step, policy, error).await => {}
                 _ => break,
@@ -258,6 +262,13 @@ impl<'a> Open<'a> {
     const fn new(host: &'a dyn TurnHost, scope: ScopeId) -> Self {
         let end = ScopeEnd::Dropped;
         Self { host, scope, end }
+    }
+
+    fn step_key(&self) -> String {
+        let outer = self.host.enter(self.scope);
+        let key = self.host.step_key();
+        self.host.enter(outer);
+        key
     }
 
     /// Runs `future` in the scope. Other futures of the turn run between two polls, so each poll
