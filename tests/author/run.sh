@@ -18,7 +18,7 @@ esac
 root=$(cd "$(dirname "$0")/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 work=$target/author
-packages=(a2a-lambda-macros a2a-lambda-model a2a-lambda-wire a2a-lambda-store a2a-lambda-skill a2a-lambda-aws a2a-lambda-llm a2a-lambda a2a-lambda-sets a2a-lambda-admin a2a-local)
+packages=(a2a-lambda-macros a2a-lambda-model a2a-lambda-wire a2a-lambda-store a2a-lambda-skill a2a-lambda-aws a2a-lambda-llm a2a-lambda a2a-lambda-sets a2a-lambda-admin a2a-lambda-page a2a-local)
 cd "$root"
 address=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml)
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)

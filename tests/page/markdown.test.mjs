@@ -33,7 +33,7 @@ globalThis.setInterval = () => {};
 // The browser knows the files as modules by their tag; node asks the package.
 const folder = mkdtempSync(join(tmpdir(), "a2a-page-"));
 process.on("exit", () => rmSync(folder, { recursive: true }));
-cpSync(new URL("../../shared/local/src/page/assets/", import.meta.url), folder, { recursive: true });
+cpSync(new URL("../../shared/page/src/assets/", import.meta.url), folder, { recursive: true });
 writeFileSync(join(folder, "package.json"), `{"type": "module"}`);
 const { markdown } = await import(pathToFileURL(join(folder, "markdown.js")));
 

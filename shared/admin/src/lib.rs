@@ -11,18 +11,27 @@
 //! - `sign`: signs the cards of a deployment
 //! - `usage`: prints the tokens of models
 //! - `deployment`: where the data is
+//!
+//! Two more need no data of a deployment:
+//!
+//! - `check`: walks a running server as its clients do
+//! - `eval`: compares the skills and answers of an agent with those that a file expects
 
 mod api_keys;
 mod brake;
+mod check;
 mod deployment;
 mod erase;
+mod eval;
 mod export;
 mod sign;
 mod task;
 mod usage;
 
+pub use check::{CheckError, CheckServer};
 pub use deployment::{DataFolders, Deployment, DeploymentError, OpenFolder};
 pub use erase::{EraseTenant, EraseTenantError};
+pub use eval::{Eval, EvalError};
 pub use export::{Export, ExportError};
 
 use a2a_lambda::settings::Settings;

@@ -1,16 +1,14 @@
 //! Runs the commands of `a2a-local`.
 
 use crate::agents::Agents;
-use crate::check;
+use crate::background::pumps::Pumps;
 use crate::config::{Cli, Command, Serve};
 use crate::credentials::credentials;
 use crate::dev::{self, Builds};
 use crate::embedded::{Embedded, LocalFolders};
-use crate::eval;
 use crate::local_settings::ConfigError;
 use crate::page::AgentPage;
 use crate::process::{RunError, interrupted, print};
-use crate::pumps::Pumps;
 use crate::server::{Functions, serve};
 use crate::template;
 use crate::traces::Traces;
@@ -61,14 +59,11 @@ pub(crate) async fn run(cli: Cli, folders: &LocalFolders, agents: &Agents) -> Re
     let metrics = telemetry::start(LogFormat::Text, filter);
     show_panics(terminal);
     warn_of_unknown();
+    let build = |name: Option<&str>, settings: &Settings| agents.named(name).build(settings);
     match cli.command {
-        Some(Command::Admin(command)) => {
-            let agent =
-                |name: Option<&str>, settings: &Settings| agents.named(name).build(settings);
-            Ok(Box::pin(command.run(folders, &agent)).await?)
-        }
+        Some(Command::Admin(command)) => Ok(Box::pin(command.run(folders, &build)).await?),
         Some(Command::Dev(options)) => Box::pin(dev::run(&options)).await,
-        Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
+        Some(Command::Check(options)) => Ok(Box::pin(options.run()).await?),
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
             let agent = agents
@@ -77,9 +72,7 @@ pub(crate) async fn run(cli: Cli, folders: &LocalFolders, agents: &Agents) -> Re
                 .map_err(|error| format!("failed to build the agent: {error}"))?;
             Ok(template::run(&options, &agent.manifest().id)?)
         }
-        Some(Command::Eval(options)) => {
-            Ok(Box::pin(eval::run(&options, agents, &configuration)).await?)
-        }
+        Some(Command::Eval(options)) => Ok(Box::pin(options.run(&build, &configuration)).await?),
         None => Box::pin(agent(agents, cli.serve, &configuration, metrics)).await,
     }
 }

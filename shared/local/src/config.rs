@@ -1,10 +1,8 @@
 //! Defines the command line.
 
-use crate::check::CheckServer;
 use crate::embedded::DATA;
-use crate::eval::Eval;
 use crate::template::WriteTemplate;
-use a2a_lambda_admin::CARD;
+use a2a_lambda_admin::{CARD, CheckServer, Eval};
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::net::IpAddr;

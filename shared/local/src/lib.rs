@@ -6,29 +6,21 @@
 
 mod accept;
 mod agents;
-mod check;
+mod background;
 mod cli;
 mod config;
 mod credentials;
 mod dev;
-mod dynamodb;
 pub mod embedded;
-mod eval;
-mod files;
 mod folder;
-mod host;
 mod local_settings;
-mod objects;
 mod page;
 mod process;
 mod program;
-pub mod pumps;
-pub mod queue;
 mod server;
-mod sigv4;
-mod stream;
 mod template;
 mod traces;
 
 pub use agents::{Agents, LocalAgent};
+pub use background::{pumps, queue};
 pub use program::serve;

@@ -6,20 +6,12 @@
 //! goes on after a restart.
 //!
 //! - `admission`: which requests the page accepts
-//! - `assets`: the files of the page and their headers
-//! - `inside`: what a task keeps that A2A does not show
-//! - `rows`: the tasks as rows of a list, and the search in them
 //! - `uploads`: puts large files into the object store, and reads them
-//! - `verdicts`: the checks of the agent
-//! - `webhooks`: the push configs of all tasks
+//!
+//! The crate `a2a-lambda-page` has its files, and the rows that it shows.
 
 mod admission;
-mod assets;
-mod inside;
-mod rows;
 mod uploads;
-mod verdicts;
-mod webhooks;
 
 use crate::credentials::credentials;
 use crate::dev::Builds;
@@ -37,12 +29,13 @@ use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::records::RecordReader;
 use a2a_lambda::task::{Owner, TaskId, TaskKey};
+use a2a_lambda_page::rows::RowFilter;
+use a2a_lambda_page::{assets, inside, rows, verdicts, webhooks};
 use admission::{Admission, OnlyHere};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use rows::RowFilter;
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What a task keeps that A2A does not show.
 
-use super::{rows, webhooks};
+use crate::{rows, webhooks};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::records::RecordReader;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 ///
 /// # Errors
 /// [`StoreError`] when the table does not answer.
-pub(super) async fn task(
+pub async fn task(
     store: &RecordReader,
     owner: &Owner,
     id: &TaskId,

@@ -6,16 +6,19 @@ use super::interface::{
     Interface, MethodNames, files, id, kind_of_event, missing_members, state, text, words,
 };
 use super::{CheckServer, Report};
-use crate::accept::accept;
-use crate::embedded::LIMITS;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use std::future::{pending, ready};
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::io;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
@@ -80,6 +83,21 @@ fn works_if(works: bool, text: String) -> Result<String, Fault> {
 
 fn not_shown<T>(text: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::NotShown(text.into()))
+}
+
+/// Answers the requests at a listener until that fails.
+async fn receive<H>(listener: &TcpListener, handler: H) -> io::Error
+where
+    H: Fn(Request<Incoming>) -> Ready<Result<Response<Full<Bytes>>, Infallible>>,
+    H: Clone + Send + 'static,
+{
+    loop {
+        let socket = match listener.accept().await {
+            Ok((socket, _)) => TokioIo::new(socket),
+            Err(error) => return error,
+        };
+        tokio::spawn(http1::Builder::new().serve_connection(socket, service_fn(handler.clone())));
+    }
 }
 
 /// Reads the card; it stays null if it cannot be used.
@@ -408,7 +426,7 @@ impl Walk<'_> {
             let token = request.headers().get("x-a2a-notification-token");
             // The walk may have ended.
             let _gone = sender.send(token.is_some_and(|token| token == TOKEN));
-            ready(Response::new(Full::<Bytes>::default()))
+            ready(Ok(Response::new(Full::default())))
         };
         let url = public.unwrap_or(&own_url);
         let config = json!({"taskPushNotificationConfig": {"url": url, "token": TOKEN}});
@@ -430,7 +448,7 @@ impl Walk<'_> {
         // A server may call before it answers the send.
         tokio::select! {
             result = call => result,
-            () = accept(listener, LIMITS, handler, pending()) => Err("the receiver ended".into()),
+            error = receive(&listener, handler) => Err(error.into()),
         }
     }
 

@@ -4,8 +4,8 @@
 //! server, but that accepts every origin, host and signature, and a check in front of
 //! it would need a second port.
 
-use crate::host::only_programs_here;
-use crate::sigv4::Claim;
+use super::host::only_programs_here;
+use super::sigv4::Claim;
 use a2a_lambda::http::hosts::HostError;
 use a2a_lambda::store::aws::EmulatorKeys;
 use bytes::Bytes;

@@ -4,9 +4,9 @@
 //! Each calls the same code as its Lambda function. Loops here take the place of the
 //! event sources on AWS.
 
+use super::queue::{Delivery, LocalQueue, Queued};
 use crate::embedded::Expiry;
-use crate::queue::{Delivery, LocalQueue, Queued};
-use crate::stream::{Stream, TakeRecords, images};
+use crate::embedded::stream::{Stream, TakeRecords, images};
 use crate::traces::Traces;
 use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Ids as _, Leases, PushDelivery, PushDeliveryError,

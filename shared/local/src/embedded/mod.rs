@@ -4,12 +4,21 @@
 //! A data folder keeps the data over restarts: `dynamodb.sqlite` holds the table,
 //! `s3/` the objects. Without one the table is in memory, and the objects are in a
 //! temporary folder that the process removes at its end.
+//!
+//! - `dynamodb`, `objects`: the two services, for programs with the credentials
+//! - `files`: the objects as files of the data folder
+//! - `host`, `sigv4`: which requests the services accept
+//! - `stream`: the stream of the table
+
+mod dynamodb;
+mod files;
+mod host;
+mod objects;
+mod sigv4;
+pub(crate) mod stream;
 
 use crate::accept::{ConnectionLimits, accept};
-use crate::dynamodb::DynamoDoor;
-use crate::files::tidy;
 use crate::folder::{DataFolder, FolderError, make_new, make_private, private_file};
-use crate::objects::ObjectDoor;
 use crate::traces::FOLDER;
 use a2a_lambda::engine::{Ids as _, RandomIds};
 use a2a_lambda::store::StoreError;
@@ -17,8 +26,11 @@ use a2a_lambda::store::aws::{AwsClients, EmulatorKeys, Endpoints};
 use a2a_lambda::store::dynamodb::{DynamoTable, create_table};
 use a2a_lambda_admin::{DataFolders, OpenFolder};
 use async_trait::async_trait;
+use dynamodb::DynamoDoor;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
+use files::tidy;
+use objects::ObjectDoor;
 use std::error::Error;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};

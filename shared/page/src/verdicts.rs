@@ -16,7 +16,7 @@ const CHECKS: [(&str, &str); 4] = [
 ];
 
 /// The verdict of each check, with its faults.
-pub(super) fn of(agent: &AgentDefinition) -> Value {
+pub fn of(agent: &AgentDefinition) -> Value {
     let faults = check_agent(agent);
     let verdict = |(id, title): (&str, &str)| {
         let own_faults = faults.iter().filter(|fault| check_of(fault) == id);

@@ -20,33 +20,33 @@ use std::time::Instant;
 
 /// Which server to check, and how.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct CheckServer {
+pub struct CheckServer {
     /// The base URL of the server: its card is below it.
     #[arg(value_name = "URL")]
-    pub(crate) url: String,
+    pub url: String,
     /// An API key or token of a caller. With the scope `ops` the health names the build.
     #[arg(long, value_name = "K")]
-    pub(crate) key: Option<String>,
+    pub key: Option<String>,
     /// Words to send instead of the examples on the card; can be repeated.
     #[arg(long, value_name = "WORDS")]
-    pub(crate) say: Vec<String>,
+    pub say: Vec<String>,
     /// A public URL that leads to --webhook-port of this machine.
     #[arg(long, value_name = "URL", requires = "webhook_port")]
-    pub(crate) webhook: Option<String>,
+    pub webhook: Option<String>,
     /// The port of the receiver of webhooks; 0 takes a free one.
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) webhook_port: u16,
+    pub webhook_port: u16,
     /// Print one JSON object.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Write the requests and responses to this file, as Markdown, without the key.
     #[arg(long, value_name = "FILE")]
-    pub(crate) transcript: Option<PathBuf>,
+    pub transcript: Option<PathBuf>,
 }
 
 /// Why a server is not known to work.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CheckError {
+pub enum CheckError {
     /// The URL or the key cannot be used.
     #[error("`{0}`: expected an https URL, or with a key an http URL of this machine")]
     Url(String),
@@ -185,29 +185,31 @@ fn without_key(text: String, key: Option<&str>) -> String {
     output + rest
 }
 
-/// Walks the server, prints a line for each step, and writes the transcript.
-///
-/// # Errors
-/// [`CheckError`] when a step failed, or the command cannot be carried out.
-pub(crate) async fn run(options: &CheckServer) -> Result<(), CheckError> {
-    let caller = CheckClient::new(&options.url, options.key.clone());
-    let caller = caller.ok_or_else(|| CheckError::Url(options.url.clone()))?;
-    let report = Box::pin(walk::walk(options, &caller)).await;
-    let keyless = |text: String| without_key(text, options.key.as_deref());
-    let text = if options.json {
-        report.json()
-    } else {
-        report.text()
-    };
-    io::stdout().write_all(keyless(text).as_bytes())?;
-    if let Some(path) = &options.transcript {
-        let time = SystemClock.now().to_rfc3339();
-        let (text, calls) = (report.text(), caller.entries.take().join("\n\n"));
-        let text = format!("# A check at {time}\n\n```text\n{text}```\n\n{calls}\n");
-        fs::write(path, keyless(text))?;
-    }
-    match report.failures() {
-        0 => Ok(()),
-        failures => Err(CheckError::Failed(failures, report.steps.len())),
+impl CheckServer {
+    /// Walks the server, prints a line for each step, and writes the transcript.
+    ///
+    /// # Errors
+    /// [`CheckError`] when a step failed, or the command cannot be carried out.
+    pub async fn run(&self) -> Result<(), CheckError> {
+        let caller = CheckClient::new(&self.url, self.key.clone());
+        let caller = caller.ok_or_else(|| CheckError::Url(self.url.clone()))?;
+        let report = Box::pin(walk::walk(self, &caller)).await;
+        let keyless = |text: String| without_key(text, self.key.as_deref());
+        let text = if self.json {
+            report.json()
+        } else {
+            report.text()
+        };
+        io::stdout().write_all(keyless(text).as_bytes())?;
+        if let Some(path) = &self.transcript {
+            let time = SystemClock.now().to_rfc3339();
+            let (text, calls) = (report.text(), caller.entries.take().join("\n\n"));
+            let text = format!("# A check at {time}\n\n```text\n{text}```\n\n{calls}\n");
+            fs::write(path, keyless(text))?;
+        }
+        match report.failures() {
+            0 => Ok(()),
+            failures => Err(CheckError::Failed(failures, report.steps.len())),
+        }
     }
 }

@@ -21,13 +21,14 @@ const STYLE: &str = "text/css; charset=utf-8";
 
 /// A file of the page.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asset {
+pub struct Asset {
     media_type: &'static str,
     text: &'static str,
 }
 
 impl Asset {
-    pub(super) fn answer(self) -> Response<Body> {
+    /// The response with it.
+    pub fn answer(self) -> Response<Body> {
         let body = Full::from(Bytes::from_static(self.text.as_bytes()));
         let mut response = Response::new(body.boxed_unsync());
         guard(response.headers_mut(), self.media_type);
@@ -36,7 +37,7 @@ impl Asset {
 }
 
 /// The HTML at `/`.
-pub(super) fn front() -> Response<Body> {
+pub fn front() -> Response<Body> {
     let page = Asset {
         media_type: HTML,
         text: include_str!("assets/index.html"),
@@ -45,7 +46,7 @@ pub(super) fn front() -> Response<Body> {
 }
 
 /// The file with this name.
-pub(super) fn named(name: &str) -> Option<Asset> {
+pub fn named(name: &str) -> Option<Asset> {
     let text = match name {
         "page.css" => include_str!("assets/page.css"),
         "main.js" => include_str!("assets/main.js"),
@@ -83,7 +84,7 @@ pub(super) fn named(name: &str) -> Option<Asset> {
 }
 
 /// Sends the browser to the address `to`. It keeps the fragment.
-pub(super) fn moved(to: &str) -> Response<Body> {
+pub fn moved(to: &str) -> Response<Body> {
     let mut response = Response::new(Full::default().boxed_unsync());
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
     guard(response.headers_mut(), "text/plain");
@@ -94,7 +95,7 @@ pub(super) fn moved(to: &str) -> Response<Body> {
 }
 
 /// The headers of every response of the page.
-pub(super) fn guard(headers: &mut HeaderMap, media_type: &'static str) {
+pub fn guard(headers: &mut HeaderMap, media_type: &'static str) {
     let page_headers = [
         (CONTENT_TYPE, media_type),
         (CONTENT_SECURITY_POLICY, POLICY),

@@ -1,7 +1,7 @@
 //! Answers HTTP requests to the embedded S3.
 
-use crate::files::Files;
-use crate::host::only_programs_here;
+use super::files::Files;
+use super::host::only_programs_here;
 use a2a_lambda::store::aws::EmulatorKeys;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};

@@ -10,8 +10,7 @@ mod compare;
 mod models;
 mod row;
 
-use crate::agents::Agents;
-use crate::process::{RunError, print};
+use crate::BuildNamed;
 use a2a_lambda::engine::RoutePreview;
 use a2a_lambda::runtime::served;
 use a2a_lambda::settings::{Settings, Source};
@@ -20,27 +19,32 @@ use a2a_lambda::testing::{ModelUse, Reply, SkillTest};
 use models::Models;
 use row::{Row, Target};
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
+
+/// Why a run failed: a text for its user.
+pub type EvalError = Box<dyn Error + Send + Sync>;
 
 /// A data set, and the models that answer.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Eval {
+pub struct Eval {
     /// JSON lines. A message is `text` or `data`; `earlier` are texts sent before, and `to` says
     /// how it belongs to them: `task`, `reference` or `context`. Expected are `skill` (`null`: a
     /// question) and `by`, the step that chooses it (`ask`: the rules ask, and a model may
     /// choose), and of the answer `contains` (a text), `equals` (a JSON object), `artifact` (its
     /// name; the two before are then about it alone), `tool` (its name) and `tokens_below`.
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Whose skills.
     #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
+    pub agent: Option<String>,
     /// Answer from the recordings in this folder in place of the models of the settings.
     #[arg(long, value_name = "DIR")]
-    pub(crate) cassettes: Option<PathBuf>,
+    pub cassettes: Option<PathBuf>,
     /// Ask the models of the settings, and record what they answer.
     #[arg(long, requires = "cassettes")]
-    pub(crate) record: bool,
+    pub record: bool,
 }
 
 /// What happened with a row.
@@ -50,45 +54,49 @@ struct RowOutcome {
     faults: Vec<String>,
 }
 
-/// Runs each row on a bench of its own and prints its line.
-///
-/// # Errors
-/// A text for the user when the data set, the agent or a model cannot be used, and when a row
-/// failed.
-pub(crate) async fn run(
-    options: &Eval,
-    agents: &Agents,
-    source: &dyn Source,
-) -> Result<(), RunError> {
-    let settings = Settings::read_public(source)?;
-    let agent = agents.named(options.agent.as_deref()).build(&settings);
-    let agent = agent.map_err(|error| format!("failed to build the agent: {error}"))?;
-    let rows = Row::read(&options.file, &agent)?;
-    let models = Models::of(&settings, options.cassettes.as_deref(), options.record)?;
-    let agent = served(agent, models.skills.is_some());
-    agent.make_states().await?;
-    print("result  decided by  skill                   tokens  message\n")?;
-    let (mut failures, mut tokens) = (0, 0);
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for row in &rows {
-        let outcome = Box::pin(outcome(row, &agent, &models)).await;
-        print(&line(row, &outcome))?;
-        failures += usize::from(!outcome.faults.is_empty());
-        tokens += outcome.usage.tokens;
-        let how = outcome.route.map_or("-".to_owned(), |route| route.how);
-        *counts.entry(how).or_default() += 1;
+impl Eval {
+    /// Runs each row on a bench of its own and prints its line.
+    ///
+    /// # Errors
+    /// A text for the user when the data set, the agent or a model cannot be used, and when a row
+    /// failed.
+    pub async fn run(&self, agent: BuildNamed<'_>, source: &dyn Source) -> Result<(), EvalError> {
+        let settings = Settings::read_public(source)?;
+        let agent = agent(self.agent.as_deref(), &settings);
+        let agent = agent.map_err(|error| format!("failed to build the agent: {error}"))?;
+        let rows = Row::read(&self.file, &agent)?;
+        let models = Models::of(&settings, self.cassettes.as_deref(), self.record)?;
+        let agent = served(agent, models.skills.is_some());
+        agent.make_states().await?;
+        print("result  decided by  skill                   tokens  message\n")?;
+        let (mut failures, mut tokens) = (0, 0);
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for row in &rows {
+            let outcome = Box::pin(outcome(row, &agent, &models)).await;
+            print(&line(row, &outcome))?;
+            failures += usize::from(!outcome.faults.is_empty());
+            tokens += outcome.usage.tokens;
+            let how = outcome.route.map_or("-".to_owned(), |route| route.how);
+            *counts.entry(how).or_default() += 1;
+        }
+        let counts = counts.iter().map(|(how, count)| format!("{how} {count}"));
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        let passes = rows.len() - failures;
+        print(&format!(
+            "\nok {passes}, failed {failures}, tokens {tokens}; decided by: {counts}\n"
+        ))?;
+        models.finish()?;
+        match failures {
+            0 => Ok(()),
+            failures => Err(format!("{failures} of {} rows failed", rows.len()).into()),
+        }
     }
-    let counts = counts.iter().map(|(how, count)| format!("{how} {count}"));
-    let counts = counts.collect::<Vec<_>>().join(", ");
-    let passes = rows.len() - failures;
-    print(&format!(
-        "\nok {passes}, failed {failures}, tokens {tokens}; decided by: {counts}\n"
-    ))?;
-    models.finish()?;
-    match failures {
-        0 => Ok(()),
-        failures => Err(format!("{failures} of {} rows failed", rows.len()).into()),
-    }
+}
+
+/// Prints a text at once.
+fn print(text: &str) -> io::Result<()> {
+    io::stdout().write_all(text.as_bytes())?;
+    io::stdout().flush()
 }
 
 /// The line of a row, and a line for each fault.

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::iter;
 
 /// Tasks that one read of a list looks at.
-pub(super) const PAGE: usize = 100;
+pub(crate) const PAGE: usize = 100;
 /// Reads of one request. The next request continues.
-pub(super) const READS: usize = 10;
+pub(crate) const READS: usize = 10;
 /// Rows of one answer.
 const ROWS: usize = 100;
 /// Bytes of messages and artifacts that are read of a task that has grown.
@@ -30,7 +30,7 @@ const SHOWN: usize = 200;
 
 /// What a list shows.
 #[derive(Debug, Default)]
-pub(super) struct RowFilter {
+pub struct RowFilter {
     context: Option<ContextId>,
     group: String,
     skill: String,
@@ -42,7 +42,7 @@ pub(super) struct RowFilter {
 impl RowFilter {
     /// The filter in a query: `group`, `skill`, `context`, `after`, `words` in hexadecimal, and
     /// `brief` for one read. `None` for a malformed position.
-    pub(super) fn parse(query: &str) -> Option<Self> {
+    pub fn parse(query: &str) -> Option<Self> {
         let mut filter = Self::default();
         for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             match name {
@@ -92,7 +92,7 @@ impl RowFilter {
 ///
 /// # Errors
 /// [`StoreError`] when the table does not answer.
-pub(super) async fn list(
+pub async fn list(
     store: &RecordReader,
     owner: &Owner,
     mut filter: RowFilter,
@@ -141,7 +141,7 @@ pub(super) async fn list(
 }
 
 /// The next tasks of `owner` after a position, the newest first; of one context if it is named.
-pub(super) async fn tasks_after(
+pub(crate) async fn tasks_after(
     store: &RecordReader,
     owner: &Owner,
     context_id: Option<&ContextId>,
@@ -162,11 +162,11 @@ pub(super) async fn tasks_after(
 
 /// The position of a list in a query, which cannot contain `#`: it has a `,` there. `None` if it is
 /// malformed.
-pub(super) fn position(text: &str) -> Option<ListPosition> {
+pub fn position(text: &str) -> Option<ListPosition> {
     ListPosition::parse(&text.replacen(',', "#", 1)).ok()
 }
 
-pub(super) fn position_text(position: &ListPosition) -> String {
+pub(crate) fn position_text(position: &ListPosition) -> String {
     position.to_string().replacen('#', ",", 1)
 }
 
@@ -211,7 +211,7 @@ fn row(record: &TaskRecord, now: Timestamp) -> Value {
 }
 
 /// The milliseconds in which the task was not at rest.
-pub(super) fn took(record: &TaskRecord, now: Timestamp) -> i64 {
+pub(crate) fn took(record: &TaskRecord, now: Timestamp) -> i64 {
     let transitions = record.transitions();
     let ends = transitions.iter().skip(1).map(|it| it.at).chain([now]);
     let spans = transitions.iter().zip(ends);

@@ -1,6 +1,6 @@
 //! The push configs of all tasks of a caller, with the progress of their deliveries.
 
-use super::rows::{PAGE, READS, position_text, tasks_after};
+use crate::rows::{PAGE, READS, position_text, tasks_after};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::records::RecordReader;
 use a2a_lambda::store::{ListPosition, StoreError};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// [`StoreError`] when the table does not answer.
-pub(super) async fn page(
+pub async fn page(
     store: &RecordReader,
     owner: &Owner,
     mut next: Option<ListPosition>,
@@ -41,7 +41,7 @@ pub(super) async fn page(
 ///
 /// # Errors
 /// [`StoreError`] when the table does not answer.
-pub(super) async fn of_task(
+pub(crate) async fn of_task(
     store: &RecordReader,
     owner: &Owner,
     record: &TaskRecord,
