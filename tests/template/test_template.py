@@ -275,7 +275,7 @@ MISTAKES = {
         ("a reader that could change a task", '["T#*#R#limits", "S#streams#*"]', '["T#*", "S#streams#*"]'),
         ("a reader that could change a task", '["T#*#R#limits", "S#streams#*"]', '["T#*#R", "S#streams#*"]'),
         ("a reader that could change a task", '              Condition:\n                ForAllValues:StringLike: {"dynamodb:LeadingKeys": ["T#*#R#limits", "S#streams#*"]}\n', ""),
-        ("a turn that could read the lists", "Resource: !GetAtt WorkQueue.Arn\n\n  WorkerMapping", "Resource: [!GetAtt WorkQueue.Arn, !Sub '${Table.Arn}/index/GSI1']\n\n  WorkerMapping"),
+        ("a turn that could read the lists", "Resource: !GetAtt WorkDeadLetters.Arn\n\n  WorkerMapping", "Resource: [!GetAtt WorkDeadLetters.Arn, !Sub '${Table.Arn}/index/GSI1']\n\n  WorkerMapping"),
         ("a relay that could read or remove anything", "dynamodb:GetShardIterator]", "dynamodb:GetShardIterator, dynamodb:Query]"),
         ("a relay that could read or remove anything", "dynamodb:GetShardIterator]", "dynamodb:GetShardIterator, dynamodb:GetItem]"),
         ("a relay that could read or remove anything", "dynamodb:GetShardIterator]", "dynamodb:GetShardIterator, s3:DeleteObject]"),
