@@ -615,7 +615,10 @@ def queues(stack):
         if letters.get("maxReceiveCount", 0) < 100:
             wrong.append(f"{name}: a message that meets a live lease becomes a dead letter")
         for taker in takers:
-            timeout = stack.transformed["Resources"][_function(taker)]["Properties"]["Timeout"]
+            function = stack.transformed["Resources"][_function(taker)]["Properties"]
+            if function["Environment"]["Variables"].get("A2A_DEAD_LETTERS_URL") != {"Ref": target}:
+                wrong.append(f"{name}: a message that nobody can read does not go to {target}")
+            timeout = function["Timeout"]
             if properties["VisibilityTimeout"] < timeout:
                 wrong.append(f"{name}: a message becomes visible again while its worker runs")
     return wrong

@@ -323,6 +323,7 @@ MISTAKES = {
         ("a queue that shows a message while its worker runs", "VisibilityTimeout: 900", "VisibilityTimeout: 60"),
         ("a queue without dead letters", "      RedrivePolicy: {deadLetterTargetArn: !GetAtt WorkDeadLetters.Arn, maxReceiveCount: 100}\n", ""),
         ("a queue that gives up after three receives", "maxReceiveCount: 100", "maxReceiveCount: 3"),
+        ("unreadable turns among the dead letters of webhooks", "A2A_DEAD_LETTERS_URL: !Ref WorkDeadLetters", "A2A_DEAD_LETTERS_URL: !Ref PushDeadLetters"),
         ("dead letters that expire too early", "MessageRetentionPeriod: 1209600", "MessageRetentionPeriod: 345600"),
         ("a fifo queue without fairness", "      VisibilityTimeout: 90\n", "      VisibilityTimeout: 90\n      FifoQueue: true\n"),
     ],
