@@ -100,7 +100,9 @@ async fn contexts(programs: &Path) -> Result<Picture, Failure> {
     for wanted in IN_CONTEXT {
         let mut figures = Figures::default();
         while had < wanted + CALLS {
-            let call = program.call(events::send_in_context(&format!("c-{had}"))).await?;
+            let call = program
+                .call(events::send_in_context(&format!("c-{had}")))
+                .await?;
             if had >= wanted {
                 figures.add_time(call.whole);
             }

@@ -474,11 +474,15 @@ mod tests {
         let of = "FROM _stream_records WHERE table_name = 'a'";
         let rows = [
             format!("SELECT COALESCE(MAX({number}), 0) + 1 {of}"),
-            format!("SELECT keys_json {of} AND shard_id = 'b' AND {number} > 3 ORDER BY {number} ASC LIMIT 4"),
+            format!(
+                "SELECT keys_json {of} AND shard_id = 'b' AND {number} > 3 ORDER BY {number} ASC LIMIT 4"
+            ),
         ];
         each_row(rows, |sql| {
             let plan = format!("EXPLAIN QUERY PLAN {sql}");
-            let plan = storage.conn().query_row(&plan, [], |row| row.get::<_, String>(3));
+            let plan = storage
+                .conn()
+                .query_row(&plan, [], |row| row.get::<_, String>(3));
             let plan = plan.unwrap();
             assert!(plan.contains("USING INDEX stream_by_number"), "{plan}");
         });

@@ -19,6 +19,7 @@ mod folder;
 mod host;
 mod local_settings;
 mod objects;
+mod otlp;
 mod page;
 mod process;
 mod program;

@@ -104,9 +104,19 @@ mod tests {
         assert_eq!(body, expected);
         assert_eq!(decode(&encode(&item)).unwrap(), item);
         let other = |v: &str| encode(&item).replace("\"v\":1", v);
-        let bad = ["", "{}", "null", "[]", &other("\"v\":0"), &other("\"v\":-1")];
+        let bad = [
+            "",
+            "{}",
+            "null",
+            "[]",
+            &other("\"v\":0"),
+            &other("\"v\":-1"),
+        ];
         each_row(bad, |body| {
-            assert!(matches!(decode(body), Err(StoreError::Corrupt(_))), "{body}");
+            assert!(
+                matches!(decode(body), Err(StoreError::Corrupt(_))),
+                "{body}"
+            );
         });
         each_row([other("\"v\":2"), r#"{"v":2}"#.to_owned()], |body| {
             assert!(matches!(decode(&body), Err(StoreError::Form(2))), "{body}");

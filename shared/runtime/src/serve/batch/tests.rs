@@ -58,7 +58,11 @@ const NEWER: &str = r#"{"v":2,"item":"of another release"}"#;
 async fn sorted<T>(decode: fn(&str) -> Result<T, StoreError>) {
     let (queue, service) = queue_that_answers(3, "200 OK").await;
     let bodies = [UNREADABLE.as_slice(), &[NEWER]].concat();
-    assert_eq!(kept(Some(&queue), decode, &bodies).await, ["3"], "the newer one");
+    assert_eq!(
+        kept(Some(&queue), decode, &bodies).await,
+        ["3"],
+        "the newer one"
+    );
     let letters = service.await.unwrap();
     let texts: Vec<_> = letters.iter().map(|it| &it["MessageBody"]).collect();
     assert_eq!(texts, UNREADABLE);
@@ -67,7 +71,10 @@ async fn sorted<T>(decode: fn(&str) -> Result<T, StoreError>) {
         let reason = &letter["MessageAttributes"]["reason"];
         assert_eq!(reason["DataType"], "String");
         let text = reason["StringValue"].as_str().unwrap();
-        assert!(text.contains("line 1") && !text.contains("secret-7"), "{text}");
+        assert!(
+            text.contains("line 1") && !text.contains("secret-7"),
+            "{text}"
+        );
     }
 }
 
