@@ -11,6 +11,7 @@ use std::path::Path;
 
 const TASKS: [usize; 5] = [10, 100, 1_000, 10_000, 100_000];
 const MESSAGES: [usize; 4] = [1, 10, 100, 1_000];
+const IN_CONTEXT: [usize; 3] = [1, 300, 1_200];
 const CHUNKS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
 /// Calls for one point of a curve.
 const CALLS: usize = 20;
@@ -54,6 +55,7 @@ pub(crate) async fn measure(
         chunks(site).await?,
         messages(site).await?,
         tasks(programs, folder).await?,
+        contexts(programs).await?,
     ]))
 }
 
@@ -85,6 +87,36 @@ async fn tasks(programs: &Path, folder: &Path) -> Result<Picture, Failure> {
                 points: listed,
             },
         ],
+    })
+}
+
+/// The time and not the CPU of the function, since the embedded database is not in its process.
+async fn contexts(programs: &Path) -> Result<Picture, Failure> {
+    eprintln!("a context of 1,200 tasks");
+    let site = Site::open(programs, None).await?;
+    let mut program = site.start("tasks-send", "tasks-send").await?;
+    let mut points = Vec::new();
+    let mut had = 0;
+    for wanted in IN_CONTEXT {
+        let mut figures = Figures::default();
+        while had < wanted + CALLS {
+            let call = program
+                .call(events::send_in_context(&format!("c-{had}")))
+                .await?;
+            if had >= wanted {
+                figures.add_time(call.whole);
+            }
+            had += 1;
+        }
+        points.push((wanted, figures.median()));
+    }
+    Ok(Picture {
+        grows: "tasks of the context",
+        measured: "ms of a call",
+        curves: vec![Curve {
+            name: "a send",
+            points,
+        }],
     })
 }
 

@@ -77,6 +77,14 @@ fn plain(id: &str, text: &str) -> Value {
     json!({"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]})
 }
 
+/// A send into one context.
+pub(crate) fn send_in_context(id: &str) -> Bytes {
+    let mut message = message(id, TEXT);
+    message["contextId"] = json!("bench");
+    let body = json!({"message": message});
+    event("POST", "/message:send", "/message:send", Some(&body))
+}
+
 pub(crate) fn send(id: &str, text: &str) -> Bytes {
     let body = json!({"message": message(id, text)});
     event("POST", "/message:send", "/message:send", Some(&body))

@@ -210,8 +210,7 @@ async fn rows(options: &Options) -> Result<BTreeMap<&'static str, Row>, Failure>
     let chosen = |target: &&Target| named(target) || floor_of(target.name);
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
     for round in 0..options.rounds {
-        // A write of the embedded database reads the records of all writes before it, so each
-        // round has a table of its own.
+        // Each round has a table of its own, so that no round meets a fuller one.
         let (site, known) = stored(options).await?;
         for target in TARGETS.iter().filter(chosen) {
             let row = rows.entry(target.name).or_default();

@@ -192,8 +192,17 @@ impl Running {
     pub(crate) async fn logging(folder: &Folder) -> Self {
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let arguments = ["--port", "0", "--agent", "conformance"];
+        Self::logging_to(log, folder, &arguments).await
+    }
+
+    /// The program; its log goes to `log`.
+    pub(crate) async fn logging_to(
+        log: std::fs::File,
+        folder: &Folder,
+        arguments: &[&str],
+    ) -> Self {
         let settings = [("A2A_LOG", "info,a2a_lambda=trace,a2a_local=trace")];
-        let mut command = command(folder, &arguments, &settings);
+        let mut command = command(folder, arguments, &settings);
         command.stderr(log);
         Self::ready(command, "listening on ").await
     }

@@ -8,6 +8,9 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
+use opentelemetry_proto::tonic::trace::v1::Span;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -323,4 +326,141 @@ async fn only_the_conformance_agent_calls_webhooks_on_this_machine() {
         field, "configuration.taskPushNotificationConfig.url",
         "{refused}"
     );
+}
+
+/// The spans that a collector has, read as OpenTelemetry defines them.
+fn spans_of(got: &[Got]) -> Vec<Span> {
+    let requests = got.iter().map(|got| {
+        assert_eq!(got.header("content-type"), "application/json");
+        serde_json::from_value::<ExportTraceServiceRequest>(got.body.clone()).unwrap()
+    });
+    let resources = requests.flat_map(|request| request.resource_spans);
+    let scopes = resources.flat_map(|resource| resource.scope_spans);
+    scopes.flat_map(|scope| scope.spans).collect()
+}
+
+fn attribute(span: &Span, name: &str) -> String {
+    let value = span.attributes.iter().find(|it| it.key == name);
+    match value.and_then(|it| it.value.clone()?.value) {
+        Some(Attribute::StringValue(text)) => text,
+        Some(Attribute::IntValue(number)) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_call_its_worker_and_its_webhook_are_one_trace_at_a_collector() {
+    let (hooks, base) = Hooks::start().await;
+    let folder = Folder::new();
+    let arguments = ["--memory", "--agent", "conformance", "--otlp", &base];
+    let agent = Running::agent(&folder, &arguments).await;
+    let body = json!({
+        "message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "steps 2 10"}]},
+        "configuration": {
+            "returnImmediately": true,
+            "taskPushNotificationConfig": {"url": format!("{base}/hook")},
+        },
+    });
+    let (trace, caller) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let call = Call::say(agent.base(), "").body(&body);
+    let call = call.header("traceparent", &format!("00-{trace}-{caller}-01"));
+    let sent = call.json().await;
+    let got = hooks.until("/hook", completed).await;
+    let has = |spans: &[Span], name: &str| spans.iter().any(|span| span.name.starts_with(name));
+    let is_whole = |got: &[Got]| {
+        let spans = spans_of(got);
+        has(&spans, "invoke_agent ") && spans.iter().filter(|it| it.name == "push").count() > 1
+    };
+    let spans = spans_of(&hooks.until("/v1/traces", is_whole).await);
+    let hex = |id: &[u8]| {
+        id.iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    assert!(
+        spans.iter().all(|span| hex(&span.trace_id) == trace),
+        "{spans:?}"
+    );
+    // The worker continues the call of the client, its steps and the webhook the worker.
+    let turn = spans
+        .iter()
+        .find(|it| it.name.starts_with("invoke_agent "))
+        .unwrap();
+    assert_eq!(hex(&turn.parent_span_id), caller);
+    assert_eq!(attribute(turn, "gen_ai.operation.name"), "invoke_agent");
+    assert_eq!(
+        attribute(turn, "a2a.task"),
+        sent["task"]["id"].as_str().unwrap()
+    );
+    let context = sent["task"]["contextId"].as_str().unwrap();
+    assert_eq!(attribute(turn, "gen_ai.conversation.id"), context);
+    for name in ["step ", "push"] {
+        let below = spans.iter().find(|it| it.name.starts_with(name)).unwrap();
+        assert_eq!(below.parent_span_id, turn.span_id, "{below:?}");
+        assert!(below.start_time_unix_nano <= below.end_time_unix_nano);
+    }
+    // The webhook was called within the span that the collector has.
+    let last = got.last().unwrap().header("traceparent").to_owned();
+    let is_its = |span: &Span| last == format!("00-{trace}-{}-01", hex(&span.span_id));
+    assert!(spans.iter().any(is_its), "{last}");
+    let text = hooks
+        .at("/v1/traces")
+        .iter()
+        .map(|got| got.body.to_string())
+        .collect::<String>();
+    assert!(!text.contains("content"), "a span has no content: {text}");
+}
+
+#[tokio::test]
+async fn an_absent_collector_slows_no_call_and_is_one_warning() {
+    let folder = Folder::new();
+    let log = std::fs::File::create(folder.path().join("log")).unwrap();
+    let arguments = ["--port", "0", "--memory", "--agent", "conformance"];
+    let otlp = ["--otlp", "http://127.0.0.1:9"];
+    let agent = Running::logging_to(log, &folder, &[&arguments[..], &otlp].concat()).await;
+    for n in 0..5 {
+        let answer = Call::say(agent.base(), &format!("steps {n} 1"))
+            .json()
+            .await;
+        assert_eq!(answer["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+    }
+    let text = || std::fs::read_to_string(folder.path().join("log")).unwrap();
+    while !text().contains("spans are lost") {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let answer = Call::say(agent.base(), "steps 1 1").json().await;
+    assert_eq!(answer["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(text().matches("spans are lost").count(), 1, "{}", text());
+}
+
+#[tokio::test]
+async fn a_failed_delivery_has_the_trace_of_its_call_in_its_line_and_its_row() {
+    let folder = Folder::new();
+    let log = std::fs::File::create(folder.path().join("log")).unwrap();
+    let arguments = ["--port", "0", "--data", "data", "--agent", "conformance"];
+    let agent = Running::logging_to(log, &folder, &arguments).await;
+    // Nothing listens there.
+    let hook = json!({"url": "http://127.0.0.1:9/hook"});
+    let body = json!({
+        "message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "wait 0"}]},
+        "configuration": {"taskPushNotificationConfig": hook},
+    });
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let call = Call::say(agent.base(), "").body(&body);
+    let call = call.header("traceparent", &format!("00-{trace}-00f067aa0ba902b7-00"));
+    call.json().await;
+    let has_trace = |text: &str, word: &str| {
+        let lines = text.lines().filter(|line| line.contains(word));
+        lines.into_iter().any(|line| line.contains(trace))
+    };
+    loop {
+        let line = std::fs::read_to_string(folder.path().join("log")).unwrap();
+        let files = std::fs::read_dir(folder.path().join("data/traces")).unwrap();
+        let rows = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+        let rows = rows.collect::<String>();
+        if has_trace(&line, "a push delivery of task") && has_trace(&rows, "\"delivery\"") {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
 }

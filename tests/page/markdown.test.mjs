@@ -6,11 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { runInThisContext } from "node:vm";
+import { looks, patterns, twins } from "./looks.mjs";
 
-/** Far above the time of a linear expression, and far below that of a square one. */
-const PATIENCE_MS = 1000;
-const LENGTH = 20_000;
+/** The longest line that is read as Markdown. */
+const LENGTH = 2000;
+/** The most looks at a character of a text. */
+const MOST = 40;
 
 class Node {
   childNodes = [];
@@ -47,24 +48,30 @@ const BLOCKS = [" ", "\t", "a", "-", "- ", ":-", "|", "-|", ":-: |", "#", "# ", 
 const SPANS = ["**a ", "__a ", "*a", "_a", "~~a", "[", "[a](", "![a](", "[a](b ", "[a](b(", "(", "\\|", "http://"];
 const BEGINS = ["", "a|b\n", "a|b\n-", "# ", "# a", "###### #", "- ", "1. ", "```", "~~~", "---", "> "];
 
-/** Whether the text is read in time. */
-function isRead(text) {
-  globalThis.render = () => markdown(text);
-  try {
-    runInThisContext("render()", { timeout: PATIENCE_MS });
-    return true;
-  } catch (error) {
-    if (error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") return false;
-    throw error;
-  }
-}
-
 test("no line of others stops the page", () => {
   const blocks = BEGINS.flatMap((begin) => BLOCKS.flatMap((unit) => [[begin, [unit]], [begin, [" ", unit, " "]]]));
   const texts = [...blocks, ...SPANS.map((unit) => ["", [unit]])]
     .flatMap(([begin, units]) => [long(begin, units, "x`"), long(begin, units, "\u2028x")]);
-  const slow = texts.filter((text) => !isRead(text));
-  assert.deepEqual(slow.map((it) => `${it.slice(0, 12)} … ${it.slice(-12)}`), []);
+  assert.ok(texts.length >= 200, texts.length);
+  const slow = texts.map((text) => [looks(() => markdown(text)) / text.length, text]).filter(([each]) => each > MOST);
+  assert.deepEqual(slow.map(([each, it]) => `${each.toFixed()} looks: ${it.slice(0, 12)} … ${it.slice(-12)}`), []);
+  assert.ok(patterns().length > 20, patterns().length);
+  assert.deepEqual(twins(), []);
+});
+
+test("two repetitions of one class are found", () => {
+  const bad = ["a*a*b", "(a+)+b", "(?:b?a+){2,}", "[^b]*\\s*$", "(\\s|\\s+a?)*-"];
+  looks(() => bad.forEach((it) => new RegExp(it).test("a")));
+  assert.deepEqual(twins(), bad);
+});
+
+test("a line of more than 2,000 characters is one text", () => {
+  const words = "**a** ".repeat(400);
+  for (const before of ["", "> ", "- ", "a\n", "a|b\n-|-\n|"]) {
+    const node = markdown(before + words).at(-1);
+    const texts = node.childNodes.map((it) => [it.nodeName, it.text]);
+    assert.deepEqual([node.nodeName, texts], ["P", [["#TEXT", (before + words).split("\n").at(-1)]]], before);
+  }
 });
 
 test("headings, fences, items and tables are what they were", () => {
@@ -73,6 +80,7 @@ test("headings, fences, items and tables are what they were", () => {
     ["#none", "P:#none"], ["    # none", "P:# none"], ["``` rust x\n1\n```", "DIV:1"], ["~~~\n1\n~~~", "DIV:1"],
     ["- a\n- b", "UL:ab"], ["2) a", "OL:a"],
     ["a|b\n-|-\n1|2", "DIV:ab12"], ["|a|b|\n| :-- | --: |", "DIV:ab"], ["|a|\n- - -", "P:|a| HR:"],
+    ["**a *b* c** d", "P:a b c d"], ["**a **b** c", "P:**a b c"], ["__a__b__ c__", "P:a__b c__"], ["**a\n*b***", "P:a*b*"],
     ["a|b\n---", "P:a|b HR:"], ["a|b\n-|", "P:a|b-|"], ["a|b\n-|x", "P:a|b-|x"], ["a\nb|c\n:-:|-", "P:a DIV:bc"],
   ];
   for (const [text, expected] of rows) {

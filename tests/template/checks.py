@@ -84,8 +84,8 @@ RIGHTS = {
         "Table": {"dynamodb:GetItem"},
         "FirstKeySecret": _KEYS,
     },
-    # It sends turns above the share of their tenant again.
-    "worker": _TURNS | {"WorkQueue": _RECEIVE | {"sqs:SendMessage"}},
+    # It sends turns above the share of their tenant again, and unreadable messages to the dead letters.
+    "worker": _TURNS | {"WorkQueue": _RECEIVE | {"sqs:SendMessage"}, "WorkDeadLetters": {"sqs:SendMessage"}},
     # It calls foreign servers: of a task it writes only its cursor, and nothing in the bucket.
     "push": {
         "SecretKey": _KEYS,
@@ -93,6 +93,7 @@ RIGHTS = {
         "Bucket/v1/*": {"s3:GetObject"},
         # After a failure it sends a message for later.
         "PushQueue": _TAKE | {"sqs:SendMessage"},
+        "PushDeadLetters": {"sqs:SendMessage"},
     },
     "sweep": {
         # It removes expired state.
@@ -161,8 +162,8 @@ NAMED = {
     "rpc": _CALLED | _STREAMS | _SKILLS,
     "relay": {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "authorizer": {"A2A_TABLE", "A2A_FIRST_KEY"},
-    "worker": _CALLED | _SKILLS | {"A2A_WORK_QUEUE_URL"},
-    "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY_ID"},
+    "worker": _CALLED | _SKILLS | {"A2A_WORK_QUEUE_URL", "A2A_DEAD_LETTERS_URL"},
+    "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_DEAD_LETTERS_URL", "A2A_SECRET_KEY_ID"},
     "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "ops": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
 }
@@ -614,7 +615,10 @@ def queues(stack):
         if letters.get("maxReceiveCount", 0) < 100:
             wrong.append(f"{name}: a message that meets a live lease becomes a dead letter")
         for taker in takers:
-            timeout = stack.transformed["Resources"][_function(taker)]["Properties"]["Timeout"]
+            function = stack.transformed["Resources"][_function(taker)]["Properties"]
+            if function["Environment"]["Variables"].get("A2A_DEAD_LETTERS_URL") != {"Ref": target}:
+                wrong.append(f"{name}: a message that nobody can read does not go to {target}")
+            timeout = function["Timeout"]
             if properties["VisibilityTimeout"] < timeout:
                 wrong.append(f"{name}: a message becomes visible again while its worker runs")
     return wrong

@@ -12,8 +12,11 @@ use a2a_lambda_model::task::{Owner, Subject, TaskId, TenantId, WriteId};
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_sqs::types::{BatchResultErrorEntry, QueueAttributeName, SendMessageBatchRequestEntry};
+use aws_sdk_sqs::types::{
+    BatchResultErrorEntry, MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry,
+};
 use futures::stream::{self, StreamExt as _};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -23,8 +26,8 @@ const BATCH: usize = 10;
 const AT_ONCE: usize = 10;
 /// The longest time for which SQS can hide a message: 12 hours.
 const HIDE_MAX: Duration = Duration::from_secs(12 * 3600);
-/// The version of the message body.
-const BODY: u32 = 1;
+/// The form of the message body.
+const FORM: u32 = 1;
 
 /// The queue under one URL.
 #[derive(Debug, Clone)]
@@ -51,6 +54,20 @@ impl SqsQueue {
             handle: handle.into(),
             receives: 1,
         }
+    }
+
+    /// Sends a message that nobody can read, with the reason as its attribute `reason`: this is
+    /// a queue of dead letters.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the queue does not take it.
+    pub async fn send_dead_letter(&self, body: &str, reason: &str) -> Result<(), StoreError> {
+        let value = MessageAttributeValue::builder().data_type("String");
+        let value = value.string_value(reason).build().map_err(corrupt)?;
+        let request = self.client.send_message().queue_url(&self.url);
+        let request = request.message_body(body);
+        let result = request.message_attributes("reason", value).send().await;
+        result.map(|_| ()).map_err(|error| failed(&error))
     }
 
     /// Sends at most [`BATCH`] messages; returns one flag for each.
@@ -236,7 +253,7 @@ struct WorkBody {
 #[must_use]
 pub fn encode(item: &WorkItem) -> String {
     let body = WorkBody {
-        v: BODY,
+        v: FORM,
         tenant: item.owner.tenant.to_string(),
         subject: item.owner.subject.to_string(),
         task: item.task.to_string(),
@@ -248,15 +265,12 @@ pub fn encode(item: &WorkItem) -> String {
     serde_json::to_string(&body).unwrap_or_default()
 }
 
-/// Decodes the body of a message. Ignores members that a later version adds.
+/// Decodes the body of a message. Ignores members that a later release adds.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it is not a body of a known version.
+/// [`StoreError::Form`] when it has a higher form; [`StoreError::Corrupt`] when nobody can read it.
 pub fn decode(body: &str) -> Result<WorkItem, StoreError> {
-    let body: WorkBody = serde_json::from_str(body).map_err(corrupt)?;
-    if body.v != BODY {
-        return Err(corrupt(format_args!("unknown message version {}", body.v)));
-    }
+    let body: WorkBody = read(body)?;
     if body.incarnation.is_empty() {
         return Err(corrupt("expected a non-empty `incarnation` in the message"));
     }
@@ -270,6 +284,19 @@ pub fn decode(body: &str) -> Result<WorkItem, StoreError> {
         turn: body.turn,
         dispatch: body.dispatch,
     })
+}
+
+/// Reads a body of the form of this program. A higher form may have other members.
+fn read<T: DeserializeOwned>(body: &str) -> Result<T, StoreError> {
+    #[derive(Deserialize)]
+    struct Form {
+        v: u32,
+    }
+    match serde_json::from_str(body).map_err(corrupt)? {
+        Form { v: FORM } => serde_json::from_str(body).map_err(corrupt),
+        Form { v: 0 } => Err(corrupt("there is no form 0 of messages")),
+        Form { v } => Err(StoreError::Form(v)),
+    }
 }
 
 fn corrupt(error: impl std::fmt::Display) -> StoreError {

@@ -7,6 +7,7 @@ use crate::credentials::credentials;
 use crate::dev::{self, Builds};
 use crate::embedded::{Embedded, LocalFolders};
 use crate::local_settings::ConfigError;
+use crate::otlp::Spans;
 use crate::page::AgentPage;
 use crate::process::{RunError, interrupted, print};
 use crate::server::{Functions, serve};
@@ -143,14 +144,14 @@ async fn agent(
     let folder = options.folder();
     let traces_folder = folder.or(embedded.as_ref().map(Embedded::folder));
     let traces = Traces::open(traces_folder, settings.policy.task_ttl, options.trace)?;
-    let traces = Arc::new(traces);
+    let traces = Arc::new(traces.with_spans(Spans::start(&options, &agent, &settings)?));
     let builds = options.under_dev.then(dev::builds);
     let page = AgentPage::open(
         address, &agent, &settings, &clients, &endpoints, &traces, folder,
     )?;
     let page = page.map(|page| page.with_builds(builds.clone()));
     // Without a reader nothing is recorded.
-    let has_reader = page.is_some() || options.trace;
+    let has_reader = page.is_some() || options.trace || options.otlp.is_some();
     let traces = has_reader.then_some(traces);
     let runtime = runtime(agent, &settings, &clients, metrics, traces.clone())?;
     let (program, store) = ((&runtime, embedded.as_ref()), (&clients, &endpoints));

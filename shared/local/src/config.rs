@@ -117,6 +117,10 @@ pub(crate) struct Serve {
     /// Print what turns do, a line for each step, tool, model call, write and delivery as it ends.
     #[arg(long)]
     pub(crate) trace: bool,
+    /// Send what turns do, without content, to a collector of OpenTelemetry: OTLP over HTTP as
+    /// JSON, at URL/v1/traces.
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp: Option<String>,
     /// Allow development identities beyond loopback.
     #[arg(long)]
     pub(crate) insecure_dev: bool,

@@ -14,6 +14,7 @@ mod dev;
 pub mod embedded;
 mod folder;
 mod local_settings;
+mod otlp;
 mod page;
 mod process;
 mod program;

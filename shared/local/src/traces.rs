@@ -4,6 +4,7 @@
 //! time, and what it cannot write, is not in the trace.
 
 use crate::folder::{make_private, private_file};
+use crate::otlp::Spans;
 use crate::process::RunError;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::skill::{RecordTrace, TraceRow};
@@ -39,7 +40,7 @@ const QUEUE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whose trace it is: the task and its incarnation.
-type TraceKey = (TaskKey, WriteId);
+pub(crate) type TraceKey = (TaskKey, WriteId);
 
 /// What the thread does.
 #[derive(Debug)]
@@ -57,6 +58,7 @@ pub struct Traces {
     /// The rows in the queue.
     waiting: Arc<AtomicUsize>,
     count: AtomicU64,
+    spans: Option<Spans>,
 }
 
 impl Traces {
@@ -83,7 +85,13 @@ impl Traces {
             queue,
             waiting,
             count: AtomicU64::new(0),
+            spans: None,
         })
+    }
+
+    /// The same traces, which are sent to a collector too.
+    pub(crate) fn with_spans(self, spans: Option<Spans>) -> Self {
+        Self { spans, ..self }
     }
 
     /// How many rows there were, and writes of the table. It grows with each of any task.
@@ -142,9 +150,12 @@ impl RecordTrace for Traces {
 
     fn record(&self, task: &TaskKey, incarnation: &WriteId, row: TraceRow) {
         self.count.fetch_add(1, Ordering::Relaxed);
+        let key = (task.clone(), incarnation.clone());
+        if let Some(spans) = &self.spans {
+            spans.record(&key, &row);
+        }
         // A full queue drops the row: the turn does not wait.
         if self.waiting.fetch_add(1, Ordering::Relaxed) < QUEUE {
-            let key = (task.clone(), incarnation.clone());
             let _ended = self.queue.send(Entry::Add(key, row));
         } else {
             self.waiting.fetch_sub(1, Ordering::Relaxed);

@@ -81,6 +81,8 @@ pub struct Settings {
     pub push: bool,
     /// `A2A_PUSH_QUEUE_URL`: the push queue, which holds the push deliveries.
     pub push_queue_url: Option<String>,
+    /// `A2A_DEAD_LETTERS_URL`: where `worker` or `push` sends messages that nobody can read.
+    pub dead_letters_url: Option<String>,
     /// `A2A_METRICS`: where a function keeps what it counts.
     pub metrics: MetricsMode,
     /// `A2A_SWEEP_INTERVAL`: how often the local agent sweeps: it looks for turns
@@ -167,6 +169,7 @@ impl Settings {
             streaming: reader.switch("A2A_STREAMING", true)?,
             push: reader.switch("A2A_PUSH", true)?,
             push_queue_url: reader.url("A2A_PUSH_QUEUE_URL")?,
+            dead_letters_url: reader.url("A2A_DEAD_LETTERS_URL")?,
             metrics: reader.metrics()?,
             sweep_interval: reader.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             secret_key_id: None,

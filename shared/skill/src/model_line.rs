@@ -120,6 +120,7 @@ fn note(row: &mut TraceRow, result: Result<&ModelReply, &AgentError>) {
             row.fact("stop", reply.stop.as_str());
             row.fact("inputTokens", reply.usage.input_tokens);
             row.fact("outputTokens", reply.usage.output_tokens);
+            row.fact("cachedTokens", reply.usage.cached_tokens);
         }
         Err(error) => row.fact("error", error.code().as_str()),
     }

@@ -3,7 +3,7 @@
 //! The message group is the tenant, as for turns. The queue shares its receivers fairly, so
 //! that the webhooks of one tenant do not delay those of another.
 
-use super::{BATCH, BODY, BatchResult, SqsQueue, corrupt, whole_seconds};
+use super::{BATCH, BatchResult, FORM, SqsQueue, corrupt, read, whole_seconds};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::store::queue::{DELAY_MAX, PushItem, PushQueue};
 use a2a_lambda_model::task::{Owner, PushId, Subject, TaskId, TenantId, WriteId};
@@ -27,7 +27,7 @@ struct PushBody {
 #[must_use]
 pub fn encode(item: &PushItem) -> String {
     let body = PushBody {
-        v: BODY,
+        v: FORM,
         tenant: item.owner.tenant.to_string(),
         subject: item.owner.subject.to_string(),
         task: item.task.to_string(),
@@ -38,15 +38,12 @@ pub fn encode(item: &PushItem) -> String {
     serde_json::to_string(&body).unwrap_or_default()
 }
 
-/// Decodes the body of a message. Ignores members that a later version adds.
+/// Decodes the body of a message. Ignores members that a later release adds.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it is not a body of a known version.
+/// As for [`super::decode`].
 pub fn decode(body: &str) -> Result<PushItem, StoreError> {
-    let body: PushBody = serde_json::from_str(body).map_err(corrupt)?;
-    if body.v != BODY {
-        return Err(corrupt(format_args!("unknown message version {}", body.v)));
-    }
+    let body: PushBody = read(body)?;
     Ok(PushItem {
         owner: Owner {
             tenant: TenantId::parse(body.tenant).map_err(corrupt)?,
@@ -106,15 +103,23 @@ mod tests {
         });
         assert_eq!(body, expected);
         assert_eq!(decode(&encode(&item)).unwrap(), item);
-        let rows = [
+        let other = |v: &str| encode(&item).replace("\"v\":1", v);
+        let bad = [
             "",
             "{}",
             "null",
             "[]",
-            &encode(&item).replace("\"v\":1", "\"v\":2"),
+            &other("\"v\":0"),
+            &other("\"v\":-1"),
         ];
-        each_row(rows, |bad| {
-            assert!(matches!(decode(bad), Err(StoreError::Corrupt(_))), "{bad}");
+        each_row(bad, |body| {
+            assert!(
+                matches!(decode(body), Err(StoreError::Corrupt(_))),
+                "{body}"
+            );
+        });
+        each_row([other("\"v\":2"), r#"{"v":2}"#.to_owned()], |body| {
+            assert!(matches!(decode(&body), Err(StoreError::Form(2))), "{body}");
         });
     }
 }

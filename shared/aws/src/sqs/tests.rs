@@ -72,14 +72,22 @@ fn an_unreadable_message_is_corrupt_and_never_panics() {
             }
         }
     }
-    let mut later = whole;
-    later["v"] = json!(2);
-    bad.push(later.to_string());
+    let mut early = whole;
+    early["v"] = json!(0);
+    bad.push(early.to_string());
     each_row(bad, |body| {
         assert!(
             matches!(decode(&body), Err(StoreError::Corrupt(_))),
             "{body}"
         );
+    });
+}
+
+#[test]
+fn a_message_of_a_higher_form_is_told_from_an_unreadable_one() {
+    let higher = encode(&item()).replace("\"v\":1", "\"v\":2");
+    each_row([higher, r#"{"v":2,"item":[]}"#.to_owned()], |body| {
+        assert!(matches!(decode(&body), Err(StoreError::Form(2))), "{body}");
     });
 }
 

@@ -137,6 +137,9 @@ impl SendPush for TracedWebhooks {
                 end: Some(SystemClock.now().as_millis()),
                 ..TraceRow::default()
             };
+            if let Some(trace) = &notice.trace {
+                row.fact("traceparent", trace.to_string());
+            }
             if let Err(error) = &result {
                 row.fact("error", error.to_string());
             }

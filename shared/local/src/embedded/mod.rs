@@ -214,14 +214,17 @@ impl Embedded {
             source,
         };
         let mut data_place = DataPlace::take(data).map_err(fault)?;
-        let database = match data_place.table() {
+        let path = match data_place.table() {
             Some(path) => {
                 // Only the owner can read it; `SQLite` gives its side files the same mode.
                 private_file(&path).map_err(|error| fault(error.into()))?;
-                Database::new(&path.to_string_lossy())?
+                path.to_string_lossy().into_owned()
             }
-            None => Database::memory()?,
+            // In memory, under a name by which a second connection finds it.
+            None => format!("file:{:032x}?mode=memory&cache=shared", RandomIds.next()),
         };
+        let database = Database::new(&path)?;
+        index_stream(&Storage::new(&path)?)?;
         // The services accept no others.
         let keys = Arc::new(EmulatorKeys {
             id: format!("A2ALOCAL{:032X}", RandomIds.next()),
@@ -445,6 +448,15 @@ impl OpenFolder for Embedded {
     }
 }
 
+/// Adds an index that the library does not have. Each write asks for the last number of the stream,
+/// and each poll for the records behind one: without it both read all that was ever written.
+fn index_stream(storage: &Storage) -> Result<(), DynoxideError> {
+    const INDEX: &str = "CREATE INDEX IF NOT EXISTS stream_by_number \
+         ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
+    storage.conn().execute(INDEX, [])?;
+    Ok(())
+}
+
 /// 256 random bits.
 pub(crate) fn fresh_secret() -> String {
     format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next())
@@ -457,4 +469,34 @@ fn listen() -> Result<TcpListener, std::io::Error> {
     socket.set_nodelay(true)?;
     socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     socket.listen(BACKLOG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::index_stream;
+    use a2a_lambda_rows::each_row;
+    use dynoxide::storage::Storage;
+
+    #[test]
+    fn a_write_and_a_poll_find_the_end_of_the_stream_by_an_index() {
+        let storage = Storage::memory().unwrap();
+        index_stream(&storage).unwrap();
+        // As the library asks: for the last number, and for the records behind one.
+        let number = "CAST(sequence_number AS INTEGER)";
+        let of = "FROM _stream_records WHERE table_name = 'a'";
+        let rows = [
+            format!("SELECT COALESCE(MAX({number}), 0) + 1 {of}"),
+            format!(
+                "SELECT keys_json {of} AND shard_id = 'b' AND {number} > 3 ORDER BY {number} ASC LIMIT 4"
+            ),
+        ];
+        each_row(rows, |sql| {
+            let plan = format!("EXPLAIN QUERY PLAN {sql}");
+            let plan = storage
+                .conn()
+                .query_row(&plan, [], |row| row.get::<_, String>(3));
+            let plan = plan.unwrap();
+            assert!(plan.contains("USING INDEX stream_by_number"), "{plan}");
+        });
+    }
 }

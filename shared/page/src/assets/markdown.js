@@ -5,13 +5,15 @@ import { copied, div, el, iconButton } from "./dom.js";
 
 /** How deep lists, quotes and emphasis may be in one another; deeper ones stay text. */
 const DEEPEST = 6;
+/** A longer line is one text. */
+const LONGEST = 2000;
 
-// None of these reads a character more than a fixed number of times: one line of others would stop the page.
+// A test counts the looks at each character: one line of too many would stop the page.
 const FENCE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^`]*)$/;
-const HEADING = /^ {0,3}(#{1,6})\s([^]*)$/;
-const RULE = /^ {0,3}([-*_])(\s*\1){2,}\s*$/;
+const HEADING = /^ {0,3}(#{1,6})\s/;
+const RULE = /^ {0,3}((-\s*){3,}|(\*\s*){3,}|(_\s*){3,})$/;
 const QUOTE = /^ {0,3}>\s?/;
-const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+([^]*)$/;
+const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+/;
 
 /** The nodes of a Markdown text. */
 export function markdown(text) {
@@ -27,7 +29,8 @@ function blocks(lines, depth) {
   while (at < lines.length) {
     const line = lines[at];
     const rest = { lines, at, depth };
-    const found = !line.trim() ? { next: at + 1 } : fence(rest) ?? heading(line, at, depth) ?? rule(line, at)
+    const found = !line.trim() ? { next: at + 1 } : line.length > LONGEST
+      ? { node: el("p", {}, line), next: at + 1 } : fence(rest) ?? heading(line, at, depth) ?? rule(line, at)
       ?? quote(rest) ?? items(rest) ?? table(rest) ?? paragraph(rest);
     if (found.node) nodes.push(found.node);
     at = found.next;
@@ -57,7 +60,7 @@ function code(text, language) {
 function heading(line, at, depth) {
   const found = HEADING.exec(line);
   if (!found) return null;
-  const text = found[2].trim();
+  const text = line.slice(found[0].length).trim();
   let end = text.length;
   while (text[end - 1] === "#") end -= 1;
   return { node: el(found[1].length < 3 ? "h3" : "h4", {}, inline(text.slice(0, end).trimEnd(), depth)), next: at + 1 };
@@ -87,7 +90,7 @@ function items({ lines, at, depth }) {
     const item = ITEM.exec(lines[end]);
     if (item && item[1].length <= indent) {
       if (item[1].length < indent || /\d/.test(item[2]) !== ordered) break;
-      found.push([item[3]]);
+      found.push([lines[end].slice(item[0].length)]);
     } else if (/^\s/.test(lines[end]) && lines[end].trim()) {
       found.at(-1).push(lines[end].slice(Math.min(indent + 2, lines[end].search(/\S/))));
     } else if (!lines[end].trim() && /^\s+\S|^\s*([-*+]|\d{1,9}[.)])\s/.test(lines[end + 1] ?? "")) {
@@ -116,7 +119,7 @@ function cells(line) {
 }
 
 /** Whether a line parts the head of a table from its rows. */
-const isDivider = (line = "") => line.includes("-") && cells(line).every((it) => /^:?-+:?$/.test(it));
+const isDivider = (line = "") => /^[\s|:-]+$/.test(line) && cells(line).every((it) => /^:?-+:?$/.test(it));
 
 function table({ lines, at, depth }) {
   const divider = lines[at + 1];
@@ -125,7 +128,7 @@ function table({ lines, at, depth }) {
   const heads = cells(lines[at]);
   if (heads.length !== sides.length) return null;
   let end = at + 2;
-  while (end < lines.length && lines[end].includes("|") && lines[end].trim()) end += 1;
+  while (end < lines.length && lines[end].includes("|") && lines[end].length <= LONGEST) end += 1;
   const row = (own, name, scope) => el("tr", {}, own.slice(0, heads.length)
     .map((it, n) => el(name, { scope, class: sides[n] }, inline(it, depth))));
   const rows = lines.slice(at + 2, end).map((line) => row(cells(line), "td"));
@@ -135,8 +138,8 @@ function table({ lines, at, depth }) {
 
 function paragraph({ lines, at, depth }) {
   let end = at + 1;
-  const ends = (line) => !line.trim() || [FENCE, HEADING, RULE, QUOTE, ITEM].some((it) => it.test(line))
-    || line.includes("|") && isDivider(lines[end + 1]);
+  const ends = (line) => !line.trim() || line.length > LONGEST
+    || [FENCE, HEADING, RULE, QUOTE, ITEM].some((it) => it.test(line)) || line.includes("|") && isDivider(lines[end + 1]);
   while (end < lines.length && !ends(lines[end])) end += 1;
   const text = lines.slice(at, end).map((line) => line.trim()).join("\n");
   return { node: el("p", {}, inline(text, depth)), next: end };
@@ -151,11 +154,11 @@ const SPANS = {
   "[": [["link", new RegExp(String.raw`\[([^[\]]{1,300})${TARGET}`, "y")]],
   "*": [
     ["both", /\*\*\*(?=[^\s*])([^*]{0,2000}[^\s*])\*\*\*/y],
-    ["strong", /\*\*(?=\S)([^]{0,2000}?\S)\*\*/y],
+    ["strong", /\*\*(?=\S)((?:[^*]|\*(?!\*)){1,2000})(?<=\S)\*\*/y],
     ["em", /\*(?=[^\s*])([^*]{0,2000}[^\s*])\*/y],
   ],
   _: [
-    ["strong", /(?<!\w)__(?=\S)([^]{0,2000}?\S)__(?!\w)/y],
+    ["strong", /(?<!\w)__(?=\S)((?:[^_]|_(?!_)|(?<=\w)__(?=\w)){1,2000})(?<=\S)__(?!\w)/y],
     ["em", /(?<!\w)_(?=[^\s_])([^_]{0,2000}[^\s_])_(?!\w)/y],
   ],
   "~": [["s", /~~(?=\S)([^~]{1,2000})~~/y]],

@@ -1,29 +1,32 @@
 //! Answers a batch of queue messages.
 
+use crate::store::StoreError;
 use crate::store::queue::Ack;
+use crate::store::sqs::SqsQueue;
 use a2a_lambda_model::redact::without_values;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
 use aws_lambda_events::event::streams::{SqsBatchItemFailure, SqsEventResponse};
-use std::fmt::Display;
 
 /// Handles each message that `decode` reads. The response names the messages that SQS must
 /// deliver again (AWS Lambda, `ReportBatchItemFailures`).
-pub(super) async fn respond<T, E: Display>(
+pub(super) async fn respond<T>(
+    dead_letters: Option<&SqsQueue>,
     event: SqsEvent,
-    decode: fn(&str) -> Result<T, E>,
+    decode: fn(&str) -> Result<T, StoreError>,
     handle: impl AsyncFn(T, &SqsMessage) -> Ack,
 ) -> SqsEventResponse {
     let mut response = SqsEventResponse::default();
     for message in event.records {
-        let ack = match decode(message.body.as_deref().unwrap_or_default()) {
+        let body = message.body.as_deref().unwrap_or_default();
+        let ack = match decode(body) {
             Ok(item) => handle(item, &message).await,
-            // Not deleted: a newer version of the function may be able to read it. If
-            // not, SQS moves it to the dead-letter queue.
-            Err(error) => {
-                let error = without_values(&error.to_string());
-                tracing::error!("failed to read a message of the queue: {error}");
+            // SQS shows it again after the visibility timeout, then perhaps to the release that
+            // wrote it. The task counts no attempt.
+            Err(error @ StoreError::Form(_)) => {
+                tracing::warn!("left a message of the queue to another release: {error}");
                 Ack::Keep
             }
+            Err(error) => put_away(dead_letters, body, &error).await,
         };
         if ack == Ack::Keep {
             let mut failure = SqsBatchItemFailure::default();
@@ -35,3 +38,23 @@ pub(super) async fn respond<T, E: Display>(
     }
     response
 }
+
+/// Sends a message that nobody can read to the dead letters. SQS itself would do so after 100
+/// receives, a day later.
+async fn put_away(dead_letters: Option<&SqsQueue>, body: &str, error: &StoreError) -> Ack {
+    let reason = without_values(&error.to_string());
+    tracing::error!("failed to read a message of the queue: {reason}");
+    let Some(queue) = dead_letters else {
+        return Ack::Keep;
+    };
+    match queue.send_dead_letter(body, &reason).await {
+        Ok(()) => Ack::Delete,
+        Err(error) => {
+            tracing::error!("failed to send a message to the dead letters: {error}");
+            Ack::Keep
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

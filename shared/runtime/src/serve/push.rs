@@ -2,13 +2,12 @@
 
 use super::batch;
 use super::error::ServeError;
-use super::services::{clients, counters, endpoint};
+use super::services::{clients, counters, queue_with_dead_letters};
 use super::start::Start;
 use crate::engine::{PushDispatcher, PushServices, RandomIds, SystemClock};
 use crate::outbound::webhook::WebhookClient;
 use crate::runtime::stores;
-use crate::store::aws::sqs_client;
-use crate::store::sqs::{self, SqsQueue};
+use crate::store::sqs;
 use aws_lambda_events::event::sqs::SqsMessage;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,8 +19,7 @@ use std::sync::Arc;
 pub async fn push() -> Result<(), ServeError> {
     let start = Start::begin("push")?;
     let settings = start.settings()?;
-    let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
-    let queue = SqsQueue::new(client, settings.push_queue()?);
+    let (queue, dead_letters) = queue_with_dead_letters(settings.push_queue()?, &settings).await;
     let clients = clients().await;
     let counters = counters(&clients, &settings);
     let service = start.ready(counters);
@@ -35,7 +33,8 @@ pub async fn push() -> Result<(), ServeError> {
     let dispatcher = PushDispatcher::new(outgoing, settings.policy);
     let run = async |event, deadline| {
         let deliver = async |item, _: &SqsMessage| dispatcher.deliver(&item, deadline).await;
-        Ok::<_, Infallible>(batch::respond(event, sqs::push::decode, deliver).await)
+        let response = batch::respond(dead_letters.as_ref(), event, sqs::push::decode, deliver);
+        Ok::<_, Infallible>(response.await)
     };
     service.run(run).await
 }

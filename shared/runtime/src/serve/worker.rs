@@ -2,7 +2,7 @@
 
 use super::batch;
 use super::error::ServeError;
-use super::services::{clients, counters, queue};
+use super::services::{clients, counters, queue_with_dead_letters};
 use super::start::Start;
 use crate::runtime::Runtime;
 use crate::store::queue::{Ack, Receipt, WorkItem};
@@ -22,7 +22,8 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
     let start = Start::begin("worker")?;
     let settings = start.settings()?;
-    let queue = queue(&settings).await?;
+    let (queue, dead_letters) = queue_with_dead_letters(settings.work_queue()?, &settings).await;
+    let queues = (&queue, dead_letters.as_ref());
     let clients = clients().await;
     let counters = counters(&clients, &settings);
     let agent = agent.build().map_err(ServeError::Agent)?;
@@ -36,14 +37,14 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
         let turn = async |item: &WorkItem, receipt: &dyn Receipt, deadline| {
             Box::pin(engine.work(item, receipt, deadline)).await
         };
-        Ok::<_, Infallible>(respond(&queue, event, deadline, turn).await)
+        Ok::<_, Infallible>(respond(queues, event, deadline, turn).await)
     };
     function.run(run).await
 }
 
 /// Runs the turns of a batch with `turn`, which has to end before the deadline.
 async fn respond(
-    queue: &SqsQueue,
+    (queue, dead_letters): (&SqsQueue, Option<&SqsQueue>),
     event: SqsEvent,
     deadline: Option<Timestamp>,
     turn: impl AsyncFn(&WorkItem, &dyn Receipt, Option<Timestamp>) -> Ack,
@@ -53,7 +54,7 @@ async fn respond(
         let receipt = queue.receipt(handle).received(receives(message));
         turn(&item, &receipt, deadline).await
     };
-    batch::respond(event, sqs::decode, handle).await
+    batch::respond(dead_letters, event, sqs::decode, handle).await
 }
 
 /// How often SQS has delivered a message, this time included.

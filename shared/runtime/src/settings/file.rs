@@ -35,11 +35,12 @@ const MISPLACED: [(&str, &str); 3] = [
 ];
 /// Settings that the template sets, and so the object of a stack does not. A test compares them
 /// with it.
-const OF_THE_TEMPLATE: [&str; 14] = [
+const OF_THE_TEMPLATE: [&str; 15] = [
     "A2A_AUTH",
     "A2A_BUCKET",
     "A2A_CONCURRENCY",
     "A2A_CORS_ORIGIN",
+    "A2A_DEAD_LETTERS_URL",
     "A2A_FIRST_KEY",
     "A2A_FUNCTION",
     "A2A_LOG",

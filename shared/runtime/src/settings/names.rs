@@ -15,6 +15,7 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_CARD_SIGNATURES",
     "A2A_CONCURRENCY",
     "A2A_CORS_ORIGIN",
+    "A2A_DEAD_LETTERS_URL",
     "A2A_FIRST_KEY",
     "A2A_FIRST_KEY_TENANT",
     "A2A_FLUSH_INTERVAL",

@@ -301,14 +301,21 @@ impl PushDispatcher {
         let attempts = push.delivery.attempts.saturating_add(1);
         push.delivery.attempts = attempts;
         let (task, config) = (&push.task, &push.listener.id);
+        let trace = push.listener.trace_parent.as_deref();
+        let trace_id = trace
+            .and_then(TraceContext::parse)
+            .map(|trace| trace.trace_id());
+        let trace_id = trace_id.as_deref();
         if attempts >= ATTEMPTS {
             tracing::error!(
+                trace_id,
                 task.id = %task,
                 push.config = %config,
                 "gave up push config `{config}` of task `{task}`: {why}"
             );
         } else {
             tracing::warn!(
+                trace_id,
                 task.id = %task,
                 push.config = %config,
                 push.attempts = attempts,

@@ -3,6 +3,7 @@
 use super::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::task::{Change, TaskKey, TaskRecord, TaskState, Timestamp, WriteId, metadata_keys};
+use crate::telemetry::TraceContext;
 use crate::telemetry::events::{self, TurnFields};
 use crate::telemetry::scope::{self, CallScope, TurnNote};
 use a2a_lambda_skill::RunTrace;
@@ -44,7 +45,12 @@ impl<'e> TurnReport<'e> {
         note(spec, skill.as_deref());
         let run = engine.trace_of(scope.names());
         if let Some(run) = &run {
-            let facts = json!({"task": task, "turn": spec.facts.turn, "attempt": attempt, "worker": is_claimed});
+            let text = |trace: TraceContext| trace.to_string();
+            let facts = json!({
+                "task": task, "context": record.context_id().to_string(), "turn": spec.facts.turn,
+                "attempt": attempt, "worker": is_claimed,
+                "traceparent": trace.map(text), "calledBy": scope.trace().map(text),
+            });
             let name = skill.as_deref().unwrap_or_default();
             run.begin_turn(record, spec.hides_message(), name, facts);
         }

@@ -24,7 +24,7 @@ async fn answer(ack: Ack, event: &str) -> (serde_json::Value, Vec<WorkItem>) {
         ack
     };
     let event = serde_json::from_str(event).unwrap();
-    let response = respond(&queue, event, Some(DEADLINE), turn).await;
+    let response = respond((&queue, None), event, Some(DEADLINE), turn).await;
     let response = serde_json::to_value(response).unwrap();
     (response, turns.into_inner().unwrap())
 }
@@ -54,7 +54,7 @@ async fn a_message_to_deliver_again_is_reported_by_its_id() {
 }
 
 #[tokio::test]
-async fn an_unreadable_message_is_left_for_the_dead_letter_queue() {
+async fn an_unreadable_message_stays_if_no_queue_of_dead_letters_is_set() {
     let (response, turns) = answer(Ack::Delete, POISON).await;
     assert_eq!(response["batchItemFailures"].as_array().unwrap().len(), 1);
     assert!(turns.is_empty());
