@@ -41,7 +41,7 @@ use crate::task::{
     Delivery, EventId, Frame, Generation, PushLease, PushRecord, Secret, SkillId, TaskRecord,
     Timestamp, WriteId,
 };
-use crate::telemetry::TraceContext;
+use crate::telemetry::{TraceContext, events};
 use host::UnconnectedHosts;
 use pacing::ATTEMPTS;
 use resend::undelivered;
@@ -302,11 +302,7 @@ impl PushDispatcher {
         push.delivery.attempts = attempts;
         let (task, config) = (&push.task, &push.listener.id);
         if attempts >= ATTEMPTS {
-            tracing::error!(
-                task.id = %task,
-                push.config = %config,
-                "gave up push config `{config}` of task `{task}`: {why}"
-            );
+            events::gave_up(task.as_str(), config.as_str(), &why.to_string());
         } else {
             tracing::warn!(
                 task.id = %task,
