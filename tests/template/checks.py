@@ -106,8 +106,9 @@ RIGHTS = {
         "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
         "Bucket/up/*": {"s3:DeleteObject"},
     },
-    # Anybody can start it: it reads counters and the stored form, and nothing of a tenant.
+    # Anybody can start it: it reads counters, the stored form and the secret key, and nothing of a tenant.
     "ops": {
+        "SecretKey": _KEYS,
         "Table": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"},
         "Bucket": _SEEN,
         "WorkQueue": {"sqs:GetQueueAttributes"},
@@ -165,7 +166,7 @@ NAMED = {
     "worker": _CALLED | _SKILLS | {"A2A_WORK_QUEUE_URL", "A2A_DEAD_LETTERS_URL"},
     "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_DEAD_LETTERS_URL", "A2A_SECRET_KEY_ID"},
     "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
-    "ops": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
+    "ops": _CALLED | {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
 }
 # Seconds. API Gateway waits 29 for a buffered response; a stream and a turn may use Lambda's maximum.
 TIMEOUTS = {
@@ -587,10 +588,11 @@ def queues(stack):
     wrong = []
     found = stack.of_type("AWS::SQS::Queue")
     watched = {}
-    for properties in stack.alarms().values():
-        for dimension in properties.get("Dimensions", []):
-            if properties["Namespace"] == "AWS/SQS" and dimension["Name"] == "QueueName":
-                watched[dimension["Value"]["Fn::GetAtt"][0]] = properties
+    for alarm in stack.alarms().values():
+        for metric in _metrics(alarm):
+            for dimension in metric.get("Dimensions", []):
+                if dimension["Name"] == "QueueName":
+                    watched[dimension["Value"]["Fn::GetAtt"][0]] = (metric["MetricName"], alarm["Threshold"])
     for name, queue in found.items():
         properties = queue["Properties"]
         alarm = watched.get(name)
@@ -600,7 +602,7 @@ def queues(stack):
         takers = [m for m in _mappings(stack) if m["EventSourceArn"] == {"Fn::GetAtt": [name, "Arn"]}]
         if not takers:
             # It has no consumer: its messages are for the operator.
-            if alarm["MetricName"] != "ApproximateNumberOfMessagesVisible" or alarm["Threshold"] != 0:
+            if alarm != ("ApproximateNumberOfMessagesVisible", 0):
                 wrong.append(f"{name}: its alarm waits for more than one message")
             continue
         letters = properties.get("RedrivePolicy", {})
@@ -629,9 +631,10 @@ def schedules(stack):
     wrong = []
     watched = {}
     for properties in stack.alarms().values():
-        dimensions = properties.get("Dimensions", [])
-        if [d["Name"] for d in dimensions] == ["FunctionName"]:
-            watched[dimensions[0]["Value"]["Fn::Sub"], properties["MetricName"]] = properties
+        for metric in _metrics(properties):
+            dimensions = metric.get("Dimensions", [])
+            if [d["Name"] for d in dimensions] == ["FunctionName"]:
+                watched[dimensions[0]["Value"]["Fn::Sub"], metric["MetricName"]] = properties
     for name, resource in stack.source["Resources"].items():
         events = resource.get("Properties", {}).get("Events", {}).values()
         if all(event["Type"] != "Schedule" for event in events):
@@ -640,7 +643,7 @@ def schedules(stack):
         alarm = watched.get((f"${{AWS::StackName}}-{stack.functions[name]}", "Errors"))
         if alarm is None:
             wrong.append(f"{name}: no alarm reports its failure")
-        elif alarm["Threshold"] != 0 or alarm["Statistic"] != "Sum":
+        elif alarm["Threshold"] != 0 or {it["MetricStat"]["Stat"] for it in alarm["Metrics"] if "MetricStat" in it} != {"Sum"}:
             wrong.append(f"{name}: its alarm waits for more than one error")
     # A schedule that is off fails at nothing. Three periods, the longest that the parameter allows.
     silent = watched.get(("${AWS::StackName}-sweep", "Invocations"), {})
@@ -677,16 +680,34 @@ PUBLISHED = {
 }
 
 
+# What the description of an alarm begins with.
+GROUPS = {"The agent fails", "Work waits", "Work is lost", "The edge refuses", "The table refuses", "The bucket grows"}
+
+
 def alarms(stack):
     """Every function, the table and its indexes have their alarms, and each alarm watches something that exists.
 
-    An alarm exists only where it notifies a person.
+    An alarm exists only where it notifies a person, and says in which group it is.
     """
     wrong, watched = [], set()
     resources = stack.transformed["Resources"]
-    # Deployments watch one, with or without a person.
-    if resources["Alarms"].get("Condition") != "HasAlarms" or [*stack.of_type("AWS::CloudWatch::Alarm")] != ["DeploymentAlarm"]:
+    # Deployments watch one, with or without a person. The nested stack has what it counts.
+    if "Condition" in resources["Alarms"] or [*stack.of_type("AWS::CloudWatch::Alarm")] != ["DeploymentAlarm"]:
         wrong.append("alarms exist that notify no person")
+    notifies = {"Notifies": {"Fn::Not": [{"Fn::Equals": [{"Ref": "AlarmTopicArn"}, ""]}]},
+                "HasAccessLog": {"Fn::And": [{"Condition": "Notifies"}, {"Fn::Not": [{"Fn::Equals": [{"Ref": "AccessLogs"}, ""]}]}]}}
+    if stack.nested_alarms["Conditions"] != notifies:
+        wrong.append("alarms exist that notify no person")
+    nested = stack.nested_alarms["Resources"].items()
+    for name, resource in nested:
+        if resource["Type"] == "AWS::CloudWatch::Alarm" and resource.get("Condition") not in notifies:
+            wrong.append(f"{name}: exists without a topic")
+        if resource["Type"] == "AWS::CloudWatch::Alarm" and resource["Properties"]["AlarmDescription"].split(" - ")[0] not in GROUPS:
+            wrong.append(f"{name}: is in no group")
+    always = {n for n, r in nested if r["Type"] == "AWS::Logs::MetricFilter" and "Condition" not in r}
+    counted = {m["MetricName"] for m in _metrics(stack.alarms()["DeploymentAlarm"]) if not isinstance(m["Namespace"], str)}
+    if counted != always:
+        wrong.append(f"deployments watch {sorted(counted)}, and {sorted(always)} are counted")
     if stack.source["Outputs"].get("DeploymentAlarmArn", {}).get("Value") != {"Fn::GetAtt": ["DeploymentAlarm", "Arn"]}:
         wrong.append("deployments find no alarm")
     topic = {"Fn::If": ["HasAlarmEmail", {"Ref": "AlarmTopic"}, {"Ref": "AlarmTopicArn"}]}
@@ -709,6 +730,8 @@ def alarms(stack):
     }
     own = {n["MetricName"] for f in _of(stack, "AWS::Logs::MetricFilter") for n in f["MetricTransformations"]}
     for name, alarm in stack.alarms().items():
+        # CloudWatch, "Using metric math": an alarm on an expression may have ten metrics.
+        wrong += [f"{name}: has more than ten metrics"] if len(_metrics(alarm)) > 10 else []
         for metric in _metrics(alarm):
             place = (metric["Namespace"], metric["MetricName"])
             dimensions = metric.get("Dimensions", [])
@@ -723,7 +746,8 @@ def alarms(stack):
         if alarm.get("AlarmActions", [topic]) != [topic] or "AlarmActions" not in alarm and name != "DeploymentAlarm":
             wrong.append(f"{name}: notifies {alarm.get('AlarmActions')}")
     for directory in stack.functions.values():
-        for metric in ("Errors", "Throttles"):
+        # SweepSilentAlarm reports a sweep that does not start.
+        for metric in ("Errors", "Throttles") if directory != "sweep" else ("Errors",):
             if (metric, str({"Fn::Sub": f"${{AWS::StackName}}-{directory}"})) not in watched:
                 wrong.append(f"{directory}: no alarm reports {metric}")
     for kind in ("Read", "Write"):

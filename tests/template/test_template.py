@@ -203,6 +203,11 @@ class TheTemplate(unittest.TestCase):
         alarms = {name: it for name, it in STACK.alarms().items() if name not in ("RefusedCallsAlarm", "DeploymentAlarm")}
         watched = sum(len(checks._metrics(alarm)) for alarm in alarms.values())
         self.assertIn(f"{len(alarms)} alarms at $0.10 for each of their {watched} metrics", text)
+        self.assertIn(f"`DeploymentAlarm`, {len(checks._metrics(STACK.alarms()['DeploymentAlarm']))} metrics", text)
+        filters = [it for it in STACK.nested_alarms["Resources"].values() if it["Type"] == "AWS::Logs::MetricFilter"]
+        notified = len([it for it in filters if it.get("Condition") != "HasAccessLog"])
+        always = len([it for it in filters if "Condition" not in it])
+        self.assertIn(f"{always} counts of the log at $0.30, {notified} with alarms", text)
         [number] = re.findall(r"\(this one has (\d+) after the transform\)", text)
         self.assertEqual(int(number), len(STACK.transformed["Resources"]))
 
@@ -237,7 +242,7 @@ MISTAKES = {
         ("a card that strangers read in a loop", "ThrottlingBurstLimit: 100}", "ThrottlingBurstLimit: 100, CachingEnabled: true}"),
     ],
     checks.alarms: [
-        ("alarms that notify no person", "    Condition: HasAlarms\n", ""),
+        ("a deployment that watches what nobody counts", "MetricName: FailedTurns}", "MetricName: TurnsFailed}"),
     ],
     checks.schedules: [
         ("a sweep that stops without a sound", "([2-9]|10) minutes", "([2-9]|[1-9][0-9]+) minutes"),
@@ -360,9 +365,13 @@ MISTAKES_OF_ALARMS = {
     ],
     checks.alarms: [
         ("alarms that notify no person", "AlarmActions: [!Ref AlarmTopicArn]", "AlarmActions: []"),
+        ("alarms without a topic", "    Type: AWS::CloudWatch::Alarm\n    Condition: Notifies\n", "    Type: AWS::CloudWatch::Alarm\n"),
+        ("a deployment that watches what nobody counts", "    Type: AWS::Logs::MetricFilter\n    Properties:", "    Type: AWS::Logs::MetricFilter\n    Condition: Notifies\n    Properties:"),
+        ("an alarm with eleven metrics", "        - {Id: sweep, ReturnData: false", 2 * "        - {Id: sweep, ReturnData: false, MetricStat: {Stat: Sum, Period: 300, Metric: {Namespace: AWS/Lambda, MetricName: Errors, Dimensions: [{Name: FunctionName, Value: !Sub \"${StackName}-sweep\"}]}}}\n" + "        - {Id: sweep, ReturnData: false"),
+        ("an alarm in no group", "The agent fails - ", "Look out - "),
         ("an alarm on a function that does not exist", '"${StackName}-ops"', '"${StackName}-operations"'),
         ("an alarm on a metric that nobody publishes", "MetricName: Throttles", "MetricName: Throttled"),
-        ("an alarm on a metric that nobody publishes", "MetricName: RefusedCalls}, Period", "MetricName: Refused}, Period"),
+        ("an alarm on a metric that nobody publishes", "MetricName: RefusedCalls}}}", "MetricName: Refused}}}"),
         ("an index without a throttle alarm", ", {Name: GlobalSecondaryIndexName, Value: GSI2}", ""),
     ],
     checks.schedules: [

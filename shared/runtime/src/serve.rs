@@ -75,10 +75,14 @@ use crate::http::Function;
 use crate::runtime::Runtime;
 #[cfg(feature = "aws")]
 use crate::store::dynamodb::DynamoTable;
+#[cfg(all(feature = "aws", feature = "secrets"))]
+use crate::settings::{Environment, Source as _};
 #[cfg(feature = "aws")]
 use a2a_lambda_skill::check_turns;
 #[cfg(feature = "aws")]
 use services::{clients, counters, push_queue, queue};
+#[cfg(all(feature = "aws", feature = "secrets"))]
+use stored_keys::SecretsManagerKeys;
 
 /// Serves the public agent card.
 ///
@@ -185,6 +189,10 @@ async fn ops_edge(
     }
     if let Some(queue) = push_queue(&settings).await {
         checks = checks.with("push-queue", Arc::new(queue));
+    }
+    #[cfg(feature = "secrets")]
+    if let Some(id) = Environment.get("A2A_SECRET_KEY_ID") {
+        checks = checks.with("secret-key", Arc::new(SecretsManagerKeys { id }));
     }
     let agent = agent.build().map_err(ServeError::Agent)?;
     let clients = clients().await;

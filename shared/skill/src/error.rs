@@ -149,24 +149,6 @@ impl ErrorCode {
     }
 }
 
-impl ErrorCode {
-    /// Whether the caller or a rule of the agent caused the error, so that an operator has
-    /// nothing to do.
-    pub const fn is_expected(&self) -> bool {
-        matches!(
-            self,
-            Self::InvalidInput
-                | Self::MissingInput
-                | Self::ContentTypeNotSupported
-                | Self::TaskNotFound
-                | Self::SessionNotFound
-                | Self::ContextExpired
-                | Self::Canceled
-                | Self::Domain(_)
-        )
-    }
-}
-
 impl PartialEq<ErrorCode> for &ErrorCode {
     fn eq(&self, other: &ErrorCode) -> bool {
         **self == *other

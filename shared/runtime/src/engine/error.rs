@@ -3,8 +3,10 @@
 
 use crate::auth::AuthError;
 use crate::store::{SizeError, StoreError, stored};
-use crate::task::A2aError;
+use crate::task::{A2aError, Generation};
+use crate::telemetry::outcomes::{self, FaultClass};
 use a2a_lambda_skill::AgentError;
+use a2a_lambda_wire::ErrorRow;
 
 /// Seconds after which a client may try again when the store is unavailable.
 const RETRY_AFTER: u64 = 1;
@@ -87,6 +89,22 @@ impl EngineError {
             self.cause,
             Some(Cause::Store(StoreError::Corrupt(_) | StoreError::Denied(_)))
         )
+    }
+
+    /// Who has to act on the error of a call.
+    pub(crate) fn class(&self) -> FaultClass {
+        match (&self.a2a_error, &self.cause) {
+            (A2aError::Internal, Some(Cause::Store(_))) => FaultClass::Store,
+            (A2aError::Internal, Some(Cause::Skill(error))) => {
+                outcomes::of_task(error.code().as_str())
+            }
+            // A brake: nothing has failed.
+            (&A2aError::Unavailable { retry_after }, None) if retry_after > RETRY_AFTER => {
+                FaultClass::Caller
+            }
+            (A2aError::Unfinished { .. }, _) => FaultClass::Caller,
+            (error, _) => outcomes::of_call(&ErrorRow::of(error, Generation::V10)),
+        }
     }
 
     /// Writes the cause to the log, once, at the edge. An error without a cause is the

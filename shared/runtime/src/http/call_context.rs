@@ -40,7 +40,7 @@ impl CallContext<'_> {
             }
             Err(error) => {
                 log.in_span(|| error.log());
-                log.failed(call, &error.a2a_error);
+                log.failed(call, &error);
                 encode::answer(a2a_lambda_wire::refuse(call, &error.a2a_error))
             }
         }
@@ -85,7 +85,7 @@ impl CallContext<'_> {
             }
             Err(error) => {
                 log.in_span(|| error.log());
-                log.failed(call, &error.a2a_error);
+                log.failed(call, &error);
                 a2a_lambda_wire::refuse(call, &error.a2a_error)
             }
         }

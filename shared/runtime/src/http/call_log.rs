@@ -3,10 +3,11 @@
 //! - [`EdgeLog`]: what the calls of a process share
 //! - [`CallLog`]: one call, or one entry of a batch
 
-use crate::engine::{Clock, Ids, RandomIds, SystemClock};
-use crate::task::{A2aError, Timestamp};
+use crate::engine::{Clock, EngineError, Ids, RandomIds, SystemClock};
+use crate::task::{Generation, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::events::{self, CallFields};
+use crate::telemetry::outcomes::{self, FaultClass, OK};
 use crate::telemetry::sampling::Sampler;
 use crate::telemetry::scope::CallScope;
 use crate::telemetry::trace::TRACEPARENT;
@@ -18,6 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tracing::{Instrument as _, Span};
 
+/// How the names of methods begin that only read.
+const READS: [&str; 3] = ["Get", "List", "Subscribe"];
 /// The shortest time between two warnings about newer protocol versions.
 const VERSION_WARNINGS: Duration = Duration::from_secs(60);
 
@@ -155,12 +158,13 @@ impl RequestLog {
         let log = self.unread(Some(rejection.dialect));
         let row = ErrorRow::of(&rejection.error, rejection.dialect.generation);
         let status = row.http_status(rejection.dialect.binding);
-        log.refused(status, row.reason);
+        log.refused(status, row.reason, outcomes::of_call(&row));
     }
 
     /// Logs a request to a foreign host or from a foreign page, for which A2A has no error.
     pub(super) fn foreign(&self, status: StatusCode, reason: &'static str) {
-        self.unread(None).refused(status.as_u16(), reason);
+        let log = self.unread(None);
+        log.refused(status.as_u16(), reason, FaultClass::Caller);
     }
 }
 
@@ -191,24 +195,31 @@ impl CallLog {
 
     /// Logs that the call got its answer.
     pub(super) fn answered(&self, status: u16) {
-        events::call(&self.fields(status));
+        // Alarms count no polls, which would hide failures.
+        let reads = |method: &&str| READS.iter().any(|read| method.starts_with(read));
+        let class = self.method.filter(|method| !reads(method)).map(|_| OK);
+        events::call(&self.fields(status, class));
     }
 
     /// Logs that the call got an error.
-    pub(super) fn failed(&self, call: &Call, error: &A2aError) {
-        let row = ErrorRow::of(error, call.dialect.generation);
-        self.refused(row.http_status(call.dialect.binding), row.reason);
+    pub(super) fn failed(&self, call: &Call, error: &EngineError) {
+        let row = ErrorRow::of(&error.a2a_error, call.dialect.generation);
+        self.refused(
+            row.http_status(call.dialect.binding),
+            row.reason,
+            error.class(),
+        );
     }
 
-    fn refused(&self, status: u16, reason: &'static str) {
-        let fields = self.fields(status);
-        let decision = match fields.turn {
-            // Its turn has no other line.
-            Some(_) => Some(0),
-            None => {
+    fn refused(&self, status: u16, reason: &'static str, class: FaultClass) {
+        let fields = self.fields(status, Some(class.word()));
+        let decision = match (fields.turn, class) {
+            (None, FaultClass::Caller) => {
                 let now = self.edge.clock.now();
                 lock(&self.edge.process.sampler).admit(reason, fields.tenant, now)
             }
+            // Alarms count each, and its turn has no other line.
+            _ => Some(0),
         };
         match decision {
             Some(left_out) => events::refused(&fields, reason, left_out),
@@ -216,7 +227,7 @@ impl CallLog {
         }
     }
 
-    fn fields(&self, status: u16) -> CallFields<'_> {
+    fn fields<'a>(&'a self, status: u16, class: Option<&'a str>) -> CallFields<'a> {
         let took = self.edge.clock.now().since(self.began);
         let names = self.scope.names();
         CallFields {
@@ -227,6 +238,7 @@ impl CallLog {
             route: names.route.get().map(String::as_str),
             task: names.task.get().map(String::as_str),
             status: u64::from(status),
+            class,
             ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             turn: self.scope.turn_for_line(),
             units: self.scope.log_units(),
@@ -263,12 +275,26 @@ impl Drop for OpeningStream<'_> {
 /// frame is sent, or its client has gone.
 pub(super) struct StreamLog {
     pub(super) log: CallLog,
-    pub(super) status: u16,
+    /// The reason and the class of the error that ended the frames.
+    pub(super) failure: Option<(&'static str, FaultClass)>,
+}
+
+impl StreamLog {
+    /// Notes the error that ends the frames, and logs its cause.
+    pub(super) fn note(&mut self, error: &EngineError) {
+        self.log.in_span(|| error.log());
+        let row = ErrorRow::of(&error.a2a_error, Generation::V10);
+        self.failure = Some((row.reason, error.class()));
+    }
 }
 
 impl Drop for StreamLog {
     fn drop(&mut self) {
-        self.log.answered(self.status);
+        let status = StatusCode::OK.as_u16();
+        match self.failure {
+            Some((reason, class)) => self.log.refused(status, reason, class),
+            None => self.log.answered(status),
+        }
     }
 }
 

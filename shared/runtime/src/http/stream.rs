@@ -12,7 +12,7 @@ use crate::task::{A2aError, Frame, Timestamp};
 use a2a_lambda_wire::{Call, StreamEncoder};
 use bytes::Bytes;
 use futures::stream;
-use http::{Response, StatusCode};
+use http::Response;
 use http_body::Frame as Chunk;
 use http_body_util::{BodyExt as _, StreamBody};
 use std::convert::Infallible;
@@ -77,7 +77,7 @@ where
         next: Some(first),
         log: StreamLog {
             log: log.clone(),
-            status: StatusCode::OK.as_u16(),
+            failure: None,
         },
         until,
         knows_end: false,
@@ -158,7 +158,7 @@ impl SseBody {
             error = stopped(&mut self.stop_receiver) => {
                 self.over = true;
                 self.frames.close();
-                return Some(Frame::Refused(error));
+                return self.refusal(error.into());
             }
         };
         match next {
@@ -166,13 +166,16 @@ impl SseBody {
             Err(_) => Some(Frame::KeepAlive),
             Ok(None) => match self.turn.take()?.await {
                 Ok(Ok(())) => None,
-                Ok(Err(error)) => {
-                    self.log.log.in_span(|| error.log());
-                    Some(Frame::Refused(error.a2a_error))
-                }
-                Err(_) => Some(Frame::Refused(A2aError::Internal)),
+                Ok(Err(error)) => self.refusal(error),
+                Err(_) => self.refusal(EngineError::broken("a turn panicked")),
             },
         }
+    }
+
+    /// The last frame of a stream that an error ends.
+    fn refusal(&mut self, error: EngineError) -> Option<Frame> {
+        self.log.note(&error);
+        Some(Frame::Refused(error.a2a_error))
     }
 }
 

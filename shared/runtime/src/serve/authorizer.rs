@@ -12,8 +12,8 @@ use crate::engine::{Clock, SystemClock};
 use crate::secrets::secrets_manager;
 use crate::store::StoreError;
 use crate::store::dynamodb::DynamoTable;
-use crate::telemetry::events;
 use crate::telemetry::sampling::Sampler;
+use crate::telemetry::{events, outcomes};
 use async_trait::async_trait;
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
@@ -129,7 +129,8 @@ async fn authorize(
             DecisionError::Refused
         }
         AuthError::Unavailable(cause) => {
-            tracing::error!(error.cause = %cause, "failed to check credentials");
+            let class = outcomes::of_event("failed to check credentials");
+            tracing::error!(class, error.cause = %cause, "failed to check credentials");
             DecisionError::Failed
         }
     })?;

@@ -3,6 +3,7 @@
 use crate::engine::{ReadSecretKeys, SECRET_KEY_MIN};
 use crate::secrets::secrets_manager;
 use crate::store::StoreError;
+use crate::store::health::HealthCheck;
 use crate::store::secretsmanager::Version;
 use crate::task::Secret;
 use async_trait::async_trait;
@@ -12,6 +13,15 @@ use async_trait::async_trait;
 pub(super) struct SecretsManagerKeys {
     /// The name or ARN.
     pub(super) id: String,
+}
+
+/// Reads the keys as a function does that needs them. Their process keeps them for 5 minutes, so
+/// other functions may go on for as long without.
+#[async_trait]
+impl HealthCheck for SecretsManagerKeys {
+    async fn check_health(&self) -> Result<(), StoreError> {
+        self.read().await.map(drop)
+    }
 }
 
 #[async_trait]

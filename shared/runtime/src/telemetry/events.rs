@@ -1,10 +1,14 @@
 //! Writes the log lines that operators read and metrics count: one for each call, each
 //! refused call, each turn that no such line contains and each start. Their targets and field
-//! names exist only here. The line of a call of a model is in `a2a-lambda-skill`.
+//! names exist only here. The line of a call of a model is in `a2a-lambda-skill`. A line with a
+//! class is one that alarms count.
 
+use super::outcomes;
 use super::scope::{TurnNote, Units};
 use tracing::Level;
 
+/// The field that says who has to act. A metric filter of CloudWatch reads no name with a dot.
+pub(crate) const CLASS: &str = "class";
 /// The target of the line of a call.
 pub const CALL: &str = "a2a_lambda::call";
 /// The target of a caller whom the authorizer has refused.
@@ -19,6 +23,8 @@ pub const SWEEP: &str = "a2a_lambda::sweep";
 /// The target of the line of a start.
 pub const START: &str = "a2a_lambda::start";
 
+/// The target of the lines of webhooks.
+const PUSH: &str = "a2a_lambda::push";
 /// The target of the line of a day whose tokens are scarce.
 pub const SCARCE: &str = "a2a_lambda::scarce";
 
@@ -32,6 +38,9 @@ pub(crate) struct CallFields<'a> {
     pub(crate) route: Option<&'a str>,
     pub(crate) task: Option<&'a str>,
     pub(crate) status: u64,
+    /// Who has to act, or the word for nobody. `None` of a read that succeeded: alarms do not count
+    /// it.
+    pub(crate) class: Option<&'a str>,
     pub(crate) ms: u64,
     /// How the turn ended that the call has run.
     pub(crate) turn: Option<&'a TurnNote>,
@@ -70,7 +79,13 @@ macro_rules! call_event {
 
 /// Logs a call that got its answer.
 pub(crate) fn call(line: &CallFields<'_>) {
-    call_event!(CALL, line, "call", {});
+    match line.class {
+        Some(class) => call_event!(CALL, line, "call", {
+            class,
+            turn_class = line.turn.and_then(|turn| turn.class),
+        }),
+        None => call_event!(CALL, line, "call", {}),
+    }
 }
 
 /// Logs a call that got an error. `left_out` is the number of such lines that were not
@@ -78,6 +93,8 @@ pub(crate) fn call(line: &CallFields<'_>) {
 pub(crate) fn refused(line: &CallFields<'_>, reason: &str, left_out: u64) {
     let left_out = (left_out > 0).then_some(left_out);
     call_event!(CALL, line, "refused", {
+        class = line.class,
+        turn_class = line.turn.and_then(|turn| turn.class),
         a2a.error = reason,
         a2a.left_out = left_out,
     });
@@ -89,6 +106,7 @@ pub(crate) fn refused_caller(reason: &str, key: Option<&str>, left_out: u64) {
     tracing::event!(
         target: CALLER,
         Level::WARN,
+        class = outcomes::of_caller(reason),
         a2a.error = reason,
         a2a.key = key,
         a2a.left_out = left_out,
@@ -98,7 +116,7 @@ pub(crate) fn refused_caller(reason: &str, key: Option<&str>, left_out: u64) {
 
 /// Counts a call that got an error, without a line: a flood of calls is no flood of lines.
 pub(crate) fn left_out(line: &CallFields<'_>, reason: &str) {
-    call_event!(LEFT_OUT, line, "left out", { a2a.error = reason, });
+    call_event!(LEFT_OUT, line, "left out", { class = line.class, a2a.error = reason, });
 }
 
 /// Warns that a tenant has used four fifths of the tokens of its day.
@@ -106,8 +124,22 @@ pub(crate) fn scarce(tenant: &str) {
     tracing::event!(
         target: SCARCE,
         Level::WARN,
+        class = outcomes::of_event("tokens of the day"),
         a2a.tenant = tenant,
         "four fifths of the tokens of this day are used (`A2A_TOKENS_PER_DAY`)"
+    );
+}
+
+/// Logs that a webhook gets no more events of a task.
+pub(crate) fn gave_up(task: &str, config: &str, trace_id: Option<&str>, why: &str) {
+    tracing::event!(
+        target: PUSH,
+        Level::ERROR,
+        class = outcomes::of_event("gave up a push config"),
+        trace_id,
+        task.id = task,
+        push.config = config,
+        "gave up push config `{config}` of task `{task}`: {why}"
     );
 }
 
@@ -120,6 +152,8 @@ pub(crate) struct TurnFields<'a> {
     pub(crate) state: Option<&'a str>,
     pub(crate) attempt: u64,
     pub(crate) error: Option<&'a str>,
+    /// As in the line of a call; `None` of a turn that has not ended.
+    pub(crate) class: Option<&'a str>,
     pub(crate) ms: u64,
     pub(crate) units: Option<Units>,
     pub(crate) trace_id: Option<&'a str>,
@@ -136,6 +170,7 @@ pub(crate) fn turn(line: &TurnFields<'_>) {
         a2a.state = line.state,
         a2a.attempt = line.attempt,
         a2a.error = line.error,
+        class = line.class,
         ms = line.ms,
         units.read = line.units.map(Units::read),
         units.write = line.units.map(Units::write),

@@ -7,6 +7,7 @@
 //! - `events`: the lines of calls, turns and starts, with the names of their fields
 //! - `format`: how lines look for people
 //! - [`metrics`]: counts what the lines of calls, turns, sweeps and starts say
+//! - `outcomes`: the table of outcomes: who has to act, and what an operator does
 //! - `panics`: logs the place of a panic, not its text
 //! - `sampling`: limits how often the same refusal is logged
 //! - `scope`: what belongs to the running call or turn
@@ -17,6 +18,7 @@ mod format;
 #[cfg(test)]
 pub(crate) mod lines;
 pub mod metrics;
+pub(crate) mod outcomes;
 mod panics;
 pub(crate) mod sampling;
 pub(crate) mod scope;
@@ -28,7 +30,7 @@ pub use trace::TraceContext;
 
 use format::ShortLines;
 use tracing_subscriber::filter::{FilterExt as _, LevelFilter, Targets, filter_fn};
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::layer::{Filter, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, fmt};
 
@@ -47,22 +49,12 @@ const RUNTIME: &str = "lambda_runtime::layers::panic";
 
 /// Starts logging to standard error, and counting. `filter` is the value of `A2A_LOG`, for
 /// example `info,a2a_lambda=debug`; one that cannot be read counts as `info`. It has no
-/// effect on what is counted. A second call has no effect, and its metrics stay empty.
+/// effect on what is counted, here or by alarms. A second call has no effect, and its metrics stay
+/// empty.
 ///
 /// Panics are logged from then on with their place, and without their text.
 pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
-    // Without the filters of spans and fields, which would link regular expressions.
-    let filter: Option<Targets> = filter.and_then(|text| text.parse().ok());
-    let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
-    // The hint makes the level of `filter` that of both. Without one each event of each level
-    // is looked up at its first use, which costs CPU of the first call.
-    // Under `cargo lambda watch` the runtime warns in each process that it runs one call at a time.
-    let is_shown = filter_fn(|event| {
-        ![events::LEFT_OUT, RUNTIME].contains(&event.target())
-            && (event.target() != "lambda_runtime::runtime"
-                || *event.level() != tracing::Level::WARN)
-    });
-    let filter = filter.and(is_shown.with_max_level_hint(LevelFilter::TRACE));
+    let filter = lines_shown(format, filter);
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
@@ -83,4 +75,29 @@ pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
     };
     panics::hide_texts();
     metrics
+}
+
+/// The lines that a filter shows. Those of a function that alarms count, which have a class, pass
+/// at every level.
+pub fn lines_shown<S: 'static>(
+    format: LogFormat,
+    filter: Option<&str>,
+) -> impl Filter<S> + Send + Sync + 'static {
+    // Without the filters of spans and fields, which would link regular expressions.
+    let filter: Option<Targets> = filter.and_then(|text| text.parse().ok());
+    let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let has_class = filter_fn(move |event| {
+        format == LogFormat::Json && event.fields().field(events::CLASS).is_some()
+    });
+    // The hints make the level of `filter` that of all, but at least that of a counted line.
+    // Without one each event of each level is looked up at its first use, which costs CPU of the
+    // first call.
+    let filter = filter.or(has_class.with_max_level_hint(LevelFilter::INFO));
+    // Under `cargo lambda watch` the runtime warns in each process that it runs one call at a time.
+    let is_shown = filter_fn(|event| {
+        ![events::LEFT_OUT, RUNTIME].contains(&event.target())
+            && (event.target() != "lambda_runtime::runtime"
+                || *event.level() != tracing::Level::WARN)
+    });
+    filter.and(is_shown.with_max_level_hint(LevelFilter::TRACE))
 }

@@ -49,6 +49,8 @@ pub(crate) struct TurnNote {
     pub(crate) attempt: u64,
     /// The error code of the failed task.
     pub(crate) error: Option<String>,
+    /// Who has to act, or the word for nobody; `None` if the turn has not ended.
+    pub(crate) class: Option<&'static str>,
     /// Milliseconds that the turn took.
     pub(crate) ms: u64,
 }
@@ -233,6 +235,7 @@ mod tests {
             state: Some("completed"),
             attempt: 1,
             error: None,
+            class: None,
             ms: 3,
         };
         let call = CallScope::of_call(None);

@@ -41,7 +41,7 @@ use crate::task::{
     Delivery, EventId, Frame, Generation, PushLease, PushRecord, Secret, SkillId, TaskRecord,
     Timestamp, WriteId,
 };
-use crate::telemetry::TraceContext;
+use crate::telemetry::{TraceContext, events};
 use host::UnconnectedHosts;
 use pacing::ATTEMPTS;
 use resend::undelivered;
@@ -307,12 +307,7 @@ impl PushDispatcher {
             .map(|trace| trace.trace_id());
         let trace_id = trace_id.as_deref();
         if attempts >= ATTEMPTS {
-            tracing::error!(
-                trace_id,
-                task.id = %task,
-                push.config = %config,
-                "gave up push config `{config}` of task `{task}`: {why}"
-            );
+            events::gave_up(task.as_str(), config.as_str(), trace_id, &why.to_string());
         } else {
             tracing::warn!(
                 trace_id,

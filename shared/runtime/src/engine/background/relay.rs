@@ -6,6 +6,7 @@
 use crate::store::StoreError;
 use crate::store::queue::{PushItem, PushQueue, TaskImage, WorkMessage, WorkQueue};
 use crate::task::Timestamp;
+use crate::telemetry::outcomes;
 use std::time::Duration;
 
 /// Forwards images with a dispatch intent to the queue; returns the indexes of those that
@@ -53,7 +54,7 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> usize 
     if remaining > 0 {
         tracing::warn!(
             target: "a2a_lambda::relay",
-            { relay.pushes_left = remaining },
+            { class = outcomes::of_event("relay.pushes_left"), relay.pushes_left = remaining },
             "left {remaining} push deliveries to the sweep"
         );
     }

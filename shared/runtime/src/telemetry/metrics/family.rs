@@ -90,7 +90,11 @@ impl Family {
                 Histogram,
                 &["method", "skill_name"],
             ),
-            Self::Errors => ("a2a_errors_total", Counter, &["skill_name", "reason"]),
+            Self::Errors => (
+                "a2a_errors_total",
+                Counter,
+                &["skill_name", "reason", "class"],
+            ),
             Self::Turns => ("a2a_turns_total", Counter, &["skill_name", "state"]),
             Self::TurnDuration => ("a2a_turn_duration_seconds", Histogram, &["skill_name"]),
             Self::RateLimited => (

@@ -28,6 +28,8 @@ pub(super) struct Fields {
     pub(super) error: Option<String>,
     /// The error code of the task that a call has failed.
     pub(super) task_error: Option<String>,
+    pub(super) class: Option<String>,
+    pub(super) turn_class: Option<String>,
     pub(super) function: Option<String>,
     pub(super) status: Option<String>,
     pub(super) ms: Option<u64>,
@@ -53,6 +55,8 @@ impl Fields {
             "a2a.state" => self.state = Some(value),
             "a2a.error" => self.error = Some(value),
             "a2a.task_error" => self.task_error = Some(value),
+            "class" => self.class = Some(value),
+            "turn_class" => self.turn_class = Some(value),
             "function" => self.function = Some(value),
             _ => {}
         }
@@ -68,7 +72,7 @@ impl Fields {
         match target {
             CALL | LEFT_OUT => self.call(),
             TURN => {
-                let errors = self.errors(self.error.as_deref());
+                let errors = self.errors(&self.error, &self.class);
                 self.turn(self.ms)
                     .chain(errors)
                     .chain(self.units())
@@ -92,8 +96,8 @@ impl Fields {
         let took = |ms| measured(Family::RequestDuration, [method, skill], ms);
         all.extend(self.ms.map(took));
         // A refusal, and the failure of the task.
-        all.extend(self.errors(self.error.as_deref()));
-        all.extend(self.errors(self.task_error.as_deref()));
+        all.extend(self.errors(&self.error, &self.class));
+        all.extend(self.errors(&self.task_error, &self.turn_class));
         if self.error.as_deref() == Some("RATE_LIMITED") {
             let tenant = self.tenant.as_deref().unwrap_or("none");
             all.push(measured(Family::RateLimited, [tenant, skill], 1));
@@ -112,8 +116,13 @@ impl Fields {
         self.tokens.map(tokens).into_iter()
     }
 
-    fn errors<'a>(&'a self, reason: Option<&'a str>) -> Option<Measurement<'a>> {
-        Some(measured(Family::Errors, [self.skill(), reason?], 1))
+    fn errors<'a>(
+        &'a self,
+        reason: &'a Option<String>,
+        class: &'a Option<String>,
+    ) -> Option<Measurement<'a>> {
+        let (reason, class) = (reason.as_deref()?, class.as_deref().unwrap_or("none"));
+        Some(measured(Family::Errors, [self.skill(), reason, class], 1))
     }
 
     fn turn(&self, ms: Option<u64>) -> impl Iterator<Item = Measurement<'_>> {
