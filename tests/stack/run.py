@@ -43,7 +43,7 @@ def denials(world, after=0):
     refused = [it for it in world.emulator.decided(after) if not it["allowed"]]
     logs = [file for file in world.emulator.folder.glob("*.log")]
     said = [f"{file.name}: {line[:300]}" for file in logs for line in file.read_text(errors="replace").splitlines()
-            if re.search(r"AccessDenied|not authorized to perform", line)]
+            if re.search(r"AccessDenied|not authorized to perform", line) and line not in world.meant]
     return [f"{it['role']} may not {it['action']} on {it['resource']}" for it in refused] + said
 
 
