@@ -86,8 +86,8 @@ def main():
     options = arguments.parse_args()
     chosen = cases(options.only)
     if options.rights is not None:
-        # A deployment would give back the grant that is taken away.
-        chosen = [it for it in chosen if it[1].__module__ not in ("cases.updates", "cases.documents")]
+        # A deployment would give back the grant that is taken away, and some cases take a right away themselves.
+        chosen = [it for it in chosen if it[1].__module__ not in ("cases.updates", "cases.documents") and "_right_" not in it[0]]
     if options.list:
         print(*(name for name, _ in chosen), sep="\n")
         return 0

@@ -62,6 +62,83 @@ def _ask(text):
     return {"message": message(text)}
 
 
+def _letters(world, queue, count):
+    """The messages of a queue of dead letters, once it has so many. It is empty afterwards."""
+    url, found = world.deployment.physical[queue], {}
+
+    def all_of_them():
+        more = world.sqs.receive_message(QueueUrl=url, MessageAttributeNames=["reason"], MaxNumberOfMessages=10).get("Messages", ())
+        found.update({it["MessageId"]: it for it in more})
+        return len(found) >= count
+
+    world.wait(f"{count} letters in {queue}", all_of_them)
+    world.sqs.purge_queue(QueueUrl=url)
+    return list(found.values())
+
+
+def case_a_poisoned_message_rings_at_once_and_says_its_reason(world):
+    incident = Incident(world, "a poisoned message")
+    bodies = ["no JSON", "{}", '{"v": 1, "tenant": ""}']
+    for queue in ("WorkQueue", "PushQueue"):
+        url = world.deployment.physical[queue]
+        for body in (*bodies, '{"v": 99, "is": "of a later release"}'):
+            world.sqs.send_message(QueueUrl=url, MessageBody=body)
+        found = _letters(world, queue.replace("Queue", "DeadLetters"), len(bodies))
+        check(sorted(it["Body"] for it in found) == sorted(bodies), "no other message is a dead letter", found)
+        check(all(it["MessageAttributes"]["reason"]["StringValue"] for it in found), "with its reason", found)
+        kept = world.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        check(kept["ApproximateNumberOfMessagesNotVisible"] == "1", "the later form waits for its release", kept)
+        world.sqs.purge_queue(QueueUrl=url)
+    incident.rings()
+
+
+def case_dead_letters_ring_and_name_their_task(world):
+    incident, ann = Incident(world, "dead letters"), world.caller()
+    task = ann.send("hm")["id"]
+    body = {"v": 1, "tenant": ann.tenant, "subject": "ann", "task": task}
+    world.sqs.send_message(QueueUrl=world.deployment.physical["WorkDeadLetters"], MessageBody=json.dumps(body))
+    incident.rings()
+    [letter] = _letters(world, "WorkDeadLetters", 1)
+    named = json.loads(letter["Body"])
+    printed = world.operator("task", named["task"], "--tenant", named["tenant"], "--bucket", world.bucket)
+    check(task in printed and "input-required" in printed, "the command prints the task", printed)
+
+
+def case_a_stuck_worker_rings_and_is_succeeded(world):
+    """The turn continues after the steps that had ended."""
+    incident, ann = Incident(world, "a stuck worker"), world.caller()
+    task = ann.send("steps 6 700", immediately=True)["id"]
+    worker = world.deployment.functions["worker"]
+    for _, frame in ann.frames("GET", f"/tasks/{task}:subscribe"):
+        if "step 2" in str(frame):
+            break
+    check(world.emulator.kill(worker) > 0, "a worker runs")
+    ended = ann.until(task)
+    runs = [run.split("-")[1] for run in ended["artifacts"][0]["parts"][0]["data"]["steps"]]
+    check(len(runs) == 6 and len(set(runs)) == 2, "two processes did the steps", ended)
+    incident.rings()
+
+
+def case_a_runaway_loop_is_braked_and_ended(world):
+    incident, (ann, bob) = Incident(world, "a runaway loop"), (world.caller(), world.caller())
+    task = ann.send("steps 60 500", immediately=True)["id"]
+    ann.until(task, {"TASK_STATE_WORKING"})
+    stopped = world.operator("brake", "set", "--tenant", ann.tenant)
+    try:
+        check(task in stopped, "the command waits for the turn", stopped)
+        # It has also waited until each process has read it.
+        for method, path, body in (("POST", "/message:send", _ask("echo")), ("GET", "/tasks", None)):
+            status, answer = ann.call(method, path, body)
+            check(status == 403 and "PERMISSION_DENIED" in str(answer), "refused", method, path, status, answer)
+        check(bob.send("echo other")["id"], "others are not")
+        world.operator("end-task", task, "--tenant", ann.tenant, "--bucket", world.bucket)
+    finally:
+        world.operator("brake", "lift", "--tenant", ann.tenant)
+    world.wait("the lift", lambda: ann.call("POST", "/message:send", _ask("echo"))[0] == 200)
+    check(state(ann.ok("GET", f"/tasks/{task}")) == "TASK_STATE_CANCELED", "it has ended")
+    incident.rings()
+
+
 def case_a_throttled_table_rings(world):
     Incident(world, "a throttled table").rings("raise `TableMaxReadUnits`: the emulator refuses no request; stack-parameters changes the cap")
 

@@ -126,22 +126,6 @@ def case_a_panicking_skill_fails_its_task_and_its_process_lives(world):
     check(running <= after, "no process ended", sorted(running), sorted(after))
 
 
-def case_a_killed_worker_is_succeeded(world):
-    """The turn continues after the steps that had ended."""
-    ann = world.caller()
-    task = ann.send("steps 6 700", immediately=True)["id"]
-    worker = world.deployment.functions["worker"]
-    frames = ann.frames("GET", f"/tasks/{task}:subscribe")
-    for _, frame in frames:
-        if "step 2" in str(frame):
-            break
-    first = set(world.emulator.processes(worker))
-    check(world.emulator.kill(worker) > 0, "a worker runs")
-    ended = ann.until(task)
-    done = ended["artifacts"][0]["parts"][0]["data"]["steps"]
-    runs = [run.split("-")[1] for run in done]
-    check(len(runs) == 6 and len(set(runs)) == 2, "two processes did the steps", ended, sorted(first))
-
 
 def case_a_text_of_300_kb_comes_back_whole(world):
     ann = world.caller()
