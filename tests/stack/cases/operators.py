@@ -129,13 +129,6 @@ def case_the_relay_takes_a_removal_by_ttl_and_does_nothing(world):
     check(answer == {"batchItemFailures": []}, "the record does not come back", answer)
 
 
-def case_a_webhook_of_a_private_address_is_refused(world):
-    ann = world.caller()
-    task = ann.send("hm")["id"]
-    for url in ("https://10.0.0.1/hook", "https://169.254.169.254/latest", "https://[::1]/", "http://example.com/hook"):
-        status, answer = ann.call("POST", f"/tasks/{task}/pushNotificationConfigs", {"taskId": task, "url": url})
-        check(status == 400, "it is refused", url, status, answer)
-
 
 def case_a_push_config_is_removed_over_json_rpc(world):
     ann = world.caller()
