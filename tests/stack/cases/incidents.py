@@ -5,11 +5,8 @@ AWS watches a deployed resource. A command that the emulator cannot show is prin
 """
 
 import concurrent.futures
-import http.server
 import json
 import os
-import re
-import threading
 
 from signals import Signals
 from world import check, message, state
