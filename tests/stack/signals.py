@@ -68,16 +68,23 @@ class Signals:
         return {name: self._filled(it) for name, it in value.items()}
 
     def rung(self, name, lines=()):
-        """Checks that the alarm watches what happened."""
+        """Checks that the alarm rings for these lines, or watches deployed resources: AWS measures them, and no emulator does."""
         check(name in self.alarms, f"{name} is an alarm", sorted(self.alarms))
-        alarm = self.alarms[name]
-        for metric in [it["MetricStat"]["Metric"] for it in alarm.get("Metrics", ()) if "MetricStat" in it] or [alarm]:
+        alarm, counts = self.alarms[name], {}
+        [expression] = [it["Expression"] for it in alarm.get("Metrics", ()) if "Expression" in it] or ["only"]
+        stats = [it for it in alarm.get("Metrics", ()) if "MetricStat" in it] or [{"Id": "only", "MetricStat": {"Metric": alarm}}]
+        for stat in stats:
+            metric = stat["MetricStat"]["Metric"]
             if metric["Namespace"].startswith("AWS/"):
                 self._measured(metric)
-                continue
-            pattern = self.filters[metric["MetricName"]]["FilterPattern"]
-            found = [line for line in lines if selects(pattern, line)]
-            check(found, f"{name}: a line has {pattern}", lines[-5:])
+            else:
+                pattern = self.filters[metric["MetricName"]]["FilterPattern"]
+                counts[stat["Id"]] = sum(selects(pattern, line) for line in lines)
+        if counts:
+            check(next(iter(counts.values())), f"{name}: a line matches", self.filters, lines[-5:])
+            found = eval(expression, {"IF": lambda holds, then, other: then if holds else other, "FILL": max} | counts)
+            limit, at = float(alarm["Threshold"]), alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+            check(found > limit or at and found == limit, f"{name} rings", counts, found, limit)
 
     def _measured(self, metric):
         """Checks that AWS publishes the metric, of resources that are deployed."""
