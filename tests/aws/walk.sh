@@ -67,7 +67,7 @@ step "an alarm rings"
 letters=$(resource WorkDeadLetters)
 sqs send-message --queue-url "$letters" --message-body "a letter of the walk" >/dev/null
 alarm=$(aws cloudwatch describe-alarms --output text \
-  --query "MetricAlarms[?contains(AlarmName, '$stack') && contains(AlarmName, 'WorkDeadLettersAlarm')].AlarmName")
+  --query "MetricAlarms[?contains(AlarmName, '$stack') && contains(AlarmName, 'DeadLettersAlarm')].AlarmName")
 [[ -n $alarm ]]
 if real "$alarm rings within ten minutes: the emulator measures nothing"; then
   for _ in $(seq 60); do
