@@ -223,12 +223,11 @@ step_stack_parameters() {
 }
 # What is replaced: tests/stack/README.md.
 step_author() {
-  venv author tests/author/requirements.txt
   venv stack tests/stack/requirements.txt
   venv template tests/template/requirements.txt
   venv watch tests/watch/requirements.txt
   bash tests/author/run.sh | tee "$logs/author.figures"
-  grep -E '^(the agent|the SDK|hand-written)' "$logs/author.figures" >&3
+  grep -E '^(the agent|hand-written)' "$logs/author.figures" >&3
 }
 
 step_fresh_clone() {
@@ -244,7 +243,7 @@ step_page() { bash tests/page/run.sh; }
 
 step_watch() {
   venv watch tests/watch/requirements.txt
-  python3 -B tests/watch/walk.py --tools "$target/venv/watch/bin"
+  bash tests/watch/walk.sh "$target/venv/watch/bin"
 }
 
 # What compiles the functions is replaced, except for the one that must not start.

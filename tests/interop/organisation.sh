@@ -1,23 +1,13 @@
 #!/usr/bin/env bash
-# Walks memory, knowledge and governance of the reference agent with a published SDK, then
-# exports the knowledge and reads it with git.
+# Stores knowledge in the reference agent and puts it into force, then exports it and reads it with git.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
-export PYTHONDONTWRITEBYTECODE=1 NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
+export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
 
 command -v git >/dev/null || { echo "this test needs git, which reads the exported knowledge" >&2; exit 1; }
-
-# The same environment as for the walks of run.sh.
-python=$target/interop/a2a-sdk-1.3.0
-if [ "$(cat "$python/.ready" 2>/dev/null)" != "a2a-sdk==1.3.0" ]; then
-    rm -rf "$python"
-    python3 -m venv "$python"
-    "$python/bin/pip" install --quiet --disable-pip-version-check a2a-sdk==1.3.0
-    echo "a2a-sdk==1.3.0" >"$python/.ready"
-fi
 
 cd "$root"
 cargo build -q --workspace --bin a2a-local
@@ -49,12 +39,26 @@ while read -r -t 60 line <&3; do
 done
 [ -n "$base" ] || { cat "$scratch/log"; exit 1; }
 cat <&3 >>"$scratch/log" &
-timeout 180 "$python/bin/python" "$here/python/organisation.py" --base "$base" ||
-    { tail -n 20 "$scratch/log" | sed 's/^/  /'; exit 1; }
+# Calls a skill with this input. Its task has to complete.
+call() {
+    curl -s "$base/message:send" -H 'Authorization: Bearer dev:acme:ann:default:role:architect,project:shop' \
+        -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '{"message": {"messageId": "'"$1-$RANDOM"'", "role": "ROLE_USER",
+        "metadata": {"skillId": "'"$1"'"}, "parts": [{"data": {'"$2"'}}]}}' >"$scratch/answer"
+    grep -q TASK_STATE_COMPLETED "$scratch/answer" || { cat "$scratch/answer"; tail -n 20 "$scratch/log"; exit 1; }
+}
+rules='"path": "policies/code.json", "layer": "company"'
+record='"path": "adr/0001-use-dynamodb.md", "layer": "project"'
+policy='{\"id\": \"code\", \"layer\": \"company\", \"mandatory\": true, \"rules\": [{\"id\": \"no-unwrap\", \"kind\": \"must_not_use\",
+    \"target\": \"code\", \"pattern\": \"unwrap()\", \"severity\": \"block\", \"message\": \"Return an error instead\"}]}'
+call knowledge_store "$rules, \"kind\": \"policy\", \"message\": \"Rules\", \"content\": \"${policy//$'\n'/}\""
+call knowledge_store "$record, \"kind\": \"adr\", \"message\": \"Decide\", \"content\": \"# Use DynamoDB\""
+for place in "$rules" "$record"; do
+    for to in proposed accepted; do call knowledge_status "$place, \"to\": \"$to\", \"message\": \"Now $to\""; done
+done
 stop
 
-# What the walk stored, as git reads it.
-"$program" knowledge export --tenant jsonrpc-ids --data "$scratch/data" "$scratch/knowledge.git"
+# What was stored, as git reads it.
+"$program" knowledge export --tenant acme --data "$scratch/data" "$scratch/knowledge.git"
 git -C "$scratch/knowledge.git" fsck --strict --no-progress
 git clone --quiet "$scratch/knowledge.git" "$scratch/clone"
 for file in company/policies/code.json project/shop/adr/0001-use-dynamodb.md; do
@@ -62,7 +66,7 @@ for file in company/policies/code.json project/shop/adr/0001-use-dynamodb.md; do
 done
 commits=$(git -C "$scratch/clone" rev-list --count HEAD)
 [ "$commits" -eq 6 ] || { echo "git counts $commits commits, expected 6"; exit 1; }
-if "$program" knowledge export --tenant jsonrpc-ids --data "$scratch/data" "$scratch/clone" 2>"$scratch/said"; then
+if "$program" knowledge export --tenant acme --data "$scratch/data" "$scratch/clone" 2>"$scratch/said"; then
     echo "an export wrote into a folder that is not empty"
     exit 1
 fi

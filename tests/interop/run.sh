@@ -46,8 +46,6 @@ readonly WALKS=(
     "a2a-sdk-1.3.0|values|pypi a2a-sdk==1.3.0|python/values_v1.py"
     "a2a-js-1.3.0|values|npm @a2a-js/sdk@1.3.0|node/values_v1.mjs"
     "python-a2a-0.5.10|paths|pypi python-a2a==0.5.10|python/python_a2a_v01.py"
-    "raw-0.1|jsonrpc|none|python/raw_v01.py"
-    "raw-0.1|paths|none|python/raw_v01.py"
 )
 
 base='' only='' list=''
@@ -163,7 +161,7 @@ for walk in "${selected[@]}"; do
     IFS='|' read -r client binding package script <<<"$walk"
     read -r registry package <<<"$package"
     place=$environments/$client
-    if [ "$registry" != none ] && ! install "$client" "$registry" "$package"; then
+    if ! install "$client" "$registry" "$package"; then
         echo "FAILED $client $binding: the client could not be installed"
         failed=$((failed + 1))
         continue
@@ -171,7 +169,6 @@ for walk in "${selected[@]}"; do
     case $registry in
         pypi) command=("$place/bin/python" "$here/$script") ;;
         npm) command=(node "$here/$script" --sdk "$place") ;;
-        none) command=(python3 "$here/$script") ;;
     esac
     command+=(--base "$base" --binding "$binding")
     if timeout "$WALK_LIMIT" "${command[@]}" >"$scratch/walk" 2>&1; then

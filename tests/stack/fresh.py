@@ -1,4 +1,4 @@
-"""Deploys what `sam build` made, and asks the stack as the README does: with curl and the first key, and with `check`."""
+"""Deploys what `sam build` made, and asks the stack as the README does: with curl and the first key, then with tests/aws/walk.sh."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ import sys
 from deploy import built_packages
 from emulator import ROOT as KEYS
 from emulator import Emulator
-from world import World
+from world import ROOT, World
 
 ASK = {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "add 19 and 23"}]}}
 
@@ -30,10 +30,9 @@ def main():
         print("step 4: curl", flush=True)
         print("replaced: API Gateway, by tests/stack/gateway.py")
         variables = {name.upper(): value for name, value in KEYS.items() if name != "region_name"}
-        key = subprocess.run(
-            ["bash", "-c", world.deployment.outputs["FirstKeyCommand"]], capture_output=True, text=True, check=True,
-            env=variables | {"PATH": f"{options.aws}:{os.environ['PATH']}", "AWS_ENDPOINT_URL": emulator.url},
-        ).stdout.strip()
+        operator = variables | {"PATH": f"{options.aws}:{os.environ['PATH']}", "AWS_ENDPOINT_URL": emulator.url}
+        command = ["bash", "-c", world.deployment.outputs["FirstKeyCommand"]]
+        key = subprocess.run(command, capture_output=True, text=True, check=True, env=operator).stdout.strip()
         url = f"http://127.0.0.1:{world.gateway.port}/{world.gateway.stage}"
         command = ["curl", "--silent", "--show-error", f"{url}/message:send", "-H", f"Authorization: Bearer {key}",
                    "-H", "A2A-Version: 1.0", "-H", "Content-Type: application/json", "-d", json.dumps(ASK)]
@@ -44,18 +43,19 @@ def main():
             print(f"FAILED: {found} {world.gateway.problems}")
             return 1
         print("step 4 answered: 19 and 23 are 42")
-        print("step 5: check", flush=True)
+        print("step 5: tests/aws/walk.sh", flush=True)
         print("replaced: the address on the card, by that of tests/stack/gateway.py, which has no TLS")
-        stage, variables = world.deployment.stage()
-        variables["publicUrl"] = url
-        world.gateway.load(world.deployment.api, world.deployment.physical["Api"], stage, variables)
-        checked = subprocess.run([options.program, "check", url, "--key", key], capture_output=True, text=True, timeout=300)
-        print(checked.stdout + checked.stderr)
-        hidden = [line for line in checked.stdout.splitlines() if line.startswith("not shown")]
-        if checked.returncode or not all(line.startswith("not shown webhook") for line in hidden):
+        stage, names = world.deployment.stage()
+        world.gateway.load(world.deployment.api, world.deployment.physical["Api"], stage, names | {"publicUrl": url})
+        walked = subprocess.run(
+            ["bash", ROOT / "tests/aws/walk.sh", world.deployment.name], capture_output=True, text=True, timeout=300,
+            env=operator | {"API_URL": url, "PROGRAM": str(options.program), "AWS_DEFAULT_REGION": "us-east-1"},
+        )
+        print(walked.stdout + walked.stderr)
+        hidden = [line for line in walked.stdout.splitlines() if line.startswith("not shown")]
+        if walked.returncode or not all(line.startswith("not shown webhook") for line in hidden):
             print("FAILED: only the webhook may be not shown")
             return 1
-        print("step 5 showed everything but the webhook")
         return 0
     finally:
         if world:

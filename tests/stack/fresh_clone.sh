@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a clone to the first answer, in the four steps of the README: clone, `sam build`,
-# deploy, curl with the first key of the stack, check.
+# deploy, curl with the first key of the stack; then tests/aws/walk.sh, as far as an emulator serves.
 #
 #   tests/stack/fresh_clone.sh TARGET
 #

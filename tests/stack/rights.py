@@ -11,7 +11,6 @@ import time
 
 POLLS = "the event source mapping of Lambda polls with it; the emulator polls without a role"
 ABORTS = "ends a multipart upload that failed; no case breaks one off"
-WAITS = "sends again what waited for 5 minutes; a case would have to wait as long"
 # (folder of the function, action, end of the resource): why no case needs it. A grant that is
 # listed here and needed, or that is not granted, is an error.
 UNPROVEN = (
@@ -29,9 +28,7 @@ UNPROVEN = (
         ("ops", "dynamodb:UpdateItem", "Table"): "notes the stored form of an empty table, as it does before the cases",
         ("worker", "sqs:SendMessage", "WorkQueue"): "sends a turn above the share of its tenant again; a case would need forty turns at once",
         ("sweep", "dynamodb:BatchGetItem", "Table"): "reads the open tasks of one shard together; no case has two in one",
-        ("sweep", "sqs:GetQueueAttributes", "WorkQueue"): WAITS,
-        ("sweep", "sqs:SendMessage", "WorkQueue"): WAITS,
-        ("sweep", "sqs:SendMessage", "PushQueue"): WAITS,
+        ("sweep", "sqs:SendMessage", "PushQueue"): "sends again what waited for 5 minutes; a case would have to wait as long",
         ("sweep", "s3:GetObject", "bucket/v1/*"): "reads the content of a large task that it fails or continues; no case has one",
         ("sweep", "s3:PutObject", "bucket/v1/*"): "stores the content of a large task that it fails or continues; no case has one",
         ("sweep", "dynamodb:PutItem", "Table"): "notes where a round over all objects stopped; without it the next round begins anew",

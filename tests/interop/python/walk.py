@@ -27,9 +27,6 @@ CALL_TIMEOUT = 30
 #: An error in a binding where the SDK reads only the HTTP status 400.
 UNTYPED = "refused, reason not read by the SDK"
 
-#: Steps that need a capability which the agent lacks, and the name of that capability.
-LATER: dict[str, str] = {}
-
 #: Exchanges kept for the report of a failure.
 KEPT_EXCHANGES = 4
 #: Characters of a body shown in that report.
@@ -387,20 +384,11 @@ class Walk:
             raise AssertionError(f"got a response, expected error {wanted}: {answer!r}")
 
 
-def later(step: str) -> bool:
-    """Whether a step is skipped; prints that."""
-    if step in LATER:
-        print(f"  skipped {step}: the agent lacks {LATER[step]}", flush=True)
-    return step in LATER
-
-
 async def take(adapter: Adapter, base: str) -> str | None:
     """Takes the walk; returns None, or the name of the step that failed."""
     walk = Walk(adapter, base)
     try:
         for step in walk.steps():
-            if later(step.__name__):
-                continue
             try:
                 # At most two calls of a step wait for the server.
                 await asyncio.wait_for(step(), 2 * CALL_TIMEOUT)

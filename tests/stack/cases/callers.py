@@ -87,20 +87,6 @@ def case_a_domain_with_a_base_path_serves_the_same_tasks(world):
     check(ann.call("GET", f"/tasks/{task}")[0] == 200, "and without the domain")
 
 
-def case_a_braked_tenant_is_refused_until_the_lift(world):
-    ann, bob = world.caller(), world.caller()
-    ann.send("echo before")
-    world.operator("brake", "set", "--tenant", ann.tenant)
-    try:
-        # The command has waited until each process has read it.
-        for method, path, body in (("POST", "/message:send", {"message": message("echo")}), ("GET", "/tasks", None)):
-            status, answer = ann.call(method, path, body)
-            check(status == 403 and error(answer)[1] == "PERMISSION_DENIED", "refused", method, path, status, answer)
-        check(bob.send("echo other")["id"], "others are not")
-    finally:
-        world.operator("brake", "lift", "--tenant", ann.tenant)
-    world.wait("the lift", lambda: ann.call("POST", "/message:send", {"message": message("echo")})[0] == 200)
-
 
 def case_a_caller_above_its_rate_is_refused_with_the_time_to_wait(world):
     """Reads alone, so `tasks-get` counts them. The rate of a deployment is 100 calls a minute."""

@@ -129,13 +129,6 @@ def case_the_relay_takes_a_removal_by_ttl_and_does_nothing(world):
     check(answer == {"batchItemFailures": []}, "the record does not come back", answer)
 
 
-def case_a_webhook_of_a_private_address_is_refused(world):
-    ann = world.caller()
-    task = ann.send("hm")["id"]
-    for url in ("https://10.0.0.1/hook", "https://169.254.169.254/latest", "https://[::1]/", "http://example.com/hook"):
-        status, answer = ann.call("POST", f"/tasks/{task}/pushNotificationConfigs", {"taskId": task, "url": url})
-        check(status == 400, "it is refused", url, status, answer)
-
 
 def case_a_push_config_is_removed_over_json_rpc(world):
     ann = world.caller()
@@ -147,26 +140,6 @@ def case_a_push_config_is_removed_over_json_rpc(world):
     check(not left.get("configs"), "and removed", left)
 
 
-def case_a_webhook_that_cannot_be_reached_is_tried_again(world):
-    """Stream, relay, push queue and `push`, up to its request. The name does not exist anywhere."""
-    ann = world.caller()
-    tasks = []
-    # What the second webhook would get is in the bucket: nothing shrinks it.
-    for host, said in (("one", "echo hello"), ("two", "echo " + os.urandom(150_000).hex())):
-        hook = {"url": f"https://{host}.example.invalid/a2a", "token": "t"}
-        ask = {"message": message(said), "configuration": {"taskPushNotificationConfig": hook}}
-        task = ann.ok("POST", "/message:send", ask)["task"]
-        check(state(task) == "TASK_STATE_COMPLETED", "the task does not wait for it", task["id"])
-        tasks.append(task["id"])
-    # A host that cannot be connected to gets no call for most of a minute.
-    world.wait("a second attempt", lambda: all(_attempts(world, it) >= 2 for it in tasks), 60)
-
-
-def _attempts(world, task):
-    """The attempts of the webhook of a task that came as far as its request, by the log of `push`."""
-    log = (world.emulator.folder / "emulator.log").read_text().splitlines()
-    lines = [line for line in log if task in line and "no connection to the host of the webhook" in line]
-    return max((int(n) for line in lines for n in re.findall(r'"push.attempts":(\d+)', line)), default=0)
 
 
 def case_dead_letters_and_failures_are_empty(world):

@@ -1,9 +1,9 @@
 """Turns: in a call, as a stream, behind a call."""
 
+import json
 import os
-import threading
 
-from world import ENDED, check, message, state
+from world import check, message, state
 
 
 def said(task):
@@ -126,22 +126,6 @@ def case_a_panicking_skill_fails_its_task_and_its_process_lives(world):
     check(running <= after, "no process ended", sorted(running), sorted(after))
 
 
-def case_a_killed_worker_is_succeeded(world):
-    """The turn continues after the steps that had ended."""
-    ann = world.caller()
-    task = ann.send("steps 6 700", immediately=True)["id"]
-    worker = world.deployment.functions["worker"]
-    frames = ann.frames("GET", f"/tasks/{task}:subscribe")
-    for _, frame in frames:
-        if "step 2" in str(frame):
-            break
-    first = set(world.emulator.processes(worker))
-    check(world.emulator.kill(worker) > 0, "a worker runs")
-    ended = ann.until(task)
-    done = ended["artifacts"][0]["parts"][0]["data"]["steps"]
-    runs = [run.split("-")[1] for run in done]
-    check(len(runs) == 6 and len(set(runs)) == 2, "two processes did the steps", ended, sorted(first))
-
 
 def case_a_text_of_300_kb_comes_back_whole(world):
     ann = world.caller()
@@ -167,37 +151,6 @@ def case_a_client_that_goes_away_ends_no_turn(world):
     response = ann.open("POST", "/message:stream", {"message": message("steps 3 300")})
     while not (line := response.readline()).startswith(b"data:"):
         pass
-    import json
-
     task = json.loads(line[5:])["task"]["id"]
     response.close()
     check(state(ann.until(task)) == "TASK_STATE_COMPLETED", "its task ends")
-
-
-def case_a_send_is_accepted_once_for_its_key(world):
-    ann = world.caller()
-    for path in ("/message:send", "/"):
-        ask = {"message": message("echo once")}
-        body = ask if path != "/" else {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": ask}
-        ids = set()
-        for _ in range(2):
-            answer = ann.ok("POST", path, body, {"Idempotency-Key": f"key{path}"})
-            ids.add(answer.get("result", answer)["task"]["id"])
-        check(len(ids) == 1, "the same key is the same task", ids)
-
-
-def case_tasks_run_side_by_side(world):
-    """Streams of one function, each in an environment of its own."""
-    ann = world.caller()
-    ended = []
-
-    def follow():
-        frames = list(ann.frames("POST", "/message:stream", {"message": message("chunks 5 100")}))
-        ended.append(state(frames[-1][1]))
-
-    threads = [threading.Thread(target=follow) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    check(ended == ["TASK_STATE_COMPLETED"] * 3 and ended[0] in ENDED, "all end", ended)
