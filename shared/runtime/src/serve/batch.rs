@@ -47,7 +47,8 @@ async fn put_away(dead_letters: Option<&SqsQueue>, body: &str, error: &StoreErro
     let Some(queue) = dead_letters else {
         return Ack::Keep;
     };
-    match queue.send_dead_letter(body, &reason).await {
+    // Boxed: the compiler gives up the layout of so many nested futures of an SDK.
+    match Box::pin(queue.send_dead_letter(body, &reason)).await {
         Ok(()) => Ack::Delete,
         Err(error) => {
             tracing::error!("failed to send a message to the dead letters: {error}");
