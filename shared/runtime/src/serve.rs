@@ -73,10 +73,10 @@ use crate::health::Checks;
 use crate::http::Function;
 #[cfg(feature = "aws")]
 use crate::runtime::Runtime;
-#[cfg(feature = "aws")]
-use crate::store::dynamodb::DynamoTable;
 #[cfg(all(feature = "aws", feature = "secrets"))]
 use crate::settings::{Environment, Source as _};
+#[cfg(feature = "aws")]
+use crate::store::dynamodb::DynamoTable;
 #[cfg(feature = "aws")]
 use a2a_lambda_skill::check_turns;
 #[cfg(feature = "aws")]

@@ -38,6 +38,7 @@ impl FaultClass {
 pub(crate) const OK: &str = "ok";
 
 /// Outcomes with one class and one remedy. A word with `*` at its end is the beginning of words.
+#[derive(Debug, Clone, Copy)]
 struct Outcome {
     words: &'static [&'static str],
     class: FaultClass,
@@ -92,13 +93,11 @@ outcomes! {
         "STATE_TOO_LARGE" "ARTIFACT_TOO_LARGE" => Ours "the skill keeps too much, or delivers a file above `A2A_UPLOAD_MAX`";
         "RUN_LIMIT_EXCEEDED" => Ours "no progress for `A2A_TASK_RUN_MAX`: look for what its lines waited for";
         "INTERNAL_ERROR" "SERIALIZATION" "CONTEXT_ERROR" "INVALID_TASK_STATE_TRANSITION" => Ours "a defect of the skill: read `error.cause` of `a turn of task … failed`";
-        "*" => Caller "nothing; the input, a limit, or a code of the agent's own domain";
+        "INVALID_INPUT" "MISSING_INPUT" "CONTENT_TYPE_NOT_SUPPORTED" "TASK_NOT_FOUND" "SESSION_NOT_FOUND" "CONTEXT_EXPIRED" "RATE_LIMITED" "CANCELED" "*" => Caller "nothing; the input, a limit, or a code of the agent's own domain";
     }
     CALLERS {
         "MALFORMED" "UNKNOWN_KEY" "EXPIRED_KEY" => Caller "one `a2a.key`: its owner needs another key (`keys create`). Many: somebody tries keys; the access log has the addresses, and `WebAcl=rate` slows them";
-        "NO_ISSUER" => Caller "set `A2A_JWT_ISSUER`, if callers with JWTs are welcome";
-        "TOKEN_HEADER" "TOKEN_CLAIMS" => Caller "compare the tokens with `A2A_JWT_TYPES`, `A2A_JWT_AUDIENCE` and `A2A_JWT_TENANT_CLAIM`";
-        "TOKEN_SIGNATURE" => Caller "the issuer has other keys than those that it publishes, or somebody forges tokens";
+        "NO_ISSUER" "TOKEN_HEADER" "TOKEN_CLAIMS" "TOKEN_SIGNATURE" => Caller "compare the tokens with the settings `A2A_JWT_…` and with the keys that the issuer publishes. Forged tokens have these reasons too";
         "TOKEN_TIME" => Caller "one caller: its token is old. All of an issuer: its clock is off by more than 60 s; no setting of the agent mends that";
     }
     EVENTS {
@@ -141,3 +140,6 @@ fn of(outcomes: &[Outcome], word: &str) -> FaultClass {
     let outcome = outcomes.find(|outcome| outcome.words.iter().any(|row| is_its(&row)));
     outcome.map_or(FaultClass::Ours, |outcome| outcome.class)
 }
+
+#[cfg(test)]
+mod tests;
