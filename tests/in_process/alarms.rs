@@ -6,7 +6,8 @@ use a2a_lambda::engine::{
     Clock as _, Policy, PushDelivery, PushDeliveryError, PushDispatcher, SendPush, SweepPlaces,
     relay, relay_pushes,
 };
-use a2a_lambda::llm::{LlmFunction, OpenAiModel};
+use a2a_lambda::llm::LlmFunction;
+use a2a_lambda::llm::openai::OpenAiModel;
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::queue::{PushItem, PushQueue, TaskImage, WorkItem};
@@ -101,6 +102,7 @@ async fn fails(code: String) -> AgentResult<String> {
     })
 }
 
+/// Says what it gets.
 #[skill(id = "echo", tags = ["test"])]
 async fn echo(text: String) -> AgentResult<String> {
     Ok(text)
