@@ -1,9 +1,12 @@
 //! Captures the log lines of a test, at every level.
 
+use a2a_lambda::telemetry::{LogFormat, lines_shown};
 use serde_json::Value;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The log lines of one thread.
@@ -41,6 +44,23 @@ impl LogLines {
             .with_writer(move || writer.clone())
             .set_default();
         // In this order, so that the drops restore the subscribers from the last to the first.
+        (lines, second)
+    }
+
+    /// Captures what a function with this value of `A2A_LOG` writes, until the guard is dropped.
+    #[must_use]
+    pub fn capture_at(&self, filter: &str) -> impl Sized {
+        let writer = self.clone();
+        let second = tracing_subscriber::fmt()
+            .with_max_level(LevelFilter::OFF)
+            .set_default();
+        let lines = tracing_subscriber::fmt::layer()
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_writer(move || writer.clone())
+            .with_filter(lines_shown(LogFormat::Json, Some(filter)));
+        let lines = tracing_subscriber::registry().with(lines).set_default();
         (lines, second)
     }
 

@@ -6,6 +6,8 @@ mod access_matrix;
 #[cfg(test)]
 mod across_generations;
 #[cfg(test)]
+mod alarms;
+#[cfg(test)]
 mod artifacts;
 #[cfg(test)]
 mod batch;

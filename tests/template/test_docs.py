@@ -120,7 +120,7 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(rows), 20)
         section = OPERATIONS.partition("## Errors")[2]
         listed = {}
-        for reason, code, status in re.findall(r"^\| `([A-Z_]+)` \| ([^|]*) \| ([^|]*) \|", section, re.M):
+        for reason, code, status in re.findall(r"^\| `([A-Z_]+)` \| (-\d[^|]*) \| ([^|]*) \|", section, re.M):
             listed[reason] = (set(re.findall(r"-\d{5}", code)), set(re.findall(r"\b\d{3}\b", status)))
         sent = {}
         for row in rows:

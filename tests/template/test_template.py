@@ -211,6 +211,15 @@ class TheTemplate(unittest.TestCase):
         [number] = re.findall(r"\(this one has (\d+) after the transform\)", text)
         self.assertEqual(int(number), len(STACK.transformed["Resources"]))
 
+    def test_the_runbook_has_each_alarm_in_its_group(self):
+        section = (ROOT / "docs/operations.md").read_text().partition("### The alarms\n")[2].partition("\n#")[0]
+        listed, group = {}, None
+        for begins, name in re.findall(r"^\| (?:\*\*([^*]+):\*\* )?(\w+)(?: \([^|]*\))? \|", section, re.M)[1:]:
+            group = begins or group
+            listed[name] = group
+        described = {name: it["AlarmDescription"].split(" - ")[0] for name, it in STACK.alarms().items() if name != "DeploymentAlarm"}
+        self.assertEqual(listed, described)
+
     def test_a_trial_cannot_become_expensive(self):
         config = tomllib.loads((ROOT / "samconfig.toml").read_text())
         self.assertEqual(STACK.source["Parameters"]["DetailedApiMetrics"]["Default"], "off")

@@ -286,6 +286,9 @@ impl AgentError {
 
     /// An error with a code that the agent defines; `text` is public.
     ///
+    /// A code that begins with `TOOL_` says that a service failed which the skill uses. Alarms count
+    /// such a turn, and no other code of an agent.
+    ///
     /// ```
     /// # use a2a_lambda::skill::AgentError;
     /// let error = AgentError::domain("STALE_COMMIT", "the document has changed");

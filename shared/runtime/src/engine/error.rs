@@ -4,7 +4,7 @@
 use crate::auth::AuthError;
 use crate::store::{SizeError, StoreError, stored};
 use crate::task::{A2aError, Generation};
-use crate::telemetry::outcomes::{self, FaultClass};
+use crate::telemetry::outcomes::{CALLS, FaultClass, TASKS, class_of};
 use a2a_lambda_skill::AgentError;
 use a2a_lambda_wire::ErrorRow;
 
@@ -96,14 +96,14 @@ impl EngineError {
         match (&self.a2a_error, &self.cause) {
             (A2aError::Internal, Some(Cause::Store(_))) => FaultClass::Store,
             (A2aError::Internal, Some(Cause::Skill(error))) => {
-                outcomes::of_task(error.code().as_str())
+                class_of(TASKS, error.code().as_str())
             }
             // A brake: nothing has failed.
             (&A2aError::Unavailable { retry_after }, None) if retry_after > RETRY_AFTER => {
                 FaultClass::Caller
             }
             (A2aError::Unfinished { .. }, _) => FaultClass::Caller,
-            (error, _) => outcomes::of_call(&ErrorRow::of(error, Generation::V10)),
+            (error, _) => class_of(CALLS, ErrorRow::of(error, Generation::V10).reason),
         }
     }
 

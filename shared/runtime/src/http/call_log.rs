@@ -7,7 +7,7 @@ use crate::engine::{Clock, EngineError, Ids, RandomIds, SystemClock};
 use crate::task::{Generation, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::events::{self, CallFields};
-use crate::telemetry::outcomes::{self, FaultClass, OK};
+use crate::telemetry::outcomes::{CALLS, FaultClass, OK, class_of};
 use crate::telemetry::sampling::Sampler;
 use crate::telemetry::scope::CallScope;
 use crate::telemetry::trace::TRACEPARENT;
@@ -158,7 +158,7 @@ impl RequestLog {
         let log = self.unread(Some(rejection.dialect));
         let row = ErrorRow::of(&rejection.error, rejection.dialect.generation);
         let status = row.http_status(rejection.dialect.binding);
-        log.refused(status, row.reason, outcomes::of_call(&row));
+        log.refused(status, row.reason, class_of(CALLS, row.reason));
     }
 
     /// Logs a request to a foreign host or from a foreign page, for which A2A has no error.

@@ -12,8 +12,9 @@ use crate::engine::{Clock, SystemClock};
 use crate::secrets::secrets_manager;
 use crate::store::StoreError;
 use crate::store::dynamodb::DynamoTable;
+use crate::telemetry::events;
+use crate::telemetry::outcomes::{EVENTS, class_of};
 use crate::telemetry::sampling::Sampler;
-use crate::telemetry::{events, outcomes};
 use async_trait::async_trait;
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
@@ -129,7 +130,7 @@ async fn authorize(
             DecisionError::Refused
         }
         AuthError::Unavailable(cause) => {
-            let class = outcomes::of_event("failed to check credentials");
+            let class = class_of(EVENTS, "failed to check credentials").word();
             tracing::error!(class, error.cause = %cause, "failed to check credentials");
             DecisionError::Failed
         }

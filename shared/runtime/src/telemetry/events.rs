@@ -3,7 +3,7 @@
 //! names exist only here. The line of a call of a model is in `a2a-lambda-skill`. A line with a
 //! class is one that alarms count.
 
-use super::outcomes;
+use super::outcomes::{CALLERS, EVENTS, class_of};
 use super::scope::{TurnNote, Units};
 use tracing::Level;
 
@@ -106,7 +106,7 @@ pub(crate) fn refused_caller(reason: &str, key: Option<&str>, left_out: u64) {
     tracing::event!(
         target: CALLER,
         Level::WARN,
-        class = outcomes::of_caller(reason),
+        class = class_of(CALLERS, reason).word(),
         a2a.error = reason,
         a2a.key = key,
         a2a.left_out = left_out,
@@ -124,7 +124,7 @@ pub(crate) fn scarce(tenant: &str) {
     tracing::event!(
         target: SCARCE,
         Level::WARN,
-        class = outcomes::of_event("tokens of the day"),
+        class = class_of(EVENTS, "tokens of the day").word(),
         a2a.tenant = tenant,
         "four fifths of the tokens of this day are used (`A2A_TOKENS_PER_DAY`)"
     );
@@ -135,7 +135,7 @@ pub(crate) fn gave_up(task: &str, config: &str, trace_id: Option<&str>, why: &st
     tracing::event!(
         target: PUSH,
         Level::ERROR,
-        class = outcomes::of_event("gave up a push config"),
+        class = class_of(EVENTS, "gave up a push config").word(),
         trace_id,
         task.id = task,
         push.config = config,

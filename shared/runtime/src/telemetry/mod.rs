@@ -79,6 +79,7 @@ pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
 
 /// The lines that a filter shows. Those of a function that alarms count, which have a class, pass
 /// at every level.
+#[must_use]
 pub fn lines_shown<S: 'static>(
     format: LogFormat,
     filter: Option<&str>,

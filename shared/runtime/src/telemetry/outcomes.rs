@@ -4,8 +4,6 @@
 //! The class of a row is in the log line, where alarms count it, and in the metric. The runbook in
 //! `docs/operations.md` has the rows; a test compares them.
 
-use a2a_lambda_wire::ErrorRow;
-
 /// Who has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultClass {
@@ -38,7 +36,8 @@ impl FaultClass {
 pub(crate) const OK: &str = "ok";
 
 /// Outcomes with one class and one remedy. A word with `*` at its end is the beginning of words.
-struct Outcome {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutcomeRow {
     words: &'static [&'static str],
     class: FaultClass,
     #[cfg_attr(not(test), expect(dead_code, reason = "the runbook has it"))]
@@ -47,8 +46,8 @@ struct Outcome {
 
 macro_rules! outcomes {
     ($($name:ident { $($($word:literal)+ => $class:ident $does:literal;)+ })+) => {$(
-        const $name: &[Outcome] = &[$(
-            Outcome { words: &[$($word),+], class: FaultClass::$class, does: $does }
+        pub(crate) const $name: &[OutcomeRow] = &[$(
+            OutcomeRow { words: &[$($word),+], class: FaultClass::$class, does: $does }
         ),+];
     )+};
 }
@@ -56,17 +55,14 @@ macro_rules! outcomes {
 outcomes! {
     CALLS {
         "TASK_NOT_FOUND" => Caller "nothing; the task is unknown, expired, or another caller's. Many from one caller may be probing";
-        "TASK_NOT_CANCELABLE" => Caller "nothing";
+        "TASK_NOT_CANCELABLE" "UNSUPPORTED_OPERATION" "PARSE_ERROR" "INVALID_REQUEST" => Caller "nothing";
         "PUSH_NOTIFICATION_NOT_SUPPORTED" => Caller "nothing; the card says so";
-        "UNSUPPORTED_OPERATION" => Caller "nothing";
         "TASK_BUSY" => Caller "nothing. A worker takes over a killed turn within `A2A_LEASE` and one sweep";
         "CONTENT_TYPE_NOT_SUPPORTED" => Caller "nothing; the skill's media types are on the card";
         "INVALID_AGENT_RESPONSE" => Ours "a defect: report it";
         "EXTENDED_AGENT_CARD_NOT_CONFIGURED" => Ours "an author's own server announces an extended card that it does not have; the functions announce what they have";
         "EXTENSION_SUPPORT_REQUIRED" => Caller "nothing; no extension is required so far";
         "VERSION_NOT_SUPPORTED" => Caller "nothing; a client that names a newer version than 1.0 is logged as a warning";
-        "PARSE_ERROR" => Caller "nothing";
-        "INVALID_REQUEST" => Caller "nothing";
         "METHOD_NOT_FOUND" => Caller "nothing; if a known path returns it, the route leads to the wrong function";
         "INVALID_PARAMS" => Caller "nothing; the error names the fields";
         "INTERNAL_ERROR" => Ours "look for `a call failed` at that time; the cause is in `error.cause`. Class `store` if a store refused the call: a lost right, a disabled key";
@@ -92,13 +88,11 @@ outcomes! {
         "STATE_TOO_LARGE" "ARTIFACT_TOO_LARGE" => Ours "the skill keeps too much, or delivers a file above `A2A_UPLOAD_MAX`";
         "RUN_LIMIT_EXCEEDED" => Ours "no progress for `A2A_TASK_RUN_MAX`: look for what its lines waited for";
         "INTERNAL_ERROR" "SERIALIZATION" "CONTEXT_ERROR" "INVALID_TASK_STATE_TRANSITION" => Ours "a defect of the skill: read `error.cause` of `a turn of task … failed`";
-        "*" => Caller "nothing; the input, a limit, or a code of the agent's own domain";
+        "INVALID_INPUT" "MISSING_INPUT" "CONTENT_TYPE_NOT_SUPPORTED" "TASK_NOT_FOUND" "SESSION_NOT_FOUND" "CONTEXT_EXPIRED" "RATE_LIMITED" "CANCELED" "*" => Caller "nothing; the input, a limit, or a code of the agent's own domain";
     }
     CALLERS {
         "MALFORMED" "UNKNOWN_KEY" "EXPIRED_KEY" => Caller "one `a2a.key`: its owner needs another key (`keys create`). Many: somebody tries keys; the access log has the addresses, and `WebAcl=rate` slows them";
-        "NO_ISSUER" => Caller "set `A2A_JWT_ISSUER`, if callers with JWTs are welcome";
-        "TOKEN_HEADER" "TOKEN_CLAIMS" => Caller "compare the tokens with `A2A_JWT_TYPES`, `A2A_JWT_AUDIENCE` and `A2A_JWT_TENANT_CLAIM`";
-        "TOKEN_SIGNATURE" => Caller "the issuer has other keys than those that it publishes, or somebody forges tokens";
+        "NO_ISSUER" "TOKEN_HEADER" "TOKEN_CLAIMS" "TOKEN_SIGNATURE" => Caller "compare the tokens with the settings `A2A_JWT_…` and with the keys that the issuer publishes. Forged tokens have these reasons too";
         "TOKEN_TIME" => Caller "one caller: its token is old. All of an issuer: its clock is off by more than 60 s; no setting of the agent mends that";
     }
     EVENTS {
@@ -111,28 +105,8 @@ outcomes! {
     }
 }
 
-/// The class of a call that got the error of `row`.
-pub(crate) fn of_call(row: &ErrorRow) -> FaultClass {
-    of(CALLS, row.reason)
-}
-
-/// The class of a task that failed with `code`.
-pub(crate) fn of_task(code: &str) -> FaultClass {
-    of(TASKS, code)
-}
-
-/// The word of the class of a refused caller.
-pub(crate) fn of_caller(reason: &str) -> &'static str {
-    of(CALLERS, reason).word()
-}
-
-/// The word of the class of another event that a line reports.
-pub(crate) fn of_event(event: &str) -> &'static str {
-    of(EVENTS, event).word()
-}
-
 /// The class of `word`. What is in no row is ours, so that somebody looks at it.
-fn of(outcomes: &[Outcome], word: &str) -> FaultClass {
+pub(crate) fn class_of(outcomes: &[OutcomeRow], word: &str) -> FaultClass {
     let is_its = |row: &&str| match row.strip_suffix('*') {
         Some(beginning) => word.starts_with(beginning),
         None => *row == word,
@@ -141,3 +115,6 @@ fn of(outcomes: &[Outcome], word: &str) -> FaultClass {
     let outcome = outcomes.find(|outcome| outcome.words.iter().any(|row| is_its(&row)));
     outcome.map_or(FaultClass::Ours, |outcome| outcome.class)
 }
+
+#[cfg(test)]
+mod tests;

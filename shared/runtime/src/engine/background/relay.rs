@@ -6,7 +6,7 @@
 use crate::store::StoreError;
 use crate::store::queue::{PushItem, PushQueue, TaskImage, WorkMessage, WorkQueue};
 use crate::task::Timestamp;
-use crate::telemetry::outcomes;
+use crate::telemetry::outcomes::{EVENTS, class_of};
 use std::time::Duration;
 
 /// Forwards images with a dispatch intent to the queue; returns the indexes of those that
@@ -54,7 +54,7 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> usize 
     if remaining > 0 {
         tracing::warn!(
             target: "a2a_lambda::relay",
-            { class = outcomes::of_event("relay.pushes_left"), relay.pushes_left = remaining },
+            { class = class_of(EVENTS, "relay.pushes_left").word(), relay.pushes_left = remaining },
             "left {remaining} push deliveries to the sweep"
         );
     }

@@ -14,7 +14,8 @@ use crate::engine::{Engine, EngineError};
 use crate::store::queue::{TaskImage, WorkItem, WorkQueue};
 use crate::store::records::Sweep;
 use crate::task::{Change, TaskRecord, TenantId, Timestamp};
-use crate::telemetry::{events, outcomes};
+use crate::telemetry::events;
+use crate::telemetry::outcomes::{EVENTS, class_of};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -87,7 +88,7 @@ fn report(swept: &SweepRound, is_done: bool) {
     tracing::event!(
         target: events::SWEEP,
         tracing::Level::INFO,
-        class = (swept.tasks.resent > 0).then(|| outcomes::of_event("sweep.resent")),
+        class = (swept.tasks.resent > 0).then(|| class_of(EVENTS, "sweep.resent").word()),
         sweep.looked_at = swept.tasks.looked_at,
         sweep.redispatched = swept.tasks.redispatched,
         sweep.resent = swept.tasks.resent,

@@ -8,7 +8,7 @@ use crate::engine::commit::{CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::task::metadata_keys;
 use crate::task::{Change, ContextId, Message, Part, TaskRecord};
-use crate::telemetry::outcomes::{self, FaultClass};
+use crate::telemetry::outcomes::{FaultClass, TASKS, class_of};
 use a2a_lambda_model::redact::without_values;
 use a2a_lambda_skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use a2a_lambda_skill::{AnySkill, SkillOutcome};
@@ -246,7 +246,7 @@ fn log_failure(record: &TaskRecord, error: &AgentError) {
     // The cause may quote what a client sent.
     let cause = error.cause().map(without_values);
     let (id, code) = (record.id(), error.code().as_str());
-    if outcomes::of_task(code) == FaultClass::Caller {
+    if class_of(TASKS, code) == FaultClass::Caller {
         tracing::info!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
     } else {
         tracing::error!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");

@@ -5,7 +5,7 @@ use crate::engine::{Engine, EngineError};
 use crate::task::{Change, TaskKey, TaskRecord, TaskState, Timestamp, WriteId, metadata_keys};
 use crate::telemetry::TraceContext;
 use crate::telemetry::events::{self, TurnFields};
-use crate::telemetry::outcomes::{self, OK};
+use crate::telemetry::outcomes::{OK, TASKS, class_of};
 use crate::telemetry::scope::{self, CallScope, TurnNote};
 use a2a_lambda_skill::RunTrace;
 use serde_json::{Value, json};
@@ -129,7 +129,7 @@ impl<'e> TurnReport<'e> {
             attempt: u64::from(self.attempt),
             error: record.and_then(error_code).map(str::to_owned),
             class: match result {
-                Ok(TurnEnd::Stopped(record)) => Some(class_of(record)),
+                Ok(TurnEnd::Stopped(record)) => Some(class_of_end(record)),
                 Ok(TurnEnd::Message(_)) => Some(OK),
                 _ => None,
             },
@@ -199,15 +199,15 @@ pub(in crate::engine) fn log_given_up(record: &TaskRecord, code: &str) {
         state: Some(TaskState::Failed.as_str()),
         attempt: u64::from(record.attempt()),
         error: Some(code),
-        class: Some(outcomes::of_task(code).word()),
+        class: Some(class_of(TASKS, code).word()),
         trace_id: trace_id.as_deref(),
         ..TurnFields::default()
     });
 }
 
 /// The class of the turn of a task at rest.
-fn class_of(record: &TaskRecord) -> &'static str {
-    error_code(record).map_or(OK, |code| outcomes::of_task(code).word())
+fn class_of_end(record: &TaskRecord) -> &'static str {
+    error_code(record).map_or(OK, |code| class_of(TASKS, code).word())
 }
 
 /// The error code of a failed task.

@@ -21,7 +21,7 @@ use crate::engine::commit::registers_push;
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::Receipt;
 use crate::task::{A2aError, Change, TaskRecord};
-use crate::telemetry::outcomes;
+use crate::telemetry::outcomes::{EVENTS, class_of};
 use a2a_lambda_skill::begin_session;
 use a2a_lambda_skill::{
     AgentError, AnySkill, Content, SessionAdapter, SkillOutcome, TaskContext, TurnStart,
@@ -217,7 +217,7 @@ impl Engine {
         let (id, before) = (record.id(), record.base().build.as_ref());
         let is_other_build = before.is_some() && before != self.agent.build_id();
         if is_other_build && buffer.can_go_on() && self.run_limit(record).is_none() {
-            tracing::error!(class = outcomes::of_event("turn.changed"), task.id = %id, turn.changed = true, "a turn of task `{id}` waits for the build that stored its steps: {error}");
+            tracing::error!(class = class_of(EVENTS, "turn.changed").word(), task.id = %id, turn.changed = true, "a turn of task `{id}` waits for the build that stored its steps: {error}");
             if let Some(trace) = self.trace() {
                 let now = self.reader.clock.now();
                 trace.event(record, ("failure", "STEP_CHANGED"), now, |row| {

@@ -57,6 +57,7 @@ fn refused(tenant: &str, skill: Option<&str>, reason: &str) {
             a2a.tenant = tenant,
             a2a.skill = skill,
             a2a.error = reason,
+            class = "caller",
             http.response.status_code = 429_u64,
             ms = 1_u64,
         },

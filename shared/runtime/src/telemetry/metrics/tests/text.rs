@@ -157,7 +157,11 @@ fn calls_and_turns_are_counted_whatever_the_log_shows() {
     );
     let turns = [("skill_name", "echo"), ("state", "completed")];
     assert_eq!(value(&samples, "a2a_turns_total", &turns), 1.0);
-    let errors = [("skill_name", "echo"), ("reason", "TASK_BUSY")];
+    let errors = [
+        ("skill_name", "echo"),
+        ("reason", "TASK_BUSY"),
+        ("class", "caller"),
+    ];
     assert_eq!(value(&samples, "a2a_errors_total", &errors), 1.0);
     let tokens = [("skill_name", "echo")];
     assert_eq!(value(&samples, "a2a_model_tokens_total", &tokens), 7.0);
@@ -189,11 +193,13 @@ fn a_call_that_ran_a_turn_counts_as_a_call_and_as_a_turn() {
         state: Some("failed"),
         attempt: 1,
         error: Some("OUT_OF_STOCK".to_owned()),
+        class: Some("caller"),
         ms: 7,
     };
     let metrics = counted(|| {
         events::call(&CallFields {
             skill: Some("echo"),
+            class: Some("ok"),
             turn: Some(&turn),
             status: 200,
             ms: 9,
@@ -209,7 +215,11 @@ fn a_call_that_ran_a_turn_counts_as_a_call_and_as_a_turn() {
     let took = "a2a_request_duration_seconds_sum";
     assert_eq!(value(&samples, took, &call), 0.009);
     // The call succeeded: its task failed.
-    let failed = [("skill_name", "echo"), ("reason", "OUT_OF_STOCK")];
+    let failed = [
+        ("skill_name", "echo"),
+        ("reason", "OUT_OF_STOCK"),
+        ("class", "caller"),
+    ];
     assert_eq!(value(&samples, "a2a_errors_total", &failed), 1.0);
 }
 
@@ -218,6 +228,7 @@ fn refusals_without_a_line_of_their_own_are_counted() {
     let metrics = counted(|| {
         let line = CallFields {
             tenant: Some("acme"),
+            class: Some("caller"),
             status: 429,
             ms: 1,
             ..CallFields::default()
@@ -235,7 +246,11 @@ fn refusals_without_a_line_of_their_own_are_counted() {
         ),
         (
             "a2a_errors_total",
-            &[("skill_name", "unrouted"), ("reason", "RATE_LIMITED")],
+            &[
+                ("skill_name", "unrouted"),
+                ("reason", "RATE_LIMITED"),
+                ("class", "caller"),
+            ],
         ),
         (
             "a2a_requests_total",
