@@ -26,7 +26,7 @@ pub(super) async fn respond<T>(
                 tracing::warn!("left a message of the queue to another release: {error}");
                 Ack::Keep
             }
-            Err(error) => put_away(dead_letters, body, &error).await,
+            Err(error) => Box::pin(put_away(dead_letters, body, &error)).await,
         };
         if ack == Ack::Keep {
             let mut failure = SqsBatchItemFailure::default();
