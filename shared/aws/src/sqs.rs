@@ -56,16 +56,20 @@ impl SqsQueue {
         }
     }
 
-    /// Sends a message that nobody can read, with the reason as its attribute `reason`: this is
-    /// a queue of dead letters.
+    /// Sends a message that nobody can read to the dead letters at `url`, with the attribute
+    /// `reason`.
     ///
     /// # Errors
-    /// [`StoreError`] when the queue does not take it.
-    pub async fn send_dead_letter(&self, body: &str, reason: &str) -> Result<(), StoreError> {
+    /// [`StoreError`] when that queue does not take it.
+    pub async fn send_dead_letter(
+        &self,
+        url: &str,
+        body: &str,
+        reason: &str,
+    ) -> Result<(), StoreError> {
         let value = MessageAttributeValue::builder().data_type("String");
         let value = value.string_value(reason).build().map_err(corrupt)?;
-        let request = self.client.send_message().queue_url(&self.url);
-        let request = request.message_body(body);
+        let request = self.client.send_message().queue_url(url).message_body(body);
         let result = request.message_attributes("reason", value).send().await;
         result.map(|_| ()).map_err(|error| failed(&error))
     }

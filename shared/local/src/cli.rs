@@ -143,8 +143,9 @@ async fn agent(
     let banner = banner(names, &options, &settings, (address, configuration.path()));
     let folder = options.folder();
     let traces_folder = folder.or(embedded.as_ref().map(Embedded::folder));
+    let spans = Spans::start(options.otlp.as_deref(), &agent, &settings)?;
     let traces = Traces::open(traces_folder, settings.policy.task_ttl, options.trace)?;
-    let traces = Arc::new(traces.with_spans(Spans::start(&options, &agent, &settings)?));
+    let traces = Arc::new(traces.with_spans(spans));
     let builds = options.under_dev.then(dev::builds);
     let page = AgentPage::open(
         address, &agent, &settings, &clients, &endpoints, &traces, folder,

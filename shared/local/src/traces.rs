@@ -89,7 +89,7 @@ impl Traces {
         })
     }
 
-    /// The same traces, which are sent to a collector too.
+    /// The same traces, whose rows are spans too.
     pub(crate) fn with_spans(self, spans: Option<Spans>) -> Self {
         Self { spans, ..self }
     }

@@ -10,7 +10,7 @@ use aws_lambda_events::event::streams::{SqsBatchItemFailure, SqsEventResponse};
 /// Handles each message that `decode` reads. The response names the messages that SQS must
 /// deliver again (AWS Lambda, `ReportBatchItemFailures`).
 pub(super) async fn respond<T>(
-    dead_letters: Option<&SqsQueue>,
+    (queue, dead_letters): (&SqsQueue, Option<&str>),
     event: SqsEvent,
     decode: fn(&str) -> Result<T, StoreError>,
     handle: impl AsyncFn(T, &SqsMessage) -> Ack,
@@ -26,7 +26,7 @@ pub(super) async fn respond<T>(
                 tracing::warn!("left a message of the queue to another release: {error}");
                 Ack::Keep
             }
-            Err(error) => put_away(dead_letters, body, &error).await,
+            Err(error) => Box::pin(put_away((queue, dead_letters), body, &error)).await,
         };
         if ack == Ack::Keep {
             let mut failure = SqsBatchItemFailure::default();
@@ -41,14 +41,17 @@ pub(super) async fn respond<T>(
 
 /// Sends a message that nobody can read to the dead letters. SQS itself would do so after 100
 /// receives, a day later.
-async fn put_away(dead_letters: Option<&SqsQueue>, body: &str, error: &StoreError) -> Ack {
+async fn put_away(
+    (queue, dead_letters): (&SqsQueue, Option<&str>),
+    body: &str,
+    error: &StoreError,
+) -> Ack {
     let reason = without_values(&error.to_string());
     tracing::error!("failed to read a message of the queue: {reason}");
-    let Some(queue) = dead_letters else {
+    let Some(url) = dead_letters else {
         return Ack::Keep;
     };
-    // Boxed: the compiler gives up the layout of so many nested futures of an SDK.
-    match Box::pin(queue.send_dead_letter(body, &reason)).await {
+    match queue.send_dead_letter(url, body, &reason).await {
         Ok(()) => Ack::Delete,
         Err(error) => {
             tracing::error!("failed to send a message to the dead letters: {error}");

@@ -2,12 +2,13 @@
 
 use super::batch;
 use super::error::ServeError;
-use super::services::{clients, counters, queue_with_dead_letters};
+use super::services::{clients, counters, endpoint};
 use super::start::Start;
 use crate::engine::{PushDispatcher, PushServices, RandomIds, SystemClock};
 use crate::outbound::webhook::WebhookClient;
 use crate::runtime::stores;
-use crate::store::sqs;
+use crate::store::aws::sqs_client;
+use crate::store::sqs::{self, SqsQueue};
 use aws_lambda_events::event::sqs::SqsMessage;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,21 +20,23 @@ use std::sync::Arc;
 pub async fn push() -> Result<(), ServeError> {
     let start = Start::begin("push")?;
     let settings = start.settings()?;
-    let (queue, dead_letters) = queue_with_dead_letters(settings.push_queue()?, &settings).await;
+    let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
+    let queue = SqsQueue::new(client, settings.push_queue()?);
     let clients = clients().await;
     let counters = counters(&clients, &settings);
     let service = start.ready(counters);
     let outgoing = PushServices {
         deliveries: stores(&clients, &settings).0.deliveries(),
-        queue: Arc::new(queue),
+        queue: Arc::new(queue.clone()),
         webhooks: Arc::new(WebhookClient::new(settings.policy.reach)),
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
     };
+    let queues = (&queue, settings.dead_letters_url.as_deref());
     let dispatcher = PushDispatcher::new(outgoing, settings.policy);
     let run = async |event, deadline| {
         let deliver = async |item, _: &SqsMessage| dispatcher.deliver(&item, deadline).await;
-        let response = batch::respond(dead_letters.as_ref(), event, sqs::push::decode, deliver);
+        let response = batch::respond(queues, event, sqs::push::decode, deliver);
         Ok::<_, Infallible>(response.await)
     };
     service.run(run).await

@@ -34,16 +34,6 @@ pub(super) async fn queue(settings: &Settings) -> Result<SqsQueue, ServeError> {
     Ok(SqsQueue::new(client, url))
 }
 
-/// The queue at `url`, from which a function receives, and that of its dead letters.
-pub(super) async fn queue_with_dead_letters(
-    url: &str,
-    settings: &Settings,
-) -> (SqsQueue, Option<SqsQueue>) {
-    let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
-    let queue = |url: &str| SqsQueue::new(client.clone(), url);
-    (queue(url), settings.dead_letters_url.as_deref().map(queue))
-}
-
 /// The push queue, if the settings name one and push notifications are on.
 pub(super) async fn push_queue(settings: &Settings) -> Option<SqsQueue> {
     let url = settings

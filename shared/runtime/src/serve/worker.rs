@@ -2,7 +2,7 @@
 
 use super::batch;
 use super::error::ServeError;
-use super::services::{clients, counters, queue_with_dead_letters};
+use super::services::{clients, counters, queue};
 use super::start::Start;
 use crate::runtime::Runtime;
 use crate::store::queue::{Ack, Receipt, WorkItem};
@@ -22,8 +22,8 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
     let start = Start::begin("worker")?;
     let settings = start.settings()?;
-    let (queue, dead_letters) = queue_with_dead_letters(settings.work_queue()?, &settings).await;
-    let queues = (&queue, dead_letters.as_ref());
+    let queue = queue(&settings).await?;
+    let queues = (&queue, settings.dead_letters_url.as_deref());
     let clients = clients().await;
     let counters = counters(&clients, &settings);
     let agent = agent.build().map_err(ServeError::Agent)?;
@@ -44,17 +44,17 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
 
 /// Runs the turns of a batch with `turn`, which has to end before the deadline.
 async fn respond(
-    (queue, dead_letters): (&SqsQueue, Option<&SqsQueue>),
+    queues: (&SqsQueue, Option<&str>),
     event: SqsEvent,
     deadline: Option<Timestamp>,
     turn: impl AsyncFn(&WorkItem, &dyn Receipt, Option<Timestamp>) -> Ack,
 ) -> SqsEventResponse {
     let handle = async |item: WorkItem, message: &SqsMessage| {
         let handle = message.receipt_handle.clone().unwrap_or_default();
-        let receipt = queue.receipt(handle).received(receives(message));
+        let receipt = queues.0.receipt(handle).received(receives(message));
         turn(&item, &receipt, deadline).await
     };
-    batch::respond(dead_letters, event, sqs::decode, handle).await
+    batch::respond(queues, event, sqs::decode, handle).await
 }
 
 /// How often SQS has delivered a message, this time included.

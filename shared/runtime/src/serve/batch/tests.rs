@@ -33,12 +33,12 @@ async fn queue_that_answers(
         bodies
     });
     let client = sqs_client(Some(&url)).await;
-    (SqsQueue::new(client, format!("{url}/1/dead")), service)
+    (SqsQueue::new(client, format!("{url}/1/work")), service)
 }
 
 /// The ids of the messages that SQS delivers again.
 async fn kept<T>(
-    dead_letters: Option<&SqsQueue>,
+    queue: &SqsQueue,
     decode: fn(&str) -> Result<T, StoreError>,
     bodies: &[&str],
 ) -> Vec<String> {
@@ -46,7 +46,13 @@ async fn kept<T>(
     let records: Vec<Value> = bodies.iter().enumerate().map(record).collect();
     let event = serde_json::from_value(json!({"Records": records})).unwrap();
     let handle = async |_: T, _: &SqsMessage| panic!("nobody can read it");
-    let response = respond(dead_letters, event, decode, handle).await;
+    let response = respond(
+        (queue, Some("http://127.0.0.1:9/1/dead")),
+        event,
+        decode,
+        handle,
+    )
+    .await;
     let failures = response.batch_item_failures.into_iter();
     failures.filter_map(|it| it.item_identifier).collect()
 }
@@ -58,11 +64,7 @@ const NEWER: &str = r#"{"v":2,"item":"of another release"}"#;
 async fn sorted<T>(decode: fn(&str) -> Result<T, StoreError>) {
     let (queue, service) = queue_that_answers(3, "200 OK").await;
     let bodies = [UNREADABLE.as_slice(), &[NEWER]].concat();
-    assert_eq!(
-        kept(Some(&queue), decode, &bodies).await,
-        ["3"],
-        "the newer one"
-    );
+    assert_eq!(kept(&queue, decode, &bodies).await, ["3"], "the newer one");
     let letters = service.await.unwrap();
     let texts: Vec<_> = letters.iter().map(|it| &it["MessageBody"]).collect();
     assert_eq!(texts, UNREADABLE);
@@ -91,6 +93,6 @@ async fn unreadable_pushes_are_dead_letters_at_once_and_newer_ones_stay() {
 #[tokio::test]
 async fn an_unreadable_message_stays_if_the_dead_letters_refuse_it() {
     let (queue, service) = queue_that_answers(1, "403 Forbidden").await;
-    assert_eq!(kept(Some(&queue), sqs::decode, &["hello"]).await, ["0"]);
+    assert_eq!(kept(&queue, sqs::decode, &["hello"]).await, ["0"]);
     assert_eq!(service.await.unwrap().len(), 1);
 }
