@@ -10,6 +10,8 @@ import urllib.request
 #: What a conversation with the agent that has a model is called.
 BY_MODEL = " by model"
 CONVERSATIONS = json.loads((pathlib.Path(__file__).resolve().parent / "conversations.json").read_text())
+WITH_MODEL = [name for name, talk in CONVERSATIONS.items() if "only" in talk]
+IN_BOTH = [name for name in CONVERSATIONS if name not in WITH_MODEL]
 
 
 def tasks(base: str) -> list[dict]:
@@ -42,11 +44,11 @@ def differs(conversation: str, new: list[dict]) -> str:
     for task in new:
         if task.get("artifacts") or task["status"]["state"] != "TASK_STATE_COMPLETED":
             contexts.setdefault(task["contextId"], []).append(made(task))
-    says, near = [one[0] for one in wanted], []
+    begins, near = tuple(one[0] for one in wanted), []
     for found in contexts.values():
         pairs = zip(wanted, found, strict=False)
-        right = [one.startswith(f"{said} COMPLETED") and result in one for (said, result), one in pairs]
+        right = [one.startswith(begin) and result in one for (begin, result), one in pairs]
         if len(found) == len(wanted) and all(right):
             return ""
-        near = max(near, found, key=lambda all: sum(one.startswith(tuple(says)) for one in all) - len(all) / 9)
+        near = max(near, found, key=lambda all: sum(one.startswith(begins) for one in all) - len(all) / 9)
     return f"the agent made: {'; '.join(near) or 'nothing of it'}"

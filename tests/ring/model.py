@@ -16,9 +16,14 @@ CHOICES = {
     "Lisbon": ("book-flight", "answers"),
     "tomorrow": ("book-flight", "answers"),
     "PDF format": ("create-report", "answers"),
+    "never mind": ("book-flight", "answers"),
+    "yes": ("assist", "answers"),
     "Make it blue": ("logo", "about"),
     "Make it shorter": ("create-report", "about"),
 }
+
+#: What the assistant wishes to store, a note a turn: each needs the consent of the user.
+NOTES = ("The office has no lift", "The train is late on Mondays")
 
 
 def choice(system: str, text: str) -> dict:
@@ -33,6 +38,13 @@ def choice(system: str, text: str) -> dict:
     return {"skill": skill, "task": max(fits, key=lambda one: one["spokeLast"])["task"], "relation": relation}
 
 
+def keep(count: int) -> dict:
+    """The turn of the assistant after the results of so many notes."""
+    if count == len(NOTES):
+        return {"text": "I will remember both."}
+    return {"tools": [{"name": "memory_add", "input": {"content": NOTES[count], "layer": "user"}}]}
+
+
 class Router:
     """In the place of a script of the stub."""
 
@@ -42,6 +54,8 @@ class Router:
 
     def rule(self, request) -> tuple[int, dict]:
         self.asked += 1
+        if "Keep both in mind" in request.user and not request.forced:
+            return 0, keep(len(request.results))
         if request.forced != "route":
             return 0, {"text": "I cannot help with that."}
         return 0, {"input": choice(request.system, request.user)}

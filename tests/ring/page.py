@@ -11,7 +11,8 @@ COLUMNS = {
     "Long texts": ("chunks",),
     "Pictures": ("picture",),
     "Questions": ("question", "streamed question", "answer"),
-    "Conversations": tuple(name + way for way in ("", history.BY_MODEL) for name in history.CONVERSATIONS),
+    "Conversations": tuple(name + way for way in ("", history.BY_MODEL) for name in history.IN_BOTH),
+    "Consents": tuple(name + history.BY_MODEL for name in history.WITH_MODEL),
     "Failures": ("failure",),
     "Files with words": ("file with words",),
     "Errors": ("stream error", "ended task"),
@@ -40,11 +41,18 @@ COLUMN_TEXT = """\
 | Long texts | asks for a report, which arrives in chunks |
 | Pictures | says "Generate logo" |
 | Questions | says "Book a flight", and answers what the agent asks |
-| Conversations | keeps one session: remembers something and asks for it, books a flight, adds, has a report and a logo made, and says "Make it blue"; leaves a question open and takes it up; refines the first of two logos; refines a report in the twentieth turn. Each is right only if the agent made nothing else of it, without a model and with a stub of one that chooses the skill where no rule decides |
+| Conversations | keeps one session: remembers something and asks for it, books a flight, adds, has a report and a logo made, and says "Make it blue"; leaves a question open and takes it up; refines the first of two logos; refines a report in the twentieth turn; says "never mind" to a question, and then adds. Each is right only if the agent made nothing else of it, without a model and with a stub of one that chooses the skill where no rule decides |
+| Consents | is asked twice in one task whether a memory may be stored, and answers "yes", "yes", and "yes" with the [code](#two-consents-in-one-task) of the second question |
 | Failures | sends "/add 2+2+2", which the skill `add` refuses, and reads why |
 | Files with words | sends a picture and a caption |
 | Errors | writes to a task that does not exist, or that has ended, on a stream |
 | Tasks | cancels a task twice, gets one, lists them |
+"""
+
+ALSO = """\
+More programs are driven through the conformance agent: [published clients](conformance.md#published-clients). `a2a-utils` is not
+among the clients: it needs Python 3.13, and the ring has to run with 3.11. It sends the context of a session and not the task, as
+other clients here do.
 """
 
 ADVICE = """\
@@ -73,11 +81,31 @@ WORDS = """\
 | only the line | Google ADK; Strands Agents for Python and for TypeScript; CrewAI; AG2 |
 | only the artifact, as JSON | Microsoft Agent Framework; BeeAI Framework; `handler message send` |
 | both | Vercel AI SDK, `generateText`; assistant-ui; `handler message stream` |
-| neither | Vercel AI SDK, `streamText` |
+| neither | Vercel AI SDK, `streamText`; `a2a-bridge` |
 | what the program takes out of the task, which has both | the official SDKs |
 
 The clients of Strands drop every artifact beside a line, also one of text. The others of the first row drop only data, and show
 none of it without a line. Where the artifact is all that is seen the line is lost, so put into it only what the data has too.
+"""
+
+CONSENTS = """\
+## Two consents in one task
+
+A tool that writes waits until the user has agreed to what a model wrote ([language models](guide/models.md)). The user here says
+"/assist Keep both in mind", and the assistant, whose model is a stub, wants to store two memories, one after the other:
+
+| The user says | The agent |
+|---|---|
+| "yes" to the first question, which ends with "Answer `yes` or `no`." | stores the first memory, and asks about the second |
+| "yes" to the second one, which ends with a line such as "Answer `yes kabo` or `no`." | stores nothing, and asks the same again |
+| "yes kabo" | stores the second memory, and answers |
+
+A client with ✓ shows both questions, and its user types what they ask for. That works for a client that sends only the context, too
+(Google ADK for JavaScript, AG-UI, tRPC-Agent and others). A client or a program that can only say "yes" stops at the second question,
+however often it says so. It can copy the digest of the question, `a2a-lambda/confirm` in the metadata of its text, into the metadata
+of its answer. `a2a-bridge` shows no question, and Strands Agents keep no session: offer them no tool that asks.
+
+No sentence of the column *Conversations* asks for consent: a model only chooses there, and each input is what the user wrote.
 """
 
 ERRORS = """\
@@ -155,5 +183,4 @@ def text(clients: dict, expected: dict, results: dict, version) -> str:
         table.append(f"| {client['title']} | {version(key)} | {client['speaks']} | {' | '.join(marks)} |")
         sections += section(client, version(key), expected[key], acts)
     legend = LEGEND + (" · ✗ fails in this version" if any("✗" in row for row in table) else "")
-    also = "More programs are driven through the conformance agent: [published clients](conformance.md#published-clients)."
-    return "\n".join([HEAD, *table, "", legend, "", COLUMN_TEXT, also, "", ADVICE, WORDS, ERRORS, "## Client by client", "", *sections, FOOT])
+    return "\n".join([HEAD, *table, "", legend, "", COLUMN_TEXT, ALSO, ADVICE, WORDS, CONSENTS, ERRORS, "## Client by client", "", *sections, FOOT])

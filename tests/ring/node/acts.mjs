@@ -135,6 +135,13 @@ function shows(reply, ...words) {
   return seen;
 }
 
+/** The code that a question of consent asks for. */
+function code(reply) {
+  const line = /Answer `yes (\w+)`/.exec(reply.text);
+  if (line === null) throw new Error(`no code is shown: ${reply.text}`);
+  return line[1];
+}
+
 function hasFile(reply) {
   if (reply.files === 0) {
     throw new Error(`no file is shown: text '${reply.text}', state ${reply.state || "not shown"}`);
@@ -162,7 +169,8 @@ async function attempt(call) {
 
 /** One sentence of a conversation, and whether its user sees the right answer. */
 async function say(client, turn, replies) {
-  const { say: text, plain } = turn;
+  const { plain } = turn;
+  const text = turn.say.includes("{code}") ? turn.say.replace("{code}", code(replies.at(-1))) : turn.say;
   let last = replies.at(turn.to ?? -1);
   if (turn.aside) last = new Reply({ ...last, state: "" });
   let reply;
@@ -262,7 +270,8 @@ export async function play(make) {
   const client = make();
   const card = async () => (await client.open(values.base)) ?? "";
   if (values.conversations) await card();
-  const talks = Object.entries(CONVERSATIONS).map(([name, talk]) => [name, () => converse(client, talk)]);
+  const played = Object.entries(CONVERSATIONS).filter(([, talk]) => values.conversations || !talk.only);
+  const talks = played.map(([name, talk]) => [name, () => converse(client, talk)]);
   const all = values.conversations ? talks : [...Object.entries({ card, ...acts(client) }), ...talks];
   for (const [act, plays] of all) {
     try {

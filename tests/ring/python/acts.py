@@ -144,6 +144,13 @@ def shows(reply: Reply, *words: str) -> str:
     return next(word for word in words if word in reply.text)
 
 
+def code(reply: Reply) -> str:
+    """The code that a question of consent asks for."""
+    if not (line := re.search(r"Answer `yes (\w+)`", reply.text)):
+        raise AssertionError(f"no code is shown: {reply.text!r}")
+    return line[1]
+
+
 def has_file(reply: Reply) -> str:
     if not reply.files:
         raise AssertionError(f"no file is shown: text {reply.text!r}, state {reply.state or 'not shown'}")
@@ -226,6 +233,8 @@ class Acts:
     async def turn(self, turn: dict, replies: list[Reply]) -> Reply:
         """One sentence of a conversation, and whether its user sees the right answer."""
         client, text = self.client, turn["say"]
+        if "{code}" in text:
+            text = text.replace("{code}", code(replies[-1]))
         last = replies[turn.get("to", -1)] if replies else None
         if turn.get("aside"):
             last = replace(last, state="")
@@ -327,7 +336,7 @@ async def play(client: Client, base: str, lines: Lines, talk_only: bool) -> None
         return ""
 
     plays = {"card": card, **{act: partial(method, acts) for act, method in ACTS.items()}}
-    talks = {name: partial(acts.converse, name) for name in CONVERSATIONS}
+    talks = {name: partial(acts.converse, name) for name, talk in CONVERSATIONS.items() if talk_only or "only" not in talk}
     if talk_only:
         await card()
     for act, method in (talks if talk_only else plays | talks).items():

@@ -44,7 +44,8 @@ class Dialogue:
             answer = self.last = self.run.result()
         except A2ATaskTerminalError as error:
             # The exception has the task; its text has the state only.
-            return Reply(text=texts(error.task.status.message), state=TaskState.Name(error.task.status.state))
+            status = error.task.status
+            return Reply(text=texts(status.message), state=TaskState.Name(status.state), handle=self)
         state = answer.response.finish_reason
         return Reply(text=answer.body or "", files=len(answer.files), state=state, handle=self)
 
