@@ -48,7 +48,7 @@ describe() {
     models) echo "the stub of model services, read by their clients, is the model of an agent that an SDK walks" ;;
     ring) echo "frameworks and SDKs, each with its own defaults, against the default agent; docs/clients.md is the run" ;;
     sizes) echo "each function as it ships, built alone, is no larger than its limit" ;;
-    clients) echo "the official Rust client and the official command line against the local agent; the check of servers of the Python SDK" ;;
+    clients) echo "the official Rust client and the official command line against the local agent; the check of servers of other SDKs" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
     deny) echo "licences, sources and banned crates of all that is locked" ;;

@@ -2,13 +2,11 @@
 
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints, sqs_client};
-use a2a_lambda::store::counters::Counters;
 use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::health::HealthCheck;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::sqs::SqsQueue;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
-use std::sync::Arc;
 
 fn is_refused(health: &Result<(), StoreError>) {
     assert!(matches!(health, Err(StoreError::Refused(_))), "{health:?}");
@@ -25,13 +23,13 @@ fn is_away(health: &Result<(), StoreError>) {
 async fn a_missing_table_bucket_or_queue_does_not_work() {
     let embedded = Embedded::start(None).await.unwrap();
     let clients = AwsClients::connect(embedded.endpoints()).await;
-    let table = |name: &str| {
-        let table = DynamoTable::new(clients.dynamodb.clone(), name);
-        Counters::new(Arc::new(table))
-    };
+    let table = |name: &str| DynamoTable::new(clients.dynamodb.clone(), name);
     let bucket = |name: &str| S3Blobs::new(clients.s3.clone(), name);
     table(TABLE).check_health().await.unwrap();
     bucket(BUCKET).check_health().await.unwrap();
+    let warning = Some("the table has no deletion protection");
+    assert_eq!(table(TABLE).warning().await, warning);
+    assert_eq!(table("no-such-table").warning().await, None);
     is_refused(&table("no-such-table").check_health().await);
     is_refused(&bucket("no-such-bucket").check_health().await);
     embedded.stop().await;

@@ -156,6 +156,42 @@ async fn the_report_names_the_dependency_that_is_down() {
     assert!(!reply.text().contains("private"));
 }
 
+/// A table that works and could be deleted by mistake.
+struct Unprotected;
+
+#[async_trait]
+impl HealthCheck for Unprotected {
+    async fn check_health(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn warning(&self) -> Option<&'static str> {
+        Some("the table has no deletion protection")
+    }
+}
+
+#[tokio::test]
+async fn an_operator_reads_once_that_a_deployed_table_is_unprotected() {
+    let deployed = json!(["the table has no deletion protection"]);
+    for (is_deployed, warnings) in [(true, deployed), (false, json!([]))] {
+        let mut settings = Settings::read(&Development).unwrap();
+        if is_deployed {
+            behind_a_gateway(&mut settings);
+        }
+        let table = Arc::new(Unprotected);
+        let runtime = Runtime::builder(reference_agent::agent().unwrap(), settings)
+            .health("table", table.clone())
+            .health("memory", table)
+            .build()
+            .unwrap();
+        let edge = runtime.edge(Function::Ops);
+        let reply = get(&edge, REPORT, scopes("ops")).await;
+        assert_eq!(reply.json()["warnings"], warnings, "{is_deployed}");
+        let public = get(&edge, "/health", Identity::default()).await;
+        assert!(!public.text().contains("protection"), "{}", public.text());
+    }
+}
+
 #[tokio::test]
 async fn a_local_agent_shows_the_report_at_the_public_path() {
     let reply = get(&ops(true, |_| ()), "/health", Identity::default()).await;

@@ -265,6 +265,8 @@ struct Stranger {
     status: u16,
     /// Whether there is only a card, and a page that says so.
     is_dead: bool,
+    /// What its health says, if it has one.
+    health: Option<Value>,
 }
 
 impl Stranger {
@@ -284,6 +286,7 @@ impl Stranger {
             card,
             status: 200,
             is_dead: false,
+            health: None,
         }
     }
 
@@ -297,6 +300,16 @@ impl Stranger {
             "/.well-known/agent-card.json" => whole(200, self.card.to_string().replace("URL", url)),
             _ if self.is_dead => whole(404, "<h1>not here</h1>"),
             _ if self.status != 200 => whole(self.status, error(self.status)),
+            "/a2a-lambda/health" if self.health.is_some() => {
+                whole(200, json!(self.health).to_string())
+            }
+            "/rest/message:stream" => {
+                let first = json!({"artifactUpdate": {"taskId": "t", "contextId": "c"}});
+                let mut reply = whole(200, format!("data: {first}\n\n"));
+                let kind = "text/event-stream".parse().unwrap();
+                reply.headers_mut().insert(CONTENT_TYPE, kind);
+                reply
+            }
             "/rest/message:send" => whole(200, json!({"task": task}).to_string()),
             "/rest/tasks/t" => whole(200, task.to_string()),
             "/rest/tasks/check-unknown" => whole(404, error(404)),
@@ -372,6 +385,24 @@ async fn check_names_what_strict_clients_miss_on_a_card() {
         !passed && shown.contains("names no interface over"),
         "{shown}"
     );
+}
+
+#[tokio::test]
+async fn check_names_a_stream_that_does_not_begin_with_its_task() {
+    let stranger = Stranger::new(|card| card["capabilities"]["streaming"] = true.into());
+    let (_, shown) = stranger.check(&[]).await;
+    let first = "begins with `artifactUpdate`, and not with its task";
+    assert!(shown.contains(first), "{shown}");
+}
+
+#[tokio::test]
+async fn check_tells_an_operator_what_the_health_warns_of() {
+    let mut stranger = Stranger::new(|_| {});
+    let warning = "the table has no deletion protection";
+    stranger.health = Some(json!({"status": "ok", "warnings": [warning]}));
+    let (passed, shown) = stranger.check(&[]).await;
+    assert!(passed, "{shown}");
+    assert!(shown.contains(&format!("ok; {warning}")), "{shown}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What an operator does with the program: keys, the brake, health and metrics.
 
-use crate::agent::{Folder, ModelService, Running, ended_in};
+use crate::agent::{Folder, ModelService, Running, ended_in, refusal};
 use crate::calls::Call;
 use a2a_lambda_rows::{each_row, each_row_async};
 use serde_json::{Value, json};
@@ -23,6 +23,17 @@ async fn status(agent: &Running, key: Option<&str>) -> u16 {
         call = call.header("Authorization", &format!("Bearer {key}"));
     }
     call.send().await.0.as_u16()
+}
+
+#[tokio::test]
+async fn a_command_without_region_or_credentials_names_them_in_one_line() {
+    let nowhere = ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:9/");
+    let region = ("AWS_REGION", "eu-central-1");
+    for settings in [&[nowhere][..], &[nowhere, region]] {
+        let said = refusal(&["keys", "list", "--table", "tasks"], settings).await;
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains("a region and credentials"), "{said}");
+    }
 }
 
 #[tokio::test]

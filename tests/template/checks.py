@@ -109,7 +109,7 @@ RIGHTS = {
     # Anybody can start it: it reads counters, the stored form and the secret key, and nothing of a tenant.
     "ops": {
         "SecretKey": _KEYS,
-        "Table": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"},
+        "Table": {"dynamodb:BatchGetItem", "dynamodb:DescribeTable", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"},
         "Bucket": _SEEN,
         "WorkQueue": {"sqs:GetQueueAttributes"},
         "PushQueue": {"sqs:GetQueueAttributes"},

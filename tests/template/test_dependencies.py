@@ -24,7 +24,7 @@ SDK = re.compile(r"^(aws-sdk-|aws-config )")
 
 # The most crates of each function, its own and those of the workspace included.
 CRATES = {
-    "agent-card": 194, "authorizer": 230, "ops": 252, "push": 228, "relay": 227, "rpc": 253,
+    "agent-card": 194, "authorizer": 231, "ops": 252, "push": 228, "relay": 227, "rpc": 253,
     "sweep": 251, "tasks-get": 252, "tasks-send": 253, "tasks-stream": 253, "worker": 253,
 }
 

@@ -58,6 +58,7 @@ ACTIONS = {
     r"\.batch_get_item\(\)": "dynamodb:BatchGetItem",
     r"\.query\(\)": "dynamodb:Query",
     r"\.scan\(\)": "dynamodb:Scan",
+    r"\.describe_table\(\)": "dynamodb:DescribeTable",
     r"\.batch_write_item\(\)": "dynamodb:BatchWriteItem",
     r"\.put_item\(\)|\bPut::builder\(\)": "dynamodb:PutItem",
     r"\.update_item\(\)|\bUpdate::builder\(\)": "dynamodb:UpdateItem",

@@ -36,8 +36,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// The log filter when `A2A_LOG` is not set: warnings, and one line for each call.
-const LOG: &str = "warn,a2a_lambda::call=info";
+/// The log filter when `A2A_LOG` is not set: warnings, and one line for each call. The SDK warns of
+/// each place without a region or credentials, and the error of a command names both.
+const LOG: &str = "warn,aws_config=error,a2a_lambda::call=info";
 
 /// What is called when a thread panics.
 type PanicHook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;

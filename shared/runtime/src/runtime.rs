@@ -18,6 +18,8 @@ use crate::store::Blobs;
 use crate::store::brake::Brakes;
 use crate::store::counters::Counters;
 use crate::store::documents::Documents;
+#[cfg(feature = "aws")]
+use crate::store::dynamodb::DynamoTable;
 use crate::store::health::HealthCheck;
 use crate::store::limits::Limits;
 use crate::store::memory::{MemoryBlobs, MemoryTable};
@@ -140,7 +142,6 @@ pub fn stores(
     clients: &crate::store::aws::AwsClients,
     settings: &Settings,
 ) -> (Records, crate::store::s3::S3Blobs) {
-    use crate::store::dynamodb::DynamoTable;
     use crate::store::s3::S3Blobs;
     use crate::telemetry::CurrentMeter;
     let blobs = S3Blobs::new(clients.s3.clone(), &settings.bucket);
@@ -157,8 +158,8 @@ impl RuntimeBuilder {
     pub fn aws(mut self, clients: &crate::store::aws::AwsClients) -> Self {
         let (records, blobs) = stores(clients, &self.settings);
         let (table, blobs) = (records.table(), Arc::new(blobs));
-        let counters = Arc::new(Counters::new(table.clone()));
-        self.checks = self.checks.with("table", counters);
+        let health = DynamoTable::new(clients.dynamodb.clone(), &self.settings.table);
+        self.checks = self.checks.with("table", Arc::new(health));
         self.checks = self.checks.with("bucket", blobs.clone());
         self.table(table).blobs(blobs)
     }

@@ -7,8 +7,6 @@ use crate::keys;
 use crate::table::{self, Item, ItemChange, Statement, Table, Value};
 use a2a_lambda_model::store::StoreError;
 pub use a2a_lambda_model::store::counters::{COUNTER_SHARDS, Counter};
-use a2a_lambda_model::store::health::HealthCheck;
-use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use std::sync::Arc;
 
@@ -68,14 +66,6 @@ impl Counters {
         let key = keys::counter(shard, &counter.series);
         let statement = Statement::update(key, adds.collect::<Vec<_>>());
         table::done(&*self.0, statement).await.map(|_| ())
-    }
-}
-
-/// Whether the table answers: a read of one absent item.
-#[async_trait]
-impl HealthCheck for Counters {
-    async fn check_health(&self) -> Result<(), StoreError> {
-        self.0.get(&[keys::absent()]).await.map(|_| ())
     }
 }
 

@@ -62,6 +62,17 @@ class Worker(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
+class Echo(AgentExecutor):
+    """Answers with a message and makes no task."""
+
+    async def execute(self, context, event_queue):
+        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+        await event_queue.enqueue_event(updater.new_agent_message([text(context.get_user_input())]))
+
+    async def cancel(self, context, event_queue):
+        pass
+
+
 def card(url, rest):
     skill = {"id": "work", "name": "Work", "description": "Works.", "tags": ["test"]}
     members = {
@@ -80,16 +91,16 @@ def card(url, rest):
     return AgentCard.model_validate(members | {"url": url, "preferredTransport": binding, "protocolVersion": "0.3.0"})
 
 
-def application(url, rest):
-    described, hooks = card(url, rest), InMemoryPushNotificationConfigStore()
+def application(url, rest, path="", worker=Worker):
+    described, hooks = card(url + path, rest), InMemoryPushNotificationConfigStore()
     options = {"push_config_store": hooks, "push_sender": BasePushNotificationSender(AsyncClient(), hooks)}
     if V1:
         options["agent_card"] = described
-    handler = DefaultRequestHandler(Worker(), InMemoryTaskStore(), **options)
+    handler = DefaultRequestHandler(worker(), InMemoryTaskStore(), **options)
     if not V1:
         kind = A2ARESTFastAPIApplication if rest else A2AStarletteApplication
         return kind(agent_card=described, http_handler=handler).build()
-    calls = create_rest_routes(handler) if rest else create_jsonrpc_routes(handler, "/")
+    calls = create_rest_routes(handler) if rest else create_jsonrpc_routes(handler, path or "/")
     return Starlette(routes=[*create_agent_card_routes(described), *calls])
 
 
@@ -113,10 +124,12 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--rest", action="store_true", help="serve REST instead of JSON-RPC")
     arguments.add_argument("--buffer", action="store_true", help="hold back each response until its end")
+    arguments.add_argument("--path", default="", help="the path of JSON-RPC of 1.0")
+    arguments.add_argument("--messages", action="store_true", help="answer with messages and make no task")
     options = arguments.parse_args()
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    served = application(url, options.rest)
+    served = application(url, options.rest, options.path, Echo if options.messages else Worker)
     if options.buffer:
         served = buffered(served)
     server = uvicorn.Server(uvicorn.Config(served, log_level="warning"))

@@ -22,6 +22,7 @@ def case_health_is_public_and_its_report_is_not(world):
     status, answer = world.owner().call("GET", "/a2a-lambda/health")
     check(status == 200, "the first key has it", status, answer)
     works = {name: it["status"] for name, it in answer["dependencies"].items()}
+    check(answer["warnings"] == ["the table has no deletion protection"], "a table that a mistake could delete", answer)
     check(len(works) >= 4 and set(works.values()) == {"ok"}, "every dependency works under the role of ops", answer)
 
 

@@ -145,7 +145,10 @@ async fn read_health(caller: &CheckClient, health: &mut Value) -> Result<String,
         Err(Fault::Refused(..500, ..)) => not_shown("the server shows no health"),
         report => {
             *health = report?;
-            Ok(text(health, "/status").unwrap_or_default().to_owned())
+            let warnings = health.get("warnings").and_then(Value::as_array);
+            let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
+            let words = text(health, "/status").into_iter().chain(warnings);
+            Ok(words.collect::<Vec<_>>().join("; "))
         }
     }
 }

@@ -7,6 +7,7 @@
 //! - `capacity`: gives the capacity of each request to a meter
 //! - `erase_tenant`: removes all data of a tenant; `erase_subject`: all data of one of its
 //!   subjects
+//! - `health`: whether the table answers, and could be deleted
 //! - `form`: notes the stored form of the table
 //! - `stream_record`: reads the records of the table's stream that Lambda delivers
 //! - `table`: creates the table for emulators
@@ -20,6 +21,7 @@ mod erase_subject;
 mod erase_tenant;
 mod expression;
 mod form;
+mod health;
 mod outcome;
 mod store;
 #[cfg(feature = "lambda")]

@@ -24,6 +24,7 @@ use aws_smithy_runtime_api::client::interceptors::context::{self, InterceptorCon
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryAction};
 use std::error::Error;
+use std::iter;
 
 /// The SDK also repeats these requests: a write that met another write and decided
 /// nothing, and a request with a truncated response.
@@ -185,6 +186,15 @@ fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> WriteOutcome {
 fn describe<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
     match error {
         SdkError::TimeoutError(_) => "DynamoDB did not answer in time".to_owned(),
+        // Nothing was sent: the last cause names what the SDK lacks.
+        SdkError::DispatchFailure(failure)
+            if failure.is_other() && failure.as_other().is_none() =>
+        {
+            let first = failure.as_connector_error().and_then(Error::source);
+            let last = iter::successors(first, |cause| (*cause).source()).last();
+            let cause = last.map_or_else(|| "no request was made".to_owned(), ToString::to_string);
+            format!("DynamoDB needs a region and credentials, as the AWS CLI does: {cause}")
+        }
         SdkError::DispatchFailure(_) => "DynamoDB could not be reached".to_owned(),
         SdkError::ResponseError(_) => "the response of DynamoDB was cut off".to_owned(),
         _ => format!(

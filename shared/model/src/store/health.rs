@@ -12,4 +12,9 @@ pub trait HealthCheck: Send + Sync {
     /// [`StoreError`] when the dependency does not work. Its text is logged and never sent to
     /// a client.
     async fn check_health(&self) -> Result<(), StoreError>;
+
+    /// What an operator should mend although it works. Only the report for operators asks.
+    async fn warning(&self) -> Option<&'static str> {
+        None
+    }
 }

@@ -117,7 +117,13 @@ impl Ops {
             OpsPath::Status => Ok(self.status(auth.mode()).await),
             OpsPath::Report => {
                 self.allowed(auth, identity).await?;
-                Ok(self.reported(&self.health.report().await))
+                let report = self.health.report().await;
+                // A developer's own table needs no protection.
+                let warnings = match auth.mode() {
+                    AuthMode::Gateway => self.health.warnings().await,
+                    AuthMode::Dev | AuthMode::Keys | AuthMode::Jwt => Vec::new(),
+                };
+                Ok(self.reported(&report, &warnings))
             }
             OpsPath::Metrics => {
                 self.allowed(auth, identity).await?;
@@ -164,7 +170,7 @@ impl Ops {
     async fn status(&self, auth: AuthMode) -> WireResponse {
         let report = self.health.report().await;
         match auth {
-            AuthMode::Dev => self.reported(&report),
+            AuthMode::Dev => self.reported(&report, &[]),
             AuthMode::Gateway | AuthMode::Keys | AuthMode::Jwt => {
                 respond(report.works(), &json!({"status": word(report.works())}))
             }
@@ -190,7 +196,7 @@ impl Ops {
         })
     }
 
-    fn reported(&self, report: &HealthReport) -> WireResponse {
+    fn reported(&self, report: &HealthReport, warnings: &[&str]) -> WireResponse {
         let entry = |dependency: &crate::health::Dependency| {
             let latency = u64::try_from(dependency.latency.as_millis()).unwrap_or(u64::MAX);
             let status = word(dependency.works);
@@ -205,6 +211,7 @@ impl Ops {
             "build": build(),
             "settings": self.settings,
             "dependencies": dependencies,
+            "warnings": warnings,
         });
         respond(report.works(), &body)
     }
