@@ -130,6 +130,10 @@ pub fn by_context(
         }
     }
     match (decision, case.prior.answer(agent, case.message)) {
+        // A model has no say in a consent: it might take the word for a new wish.
+        (Routed::Ask { .. }, Some(Answer::To(task))) if answers_consent(task, case.message) => {
+            Ok(Some(Decision::Continue(task.clone().into(), None)))
+        }
         (Routed::Ask { .. }, _) => Ok(None),
         (_, Some(answer)) => answered(agent, case, answer).map(Some),
         (decision, None) => Ok(Some(Decision::Route(decision))),

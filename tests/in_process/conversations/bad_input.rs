@@ -2,6 +2,7 @@
 
 use super::*;
 use a2a_lambda::task::metadata_keys::CONFIRM;
+use a2a_lambda::testing::ScriptedModel;
 
 fn reference() -> World {
     World::serving(|_| reference_agent::agent(), |_| ()).unwrap()
@@ -76,15 +77,26 @@ impl SkillHandler<May> for Flight {
     }
 }
 
+fn desk_agent() -> Result<AgentDefinition, BuildError> {
+    let agent = Agent::builder("desk").skill(Store).skill(logo);
+    agent.skill(Flight).build()
+}
+
 fn desk() -> World {
-    let agent = |_| {
-        Agent::builder("desk")
-            .skill(Store)
-            .skill(logo)
-            .skill(Flight)
-            .build()
-    };
-    World::serving(agent, |_| ()).unwrap()
+    World::serving(|_| desk_agent(), |_| ()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_has_no_say_in_a_consent() {
+    let router = ScriptedModel::new();
+    let agent = |_| desk_agent();
+    let world = World::thinking(agent, &ScriptedModel::never(), &router).unwrap();
+    let mut client = Client::new(&world, Dialect::Rest10, Context);
+    client
+        .plays(&says("store the decision", Begins("store", "store")))
+        .await;
+    client.plays(&says("yes", Answers("store"))).await;
+    assert_eq!(router.requests().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
