@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-const DOCUMENT: &str = include_str!("../../docs/operations.md");
+const DOCUMENT: &str = include_str!("../../docs/metrics.md");
 /// The metrics of the document that only a function has: the local agent starts none.
 const OF_FUNCTIONS: [&str; 3] = [
     "a2a_cold_starts_total",
