@@ -48,6 +48,8 @@ mod files;
 #[cfg(test)]
 mod function_routes;
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod get;
 #[cfg(test)]
 mod idempotency;
@@ -111,6 +113,8 @@ mod text_clients;
 mod thread_history;
 #[cfg(test)]
 mod timeouts;
+#[cfg(test)]
+mod token_record;
 #[cfg(test)]
 mod uploads;
 #[cfg(test)]
