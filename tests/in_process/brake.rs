@@ -1,22 +1,32 @@
 //! What an operator has braked does not begin, waits without a loss, and goes on after the lift.
 
+use crate::push_fair::outgoing;
 use crate::text_clients::{record, works};
-use a2a_lambda::engine::{Clock as _, Leases};
+use a2a_lambda::engine::{
+    Clock as _, Leases, Policy, PushDelivery, PushDeliveryError, PushDispatcher, SendPush,
+    relay_pushes,
+};
 use a2a_lambda::prelude::*;
-use a2a_lambda::skill::model::ModelRequest;
+use a2a_lambda::runtime::RuntimeBuilder;
+use a2a_lambda::skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason, Usage};
 use a2a_lambda::store::brake::{BrakeTarget, Brakes};
-use a2a_lambda::store::queue::{Ack, WorkItem};
-use a2a_lambda::task::{SkillId, TenantId};
-use a2a_lambda::testing::ScriptedModel;
+use a2a_lambda::store::queue::{Ack, PushItem, TaskImage, WorkItem};
+use a2a_lambda::task::{SkillId, TenantId, Timestamp};
+use a2a_lambda::testing::{ScriptedModel, TestClock};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::frames::frames;
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::tester::Gate;
 use a2a_lambda_tests::world::{Reply, World};
 use a2a_local::queue::LocalQueue;
+use async_trait::async_trait;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use serde_json::json;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 per_dialect! {
@@ -115,7 +125,7 @@ async fn queued(world: &World, skill: &str) -> String {
 }
 
 /// How many turns one sweep sends to the queue, after it has run those.
-async fn swept(world: &World) -> usize {
+pub(crate) async fn swept(world: &World) -> usize {
     let queue = LocalQueue::<WorkItem>::new(world.clock.clone(), 60 * SECOND);
     let sweep = world.engine().sweep(&queue, Leases::Respect);
     assert_eq!(sweep.await.unwrap().failed, 0);
@@ -344,4 +354,146 @@ async fn no_step_begins_while_another_one_ends() {
     assert_eq!(swept(&world).await, 1);
     assert_eq!(state(&world).await, "completed");
     assert_eq!(count.load(Ordering::SeqCst), 6);
+}
+
+/// When something last began or was shown, by what it is.
+#[derive(Default)]
+struct LastTimes {
+    clock: Arc<TestClock>,
+    times: Mutex<BTreeMap<&'static str, Timestamp>>,
+}
+
+impl LastTimes {
+    fn note(&self, what: &'static str) {
+        self.times.lock().unwrap().insert(what, self.clock.now());
+    }
+}
+
+impl Model for LastTimes {
+    fn id(&self) -> &str {
+        "last"
+    }
+
+    fn converse(&self, _: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
+        self.note("model call");
+        async {
+            tokio::time::sleep(SECOND).await;
+            Ok(ModelReply {
+                content: Vec::new(),
+                stop: StopReason::EndTurn,
+                usage: Usage::default(),
+            })
+        }
+        .boxed()
+    }
+
+    fn converse_stream(
+        &self,
+        _: ModelRequest,
+    ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
+        panic!("no skill here streams")
+    }
+}
+
+#[async_trait]
+impl SendPush for LastTimes {
+    async fn post(&self, _: &PushDelivery) -> Result<(), PushDeliveryError> {
+        self.note("delivery");
+        Ok(())
+    }
+}
+
+/// Does something each second for two minutes.
+#[skill(id = "busy", tags = ["test"])]
+struct Busy(Arc<LastTimes>);
+
+impl SkillHandler for Busy {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: String,
+    ) -> AgentResult<OnRequestResult<String>> {
+        for number in 0..60 {
+            let step = async {
+                self.0.note("step");
+                tokio::time::sleep(SECOND).await;
+                Ok(number)
+            };
+            cx.step("step", step).await?;
+            let call = async { Ok(cx.model()?.converse(ModelRequest::default()).await?.usage) };
+            cx.step("call", call).await?;
+            cx.send_intermediate_update(format!("{number}")).await?;
+        }
+        OnRequestResult::done("all".to_owned())
+    }
+}
+
+/// Delivers each second what is new.
+async fn deliver(world: &World, last: &Arc<LastTimes>) {
+    let queue = LocalQueue::<PushItem>::new(world.clock.clone(), 90 * SECOND);
+    let services = outgoing(world, &queue, last.clone());
+    let dispatcher = PushDispatcher::new(services, Policy::default());
+    loop {
+        tokio::time::sleep(SECOND).await;
+        if world.store.commits().is_empty() {
+            continue;
+        }
+        let image = TaskImage::of(&record(world).await);
+        relay_pushes(&queue, &[image]).await;
+        while queue.len() > 0 {
+            let delivery = queue.receive().await;
+            dispatcher.deliver(&delivery.item, None).await;
+            delivery.receipt.delete();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seconds_after_the_brake_nothing_begins_and_nothing_is_shown() {
+    for target in [tenant("local"), skill("busy"), BrakeTarget::Everything] {
+        let clock = Arc::<TestClock>::default();
+        let last = Arc::new(LastTimes {
+            clock: clock.clone(),
+            ..LastTimes::default()
+        });
+        let agent = |_: Gate| {
+            let agent = Agent::builder("busy").description("Works.").version("1");
+            agent.skill(Busy(Arc::clone(&last))).build()
+        };
+        let model = |runtime: RuntimeBuilder| runtime.model(Arc::clone(&last));
+        let world = World::over(Arc::default(), clock, agent, |_| (), model).unwrap();
+        let dialect = Dialect::Rest10;
+        let mut params = dialect.say(&Say::to("busy", "go"));
+        let hook = json!({"url": "https://hook.example/"});
+        params["configuration"] = json!({"taskPushNotificationConfig": hook});
+        let mut live = world.open(&dialect.request(Op::Stream, "", &params)).await;
+        let shows = async {
+            while let Ok(Some(_)) = live.next().await {
+                last.note("stream event");
+            }
+            tokio::time::sleep(60 * SECOND).await;
+        };
+        let operator = async {
+            tokio::time::sleep(Duration::from_millis(20_500)).await;
+            let brakes = Brakes::new(world.store.table.clone());
+            let change = brakes.change(&target, true, world.clock.now());
+            change.await.unwrap();
+            world.clock.now()
+        };
+        let all = async { tokio::join!(shows, operator).1 };
+        let since = tokio::select! {
+            since = all => since,
+            () = deliver(&world, &last) => unreachable!("it delivers without an end"),
+        };
+        let times = last.times.lock().unwrap();
+        for what in ["model call", "step", "delivery", "stream event"] {
+            let after = times[what].as_millis() - since.as_millis();
+            println!("{target}: the last {what} is {after} ms after the brake");
+            // 5 s until the process asks, and what runs a second then.
+            assert!((-2_000..=7_000).contains(&after), "{target} {what} {after}");
+        }
+    }
 }

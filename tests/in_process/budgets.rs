@@ -147,7 +147,7 @@ fn end(task: &Value) -> String {
 }
 
 /// The tokens of a day that began so many days after the test.
-async fn used(world: &World, tenant: &str, later: i64) -> u64 {
+pub(crate) async fn used(world: &World, tenant: &str, later: i64) -> u64 {
     let limits = Limits::new(world.store.table.clone());
     let day = world.clock.now().day() + later;
     let tenant = TenantId::parse(tenant).unwrap();
@@ -176,9 +176,11 @@ async fn a_long_thread_and_a_model_that_always_calls_a_tool_end_within_the_budge
         };
         let task = REST.task(&send_with_budget(&world, &say, &Value::Null).await);
         assert_eq!(end(&task), "BUDGET_EXCEEDED", "{}", task["status"]);
-        for tokens in [first, stub.tokens.load(Ordering::SeqCst)] {
+        let second = stub.tokens.load(Ordering::SeqCst);
+        for tokens in [first, second] {
             assert!((200_000..1_000_000).contains(&tokens), "{tokens} tokens");
         }
+        println!("two requests of 900 KB and 2 bytes: {first} and {second} tokens are billed");
     }
 }
 
@@ -344,4 +346,26 @@ async fn the_objects_of_a_skill_count_for_the_stored_bytes_of_a_day() {
     }
     let other = REST.send(&Say::to("write", "hi")).from(BOB);
     assert_eq!(end(&REST.task(&world.call(&other).await)), "completed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_picture_of_a_short_request_counts_for_the_stored_bytes_of_a_day() {
+    let limit = |settings: &mut a2a_lambda::settings::Settings| {
+        settings.policy.limits.stored_bytes_per_day = Some(30_000_000);
+    };
+    let world = World::serving(|_| reference_agent::agent(), limit).unwrap();
+    let mut ends = Vec::new();
+    for id in ["1", "2", "3"] {
+        let say = Say {
+            id,
+            ..Say::to("fingerprint", "")
+        };
+        let mut params = REST.say(&say);
+        params["message"]["parts"] = json!([{"raw": "R0lGODlh", "mediaType": "image/gif"}]);
+        let request = REST.request(Op::Send, "", &params);
+        assert!(request.body.len() < 250, "{}", request.body.len());
+        ends.push(end(&REST.task(&world.call(&request).await)));
+    }
+    // 12,582,966 bytes each: 853 such requests fill the 10 GiB of a day.
+    assert_eq!(ends, ["completed", "completed", "RATE_LIMITED"]);
 }

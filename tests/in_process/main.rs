@@ -50,6 +50,8 @@ mod files;
 #[cfg(test)]
 mod function_routes;
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod get;
 #[cfg(test)]
 mod idempotency;
@@ -113,6 +115,8 @@ mod text_clients;
 mod thread_history;
 #[cfg(test)]
 mod timeouts;
+#[cfg(test)]
+mod token_record;
 #[cfg(test)]
 mod uploads;
 #[cfg(test)]

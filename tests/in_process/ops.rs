@@ -1,11 +1,12 @@
 //! Who gets what from the paths for operators.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::engine::{Clock as _, SecretKeys, SystemClock};
+use a2a_lambda::engine::{CallRate, Clock as _, SecretKeys, SystemClock};
 use a2a_lambda::http::{Function, HttpService};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::StoreError;
+use a2a_lambda::store::brake::{BrakeTarget, Brakes};
 use a2a_lambda::store::counters::{Counter, Counters};
 use a2a_lambda::store::health::HealthCheck;
 use a2a_lambda::store::limits::{Limits, Reservation};
@@ -303,4 +304,40 @@ async fn usage_is_read_by_its_tenant_and_by_operators() {
         assert_eq!(reply.status, 400, "{days}");
         assert!(reply.text().contains("days"), "{}", reply.text());
     }
+}
+
+/// The status of the tokens of days, for a caller of `tenant` with these scopes.
+async fn usage_status(edge: &HttpService, tenant: &str, scopes: &str) -> u16 {
+    let identity = scopes_of(tenant, scopes);
+    get(edge, "/a2a-lambda/usage", identity).await.status
+}
+
+#[tokio::test]
+async fn usage_is_a_call_of_the_rate_and_the_brake_of_its_tenant() {
+    let table = Arc::new(MemoryTable::default());
+    let process = || {
+        let mut settings = Settings::read(&Development).unwrap();
+        behind_a_gateway(&mut settings);
+        settings.policy.limits.rates.calls = Some(CallRate::per_minute(2));
+        let runtime = Runtime::builder(reference_agent::agent().unwrap(), settings);
+        let runtime = runtime.table(table.clone()).build().unwrap();
+        runtime.edge(Function::Ops)
+    };
+    let edge = process();
+    let mut own = Vec::new();
+    for _ in 0..3 {
+        own.push(usage_status(&edge, "acme", "").await);
+        assert_eq!(usage_status(&edge, "main", "ops").await, 200);
+    }
+    assert_eq!(own, [200, 200, 429]);
+    let brakes = Brakes::new(table.clone());
+    for tenant in ["other", "main"] {
+        let target = BrakeTarget::Tenant(TenantId::parse(tenant).unwrap());
+        let change = brakes.change(&target, true, SystemClock.now());
+        change.await.unwrap();
+    }
+    // Another process, which asks at once.
+    let edge = process();
+    assert_eq!(usage_status(&edge, "other", "").await, 403);
+    assert_eq!(usage_status(&edge, "main", "ops").await, 200);
 }

@@ -35,9 +35,9 @@ const COUNTED: [&str; 25] = [
     "a2a_rate_limited_total{tenant_id=acme,skill_name=summarize_resume}",
     "a2a_rate_limited_total{tenant_id=poor,skill_name=unrouted}",
     "a2a_states_cleaned_total{}",
-    "a2a_model_tokens_total{skill_name=chat}",
-    "a2a_model_tokens_total{skill_name=summarize_resume}",
-    "a2a_model_tokens_total{skill_name=unrouted}",
+    "a2a_model_tokens_total{model=m,skill_name=chat}",
+    "a2a_model_tokens_total{model=m,skill_name=summarize_resume}",
+    "a2a_model_tokens_total{model=r,skill_name=unrouted}",
     "a2a_routes_total{how=model,skill_name=chat}",
     "a2a_routes_total{how=named,skill_name=generate_report}",
     "a2a_dynamodb_units_total{kind=read}",
@@ -187,7 +187,10 @@ async fn an_operator_sees_which_tenant_and_skill_each_number_belongs_to() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     // One call of the router's model, and no other tokens without a skill.
-    assert_eq!(samples["a2a_model_tokens_total{skill_name=unrouted}"], 18.0);
+    assert_eq!(
+        samples["a2a_model_tokens_total{model=r,skill_name=unrouted}"],
+        18.0
+    );
     let documented = documented();
     for name in &names {
         assert!(documented.contains_key(name), "{name} is not documented");

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
+import { createServer } from "node:http";
 import { after, afterEach, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { AXE, a2a, openBrowser, picture, saying, startAgent, startDev, startWith } from "./setup.mjs";
@@ -1588,6 +1589,71 @@ describe("numbers that the browser would round", () => {
     await form.getByLabel("Input as JSON").fill('{"a": 1, "text": "12345678901234567890"}');
     await form.getByRole("button", { name: "Send", exact: true }).click();
     await inState(page, "input-required").waitFor();
+  });
+});
+
+describe("a question of consent", () => {
+  let agent;
+  let models;
+  /** The model calls `memory_add` twice, each after a message or a result that is not a refusal, and then it says so. */
+  const reply = ({ messages = [], stream }) => {
+    const results = messages.filter((it) => it.role === "tool").map((it) => JSON.stringify(it.content));
+    const isEnd = results.length === 2 || results.some((it) => /refused/.test(it));
+    const input = { content: `Note ${results.length + 1}`, layer: "user" };
+    const call = { index: 0, id: `call-${results.length}`, type: "function", function: { name: "memory_add", arguments: JSON.stringify(input) } };
+    const message = { role: "assistant", content: isEnd ? `Kept ${results.filter((it) => !/refused/.test(it)).length}.` : null, ...isEnd ? {} : { tool_calls: [call] } };
+    const finish_reason = isEnd ? "stop" : "tool_calls";
+    const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
+    const of = (choice) => ({ id: "1", object: "chat.completion", created: 1, model: "stub", choices: [{ index: 0, finish_reason, ...choice }], usage });
+    return stream ? `data: ${JSON.stringify(of({ delta: message }))}\n\ndata: [DONE]\n\n` : JSON.stringify(of({ message }));
+  };
+  before(async () => {
+    models = createServer((request, response) => {
+      let text = "";
+      request.on("data", (piece) => { text += piece; });
+      request.on("end", () => {
+        const body = JSON.parse(text || "{}");
+        response.setHeader("content-type", body.stream ? "text/event-stream" : "application/json");
+        response.end(reply(body));
+      });
+    });
+    await new Promise((ready) => { models.listen(0, "127.0.0.1", ready); });
+    const url = `http://127.0.0.1:${models.address().port}/v1`;
+    agent = await startWith({ A2A_MODEL_PROVIDER: "openai", A2A_MODEL_ID: "stub", A2A_MODEL_ENDPOINT_URL: url });
+  });
+  after(async () => {
+    await agent?.stop();
+    models?.close();
+  });
+  const offer = (page, name) => tasks(page).last().locator(".choices:visible button").filter({ hasText: name });
+  const asks = async (page, note) => {
+    await page.locator("#log .bubble.asks").getByText(note).last().waitFor();
+    await offer(page, "Yes").waitFor();
+  };
+
+  test("has a Yes that confirms what was read, with its digest, and the next one has another", async () => {
+    const page = await visit(agent);
+    await say(page, "/assist keep two notes");
+    await asks(page, "Note 1");
+    const digests = [];
+    page.on("request", (request) => {
+      const digest = /"a2a-lambda\/confirm":"([0-9a-f]+)"/.exec(request.postData() ?? "")?.[1];
+      if (digest) digests.push(digest);
+    });
+    await offer(page, "Yes").click();
+    await asks(page, "Note 2");
+    await offer(page, "Yes").click();
+    await page.getByText("Kept 2.").waitFor();
+    assert.equal(new Set(digests).size, 2, `each answer has the digest of its question: ${digests}`);
+    assert.equal(await page.locator("#log .choices:visible").count(), 0);
+  });
+
+  test("has a No that refuses it", async () => {
+    const page = await visit(agent);
+    await say(page, "/assist keep two notes");
+    await asks(page, "Note 1");
+    await offer(page, "No").click();
+    await page.getByText("Kept 0.").waitFor();
   });
 });
 

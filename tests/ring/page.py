@@ -64,7 +64,9 @@ Users see what their client shows. Five habits make an answer arrive in each of 
    data for programs and text for people.
 2. **Let the last status not repeat a text.** Some clients show either the text of the last status or the artifacts. Where a text
    artifact is the answer, end without a message. Beside data, let the last status [say in words](#words-and-artifacts) what it holds.
-3. **Ask for everything at once**, and take it from the first message if it is there. Some clients cannot answer a question.
+3. **Ask for everything at once**, and take it from the first message if it is there. Some clients cannot answer a question. One
+   that can only say "yes" confirms the first [question of consent](guide/models.md) of a task, and stops at the
+   second, which asks for its code.
 4. **Do not choose the answer by the accepted output modes.** They are defaults of a framework, seldom the wish of a user.
 5. **Name the texts that refine a result** (`refines`), and set `answers_by_context` for an agent of one skill. Some clients send
    the context of a question and not its task ([which task a message is for](guide/conversation.md#which-task-a-message-is-for)).

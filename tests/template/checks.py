@@ -117,8 +117,8 @@ RIGHTS = {
 }
 # Partitions of counters, which hold no content of a tenant.
 _COUNTERS = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*"]}}
-# The same, and those of the tokens that models have used.
-_USE = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*", "U#*"]}}
+# The same, those of the tokens that models have used, and the brake.
+_USE = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["B#brake", "M#*", "U#*"]}}
 # key.rs names the partition of the stored form.
 _FORM = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["F#form"]}}
 # The conditions of rights; a list has one for each statement.
@@ -128,7 +128,7 @@ CONDITIONS = {
     ("ops", "s3:ListBucket"): {"StringEquals": {"s3:prefix": "health/"}},
     ("ops", "dynamodb:BatchGetItem"): _USE,
     ("ops", "dynamodb:GetItem"): [_USE, _FORM],
-    ("ops", "dynamodb:UpdateItem"): _FORM,
+    ("ops", "dynamodb:UpdateItem"): [{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["T#*#R#limits"]}}, _FORM],
     # It sees how many items there are, and none of them.
     ("ops", "dynamodb:Scan"): {"StringEquals": {"dynamodb:Select": "COUNT"}},
     ("ops", "dynamodb:Query"): _USE,

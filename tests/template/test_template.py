@@ -275,7 +275,7 @@ MISTAKES = {
         ("a bucket that loses objects of a restored table", "NoncurrentDays: 36", "NoncurrentDays: 30"),
     ],
     checks.rights: [
-        ("a public function that could read tasks", '{"dynamodb:LeadingKeys": ["M#*", "U#*"]}', '{"dynamodb:LeadingKeys": ["*"]}'),
+        ("a public function that could read tasks", '{"dynamodb:LeadingKeys": ["B#brake", "M#*", "U#*"]}', '{"dynamodb:LeadingKeys": ["*"]}'),
         ("a public function that could read tasks", '              Condition: {StringEquals: {"dynamodb:Select": COUNT}}\n', ""),
         ("a reader that could write tasks", '                Condition: {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*"]}}\n', ""),
         ("an authorizer that could read tasks", '              Condition: {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["A#keys"]}}\n', ""),

@@ -15,6 +15,11 @@ pub(super) fn out_of_order(cause: Box<dyn Error + Send + Sync>) -> AgentError {
     AgentError::model_provider(cause).transient()
 }
 
+/// The error of an answer that has begun and breaks off, or has no right form.
+pub(super) fn broken(cause: Box<dyn Error + Send + Sync>) -> AgentError {
+    AgentError::model_provider(cause).after_answer()
+}
+
 /// Why a call of a model service fails. What the service wrote stays in the private cause.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ModelCallError {
@@ -45,12 +50,11 @@ pub(super) enum ModelCallError {
 
 impl ModelCallError {
     pub(super) fn into_agent(self) -> AgentError {
-        let error = match &self {
+        let error: ToError = match &self {
             Self::Service { error, .. } => *error,
-            Self::TooLong(_) => AgentError::model_output,
-            Self::Request(_) | Self::Slow(_) | Self::Cut | Self::Form(_) => {
-                AgentError::model_provider
-            }
+            Self::TooLong(_) => |cause| AgentError::model_output(cause).after_answer(),
+            Self::Slow(_) | Self::Cut | Self::Form(_) => broken,
+            Self::Request(_) => AgentError::model_provider,
         };
         error(self.into())
     }

@@ -304,10 +304,11 @@ impl RuntimeBuilder {
         warn_of_unknown(engine.agent(), &settings.policy.limits.rates);
         let limits = Limits::new(table);
         engine = engine.with_limits(limits.clone());
+        let services = (limits, engine.reader.clone());
         Ok(Runtime {
             engine,
             cards,
-            ops: Arc::new(Ops::new(health, metrics, limits, &settings)),
+            ops: Arc::new(Ops::new(health, metrics, services, &settings)),
             settings: Arc::new(settings),
             log,
             credentials: self.credentials,

@@ -43,6 +43,7 @@ struct ErrorParts {
     details: Metadata,
     cause: Option<String>,
     is_transient: bool,
+    is_after_answer: bool,
 }
 
 /// The most bytes of details that the error of a step keeps.
@@ -242,6 +243,7 @@ impl AgentError {
     fn new(code: ErrorCode, text: impl Into<String>) -> Self {
         Self(Box::new(ErrorParts {
             is_transient: matches!(code, ErrorCode::ModelRateLimited),
+            is_after_answer: false,
             code,
             text: text.into(),
             details: Metadata::new(),
@@ -414,6 +416,20 @@ impl AgentError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.0.is_transient
+    }
+
+    /// Says that a model service may have begun its answer, which is lost: the call costs what it
+    /// has reserved. A call that the service has refused costs nothing.
+    #[must_use]
+    pub fn after_answer(mut self) -> Self {
+        self.0.is_after_answer = true;
+        self
+    }
+
+    /// Whether a model service may have begun its answer.
+    #[must_use]
+    pub fn is_after_answer(&self) -> bool {
+        self.0.is_after_answer
     }
 
     /// The error code.

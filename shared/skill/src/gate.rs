@@ -12,7 +12,7 @@ mod question;
 pub use question::{ConsentCall, Verdict, ask_consent, ask_consent_again, is_refusal, verdict};
 
 use super::turn::Decoded;
-use super::{AgentResult, Content, SkillEffect, SkillMetadata, TaskContext};
+use super::{AgentResult, Content, SkillEffect, SkillMetadata, TaskContext, TurnFacts};
 use a2a_lambda_model::task::{InputWriter, SavedSlot, SkillRoute};
 use question::digest_of;
 
@@ -66,11 +66,26 @@ pub struct Consent(());
 
 impl Consent {
     /// For a skill that the model of the router chose with an input that it wrote: if the skill
-    /// reads, if its author accepts such inputs, or if the user has agreed to this one.
-    #[must_use]
-    pub fn for_route(skill: &SkillMetadata, is_given: bool) -> Option<Self> {
-        let is_free = skill.effect == SkillEffect::Read || skill.accepts_routed;
-        (is_free || is_given).then_some(Self(()))
+    /// reads, if its author accepts such inputs, or if the user has agreed to this `call`.
+    ///
+    /// # Errors
+    /// `SERIALIZATION`.
+    pub fn for_route(
+        skill: &SkillMetadata,
+        facts: &TurnFacts,
+        call: ConsentCall<'_>,
+    ) -> AgentResult<Option<Self>> {
+        if skill.effect == SkillEffect::Read || skill.accepts_routed {
+            return Ok(Some(Self(())));
+        }
+        Self::of_answer(facts, &[call])
+    }
+
+    /// For the calls to which the message of a turn agrees, if it is these. Their schemas may have
+    /// changed since the question.
+    fn of_answer(facts: &TurnFacts, calls: &[ConsentCall<'_>]) -> AgentResult<Option<Self>> {
+        let digest = digest_of(&facts.task_id, &facts.incarnation, facts.consents, calls)?;
+        Ok((facts.consent.as_ref() == Some(&digest)).then_some(Self(())))
     }
 
     /// For a turn that runs again: its task has this route since the first run was let through.
@@ -106,8 +121,6 @@ impl TaskContext<'_> {
     /// # Errors
     /// `SERIALIZATION`.
     pub fn consent(&self, calls: &[ConsentCall<'_>]) -> AgentResult<Option<Consent>> {
-        let facts = self.facts();
-        let digest = digest_of(&facts.task_id, &facts.incarnation, facts.consents, calls)?;
-        Ok((facts.consent.as_ref() == Some(&digest)).then_some(Consent(())))
+        Consent::of_answer(self.facts(), calls)
     }
 }

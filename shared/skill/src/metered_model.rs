@@ -1,8 +1,8 @@
 //! The one place through which the calls of models pass.
 //!
 //! Each call reserves what it may use, has 15 minutes, is dropped when an operator brakes its turn,
-//! and is settled with what its service reports. What is dropped, or breaks off after a part of
-//! its answer, stays reserved.
+//! and is settled with what its service reports. Without a report that is what it has reserved: of
+//! an answer that breaks off too, but not of a refusal. What is dropped stays reserved.
 
 use super::model::{Delta, Model, ModelReply, ModelRequest, Usage};
 use super::{AgentError, AgentResult};
@@ -66,17 +66,24 @@ impl CallTokens {
     }
 
     /// What the call has used, as its service reports it: without a report what it has reserved.
-    fn used(&self, usage: Usage) -> TokenUse {
-        let is_silent = usage.input_tokens == 0 && usage.output_tokens == 0;
-        let (input, output) = match is_silent {
-            true => (self.input, self.output),
-            false => (usage.input_tokens, usage.output_tokens),
-        };
+    /// The reply says the same.
+    fn settle(&self, usage: &mut Usage) -> TokenUse {
+        if usage.input_tokens == 0 && usage.output_tokens == 0 {
+            (usage.input_tokens, usage.output_tokens) = (self.input, self.output);
+        }
         TokenUse {
             calls: 1,
-            input,
-            output,
+            input: usage.input_tokens,
+            output: usage.output_tokens,
             cached: usage.cached_tokens,
+        }
+    }
+
+    /// What a call has used that failed: nothing if the service has refused it.
+    fn fail(&self, error: &AgentError) -> TokenUse {
+        match error.is_after_answer() {
+            true => self.settle(&mut Usage::default()),
+            false => TokenUse::default(),
         }
     }
 }
@@ -160,15 +167,16 @@ impl Model for MeteredModel<'_> {
                 let call = self.meter.reserve(&mut request).await?;
                 let end = Instant::now() + LONGEST;
                 let reply = timeout_at(end, self.model.converse(request)).await;
-                let reply = reply.map_err(|_| AgentError::deadline())?;
-                Ok::<_, AgentError>((call, reply))
+                Ok::<_, AgentError>((call, reply.unwrap_or_else(|_| Err(late()))))
             };
             let Some(result) = self.unless_braked(call).await else {
                 return pending().await;
             };
-            let (call, reply) = result?;
-            let usage = reply.as_ref().map(|reply| call.used(reply.usage));
-            let usage = usage.unwrap_or_default();
+            let (call, mut reply) = result?;
+            let usage = match &mut reply {
+                Ok(reply) => call.settle(&mut reply.usage),
+                Err(error) => call.fail(error),
+            };
             self.meter.settle(self.id(), call, usage).await;
             reply
         })
@@ -183,8 +191,7 @@ impl Model for MeteredModel<'_> {
             let call = async {
                 let call = self.meter.reserve(&mut request).await?;
                 let deltas = timeout_at(end, self.model.converse_stream(request)).await;
-                let deltas = deltas.map_err(|_| AgentError::deadline())?;
-                Ok::<_, AgentError>((call, deltas))
+                Ok::<_, AgentError>((call, deltas.unwrap_or_else(|_| Err(late()))))
             };
             let Some(result) = self.unless_braked(call).await else {
                 return pending().await;
@@ -192,7 +199,7 @@ impl Model for MeteredModel<'_> {
             let (call, deltas) = match result? {
                 (call, Ok(deltas)) => (Some(call), deltas),
                 (call, Err(error)) => {
-                    let usage = TokenUse::default();
+                    let usage = call.fail(&error);
                     self.meter.settle(self.id(), call, usage).await;
                     return Err(error);
                 }
@@ -231,22 +238,27 @@ impl MeteredDeltas<'_> {
             self.deltas = stream::empty().boxed();
             return pending().await;
         };
-        let Ok(next) = next else {
+        let mut delta = next.unwrap_or_else(|_| {
             self.deltas = stream::empty().boxed();
-            return Some(Err(AgentError::deadline()));
-        };
-        let delta = next?;
-        let usage = match (&delta, &self.call) {
-            (Ok(Delta::Stop { usage, .. }), Some(call)) => Some(call.used(*usage)),
-            (Err(_), _) if !self.has_begun => Some(TokenUse::default()),
-            _ => None,
-        };
+            Some(Err(late()))
+        });
+        let usage = self.call.as_ref().and_then(|call| match &mut delta {
+            Some(Ok(Delta::Stop { usage, .. })) => Some(call.settle(usage)),
+            Some(Ok(_)) => None,
+            Some(Err(error)) if !self.has_begun => Some(call.fail(error)),
+            Some(Err(_)) | None => Some(call.settle(&mut Usage::default())),
+        });
         self.has_begun = true;
         if let Some(usage) = usage
             && let Some(call) = self.call.take()
         {
             self.model.meter.settle(self.model.id(), call, usage).await;
         }
-        Some(delta)
+        delta
     }
+}
+
+/// The error of a call whose time is over.
+fn late() -> AgentError {
+    AgentError::deadline().after_answer()
 }

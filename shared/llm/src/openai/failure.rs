@@ -3,7 +3,7 @@
 //! What the service wrote stays in the private cause.
 
 use super::values::text;
-use crate::provider::{ModelCallError, ToError, out_of_order};
+use crate::provider::{ModelCallError, ToError, broken, out_of_order};
 use a2a_lambda_skill::AgentError;
 use serde_json::Value;
 use std::fmt;
@@ -130,11 +130,19 @@ pub(super) fn reported(value: &Value) -> ModelCallError {
     }
 }
 
-/// The error of a service that cannot be reached, or whose connection broke.
+/// The error of a service that cannot be reached, or whose connection broke before its answer.
 pub(super) fn no_answer(cause: &str) -> ModelCallError {
     ModelCallError::Service {
         error: out_of_order,
         text: format!("no answer: {cause}"),
+    }
+}
+
+/// The error of a connection that broke in an answer.
+pub(super) fn no_rest(cause: &str) -> ModelCallError {
+    ModelCallError::Service {
+        error: |cause| out_of_order(cause).after_answer(),
+        text: format!("the answer breaks off: {cause}"),
     }
 }
 
@@ -145,14 +153,10 @@ pub(super) fn no_answer(cause: &str) -> ModelCallError {
 )]
 pub(super) fn no_json(error: serde_json::Error) -> ModelCallError {
     let (line, column) = (error.line(), error.column());
-    provider_failed(format!(
-        "the answer is not JSON: line {line}, column {column}"
-    ))
-}
-
-fn provider_failed(text: String) -> ModelCallError {
-    let error = AgentError::model_provider;
-    ModelCallError::Service { error, text }
+    ModelCallError::Service {
+        error: broken,
+        text: format!("the answer is not JSON: line {line}, column {column}"),
+    }
 }
 
 #[cfg(test)]

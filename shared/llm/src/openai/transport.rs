@@ -3,7 +3,7 @@
 //! It is the HTTP client of the AWS SDK. An operator names the service, so every address is
 //! allowed, also loopback and plain HTTP. It uses no proxy and follows no redirect.
 
-use super::failure::{no_answer, refused};
+use super::failure::{no_answer, no_rest, refused};
 use crate::provider::ModelCallError;
 use aws_smithy_http_client::{
     Connector,
@@ -162,7 +162,7 @@ impl ReplyBody {
             let Some(frame) = frame.map_err(slow)? else {
                 return Ok(None);
             };
-            let frame = frame.map_err(|error| no_answer(&root(&*error)))?;
+            let frame = frame.map_err(|error| no_rest(&root(&*error)))?;
             // A frame without data has trailers.
             let Ok(data) = frame.into_data() else {
                 continue;

@@ -2,7 +2,7 @@
 
 use super::caller::caller;
 use crate::auth::{Admitted, AuthMode, Authentication, Caller, Identity};
-use crate::engine::{Clock as _, SystemClock};
+use crate::engine::{Clock as _, Reader, SystemClock};
 use crate::health::{Health, HealthReport};
 use crate::settings::{Settings, build};
 use crate::store::counters::Counters;
@@ -80,6 +80,8 @@ pub struct Ops {
     health: Health,
     metrics: MetricsSource,
     limits: Limits,
+    /// Admits the calls of tenants.
+    reader: Reader,
     /// The tenant whose callers may have the scope. An issuer of JWTs gives scopes to callers of
     /// every tenant.
     operator: TenantId,
@@ -91,13 +93,14 @@ impl Ops {
     pub(crate) fn new(
         health: Health,
         metrics: MetricsSource,
-        limits: Limits,
+        (limits, reader): (Limits, Reader),
         settings: &Settings,
     ) -> Self {
         Self {
             health,
             metrics,
             limits,
+            reader,
             operator: settings.credentials.first_owner.tenant.clone(),
             settings: settings.fingerprint(),
         }
@@ -145,6 +148,13 @@ impl Ops {
         let days = days.ok_or_else(|| A2aError::invalid("days", why))?;
         let today = SystemClock.now().day();
         let tenant = Some(&caller.owner.tenant).filter(|_| !self.operates(caller));
+        if tenant.is_some() {
+            let admission = self.reader.admit(caller).await;
+            admission.map_err(|error| {
+                error.log();
+                error.a2a_error
+            })?;
+        }
         let uses = self.limits.day_uses(tenant, today - days + 1..=today);
         let uses = uses.await.map_err(|error| {
             tracing::error!(error.cause = %error, "failed to read the tokens of days");

@@ -88,7 +88,11 @@ impl Engine {
             if self.is_repeat(&record, &print).await? {
                 return Ok(Acceptance::Repeat(record));
             }
-            let mut cancels = route::cancels(&self.agent, record.skill(), &command.message);
+            // A question of consent is canceled as one of the router, whichever skill asks it.
+            let skill = record
+                .skill()
+                .filter(|_| record.consent_question().is_none());
+            let mut cancels = route::cancels(&self.agent, skill, &command.message);
             let question = match self.read_consent(&record, &command).await? {
                 ConsentAnswer::Unclear(_) if cancels => question,
                 ConsentAnswer::Unclear(question) => Some(question),

@@ -108,7 +108,7 @@ impl Family {
             Self::ColdStarts => ("a2a_cold_starts_total", Counter, &["function"]),
             Self::ColdStart => ("a2a_cold_start_seconds", Histogram, &["function"]),
             Self::UnknownSettings => ("a2a_unknown_settings_total", Counter, &["function"]),
-            Self::ModelTokens => ("a2a_model_tokens_total", Counter, &["skill_name"]),
+            Self::ModelTokens => ("a2a_model_tokens_total", Counter, &["model", "skill_name"]),
             Self::Routes => ("a2a_routes_total", Counter, &["how", "skill_name"]),
             Self::Units => ("a2a_dynamodb_units_total", Thousandths, &["kind"]),
             Self::ScarceDays => ("a2a_scarce_days_total", Counter, &["tenant_id"]),

@@ -23,6 +23,7 @@ pub(super) struct Fields {
     pub(super) method: Option<String>,
     pub(super) tenant: Option<String>,
     pub(super) skill: Option<String>,
+    pub(super) model: Option<String>,
     pub(super) route: Option<String>,
     pub(super) state: Option<String>,
     pub(super) error: Option<String>,
@@ -51,6 +52,7 @@ impl Fields {
             "a2a.method" => self.method = Some(value),
             "a2a.tenant" => self.tenant = Some(value),
             "a2a.skill" => self.skill = Some(value),
+            "gen_ai.request.model" => self.model = Some(value),
             "a2a.route" => self.route = Some(value),
             "a2a.state" => self.state = Some(value),
             "a2a.error" => self.error = Some(value),
@@ -112,7 +114,9 @@ impl Fields {
     }
 
     fn model(&self) -> impl Iterator<Item = Measurement<'_>> {
-        let tokens = |tokens| measured(Family::ModelTokens, [self.skill()], tokens);
+        let model = self.model.as_deref().filter(|model| !model.is_empty());
+        let labels = [model.unwrap_or("unknown"), self.skill()];
+        let tokens = move |tokens| measured(Family::ModelTokens, labels, tokens);
         self.tokens.map(tokens).into_iter()
     }
 

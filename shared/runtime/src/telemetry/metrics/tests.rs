@@ -86,6 +86,7 @@ fn turn(skill: &str, state: &str, ms: u64) {
         target: "a2a_lambda::model",
         {
             a2a.skill = skill,
+            gen_ai.request.model = "m",
             gen_ai.usage.input_tokens = 5_u64,
             gen_ai.usage.output_tokens = 2_u64,
         },

@@ -10,7 +10,7 @@ use crate::task::{
 use a2a_lambda_skill::gate::{self, ConsentCall};
 use a2a_lambda_skill::route::{self, Offer, Route, RouteRequest, Routed, Wrapped};
 use a2a_lambda_skill::{
-    AgentError, AnySkill, Consent, Content, InputWriter, StartInput, TurnFacts, TurnStart, media,
+    AgentError, Consent, Content, InputWriter, StartInput, TurnFacts, TurnStart, media,
 };
 use std::sync::Arc;
 
@@ -60,13 +60,20 @@ impl Engine {
                     .decode(&route.content)
                     .map_err(|error| unreadable(&error, &route.content, route.wrapper))?;
                 let input = StartInput::Request(input);
-                let is_given = facts.consent.is_some();
                 let start = match route.writer {
                     InputWriter::Caller => TurnStart::by_caller(input),
-                    InputWriter::Model => match Consent::for_route(skill.metadata(), is_given) {
-                        Some(consent) => TurnStart::by_model(input, consent),
-                        None => return consent_to(&route, &**skill, facts),
-                    },
+                    InputWriter::Model => {
+                        let call = ConsentCall {
+                            skill: route.id.as_str(),
+                            input: route.input.as_ref().unwrap_or_default(),
+                            schema: skill.input_schema(),
+                        };
+                        let consent = Consent::for_route(skill.metadata(), facts, call);
+                        match consent.map_err(|error| EngineError::broken(error.to_string()))? {
+                            Some(consent) => TurnStart::by_model(input, consent),
+                            None => return consent_to(&route, call, facts),
+                        }
+                    }
                 };
                 // The message itself shows the other decisions, so they need no bytes.
                 let is_kept = route.input.is_some() || !matches!(route.how, "explicit" | "single");
@@ -146,14 +153,9 @@ const EMPTY_SLOT: SavedSlot = SavedSlot {
 /// The question whether a skill may run with the input that the router's model wrote.
 fn consent_to(
     route: &Route,
-    skill: &dyn AnySkill,
+    call: ConsentCall<'_>,
     facts: &TurnFacts,
 ) -> Result<TurnInput, EngineError> {
-    let call = ConsentCall {
-        skill: route.id.as_str(),
-        input: route.input.as_ref().unwrap_or_default(),
-        schema: skill.input_schema(),
-    };
     let number = facts.consents + 1;
     let question = gate::ask_consent(&facts.task_id, &facts.incarnation, number, &[call]);
     let question = question.map_err(|error| EngineError::broken(error.to_string()))?;

@@ -163,7 +163,7 @@ fn calls_and_turns_are_counted_whatever_the_log_shows() {
         ("class", "caller"),
     ];
     assert_eq!(value(&samples, "a2a_errors_total", &errors), 1.0);
-    let tokens = [("skill_name", "echo")];
+    let tokens = [("model", "m"), ("skill_name", "echo")];
     assert_eq!(value(&samples, "a2a_model_tokens_total", &tokens), 7.0);
     let units = |kind| value(&samples, "a2a_dynamodb_units_total", &[("kind", kind)]);
     assert_eq!((units("read"), units("write")), (1.0, 4.0));
