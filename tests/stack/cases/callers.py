@@ -8,11 +8,6 @@ def error(answer):
     return answer["error"]["status"], answer["error"]["details"][0]["reason"]
 
 
-def case_the_first_key_of_the_stack_is_answered(world):
-    owner = world.owner()
-    answer = owner.send("echo hello")
-    check(answer["artifacts"][0]["parts"][0]["text"] == "echo: hello", "the skill answers", answer)
-
 
 def case_a_key_of_the_table_names_its_tenant(world):
     ann, bob = world.caller(), world.caller()

@@ -100,12 +100,6 @@ def case_a_subscriber_of_an_open_task_sees_its_end(world):
         check(state(list(frames)[-1][1]) == "TASK_STATE_CANCELED", f"{method} :subscribe")
 
 
-def case_a_turn_behind_its_call_is_run_by_the_worker(world):
-    ann = world.caller()
-    sent = ann.send("echo later", immediately=True)
-    check(state(sent) == "TASK_STATE_SUBMITTED", "the call is answered at once", sent)
-    check(said(ann.until(sent["id"])) == "echo: later", "stream, relay, queue and worker end the task")
-
 
 def case_a_panicking_skill_fails_its_task_and_its_process_lives(world):
     """In each function that runs a skill. The next call is served by the same process."""

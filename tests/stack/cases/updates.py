@@ -1,48 +1,39 @@
 """A second deployment: what a changed parameter means to callers. The programs stay the same."""
 
-import contextlib
+import json
 
 from deploy import Deployment, Failed
 from world import BASE, DOMAIN, World, Wrong, check
 
 
-def case_a_changed_rate_limits_callers(world):
-    """A setting of the functions that API Gateway starts."""
-    with world.changed(Settings='{"A2A_RATE_LIMIT": 3}'):
+def case_changed_settings_are_those_of_each_function(world):
+    """Of the authorizer, of functions that API Gateway starts, and of one that a queue starts."""
+    settings = {"A2A_RATE_LIMIT": 3, "A2A_FIRST_KEY_TENANT": "other"}
+    with world.changed(Settings=json.dumps(settings), LogLevel="debug"):
+        status, answer = world.owner().call("GET", "/other/tasks")
+        check(status == 200, "the first key has the new tenant", status, answer)
         ann = world.caller()
+        ann.send("echo later", immediately=True)
         codes = [ann.call("GET", "/tasks")[0] for _ in range(8)]
-    check(codes[0] == 200 and 429 in codes, "the new rate counts", codes)
-
-
-def case_a_changed_origin_answers_preflights(world):
-    """A part of the API."""
-    origin = "https://other.example.com"
-    with world.changed(CorsOrigin=origin):
-        response = world.stranger().open("OPTIONS", "/tasks", headers={"Origin": origin})
-        response.read()
-        got = world.stranger().open("GET", "/health", headers={"Origin": origin})
-        got.read()
-    found = [it.headers["Access-Control-Allow-Origin"] for it in (response, got)]
-    check(found == [origin, origin], "API Gateway and the functions name it", found)
+        check(codes[0] == 200 and 429 in codes, "the new rate counts", codes)
+        world.wait("the end", lambda: world.items(ann.tenant, state="completed"))
+        check(world.running("worker", "A2A_LOG") == {"info,a2a_lambda=debug"}, "the worker has the new level")
 
 
 def case_a_changed_address_is_on_the_card_and_closes_the_other(world):
-    """A variable of the stage, and the way in."""
-    url = f"https://{DOMAIN}{BASE}"
-    with world.changed(PublicUrl=url):
+    """A variable of the stage, the way in, and the origin of pages, which preflights name."""
+    url, origin = f"https://{DOMAIN}{BASE}", "https://other.example.com"
+    with world.changed(PublicUrl=url, CorsOrigin=origin):
         check(url in str(world.stranger().ok("GET", "/agent.json")), "the card names it")
+        for method, path in (("OPTIONS", "/tasks"), ("GET", "/health")):
+            response = world.stranger().open(method, path, headers={"Origin": origin})
+            response.read()
+            check(response.headers["Access-Control-Allow-Origin"] == origin, "API Gateway and the functions name it", path)
         with world.changed(DisableExecuteApi="on"):
             status, answer = world.stranger().call("GET", "/agent.json")
             check(status == 403, "the address of API Gateway is closed", status, answer)
             status, answer = world.stranger().call("GET", "/agent.json", host=DOMAIN)
             check(status == 200 and url in str(answer), "the domain answers", status, answer)
-
-
-def case_a_changed_tenant_is_that_of_the_first_key(world):
-    """A setting of the authorizer."""
-    with world.changed(Settings='{"A2A_FIRST_KEY_TENANT": "other"}'):
-        status, answer = world.owner().call("GET", "/other/tasks")
-    check(status == 200, "it has the new tenant", status, answer)
 
 
 def case_a_removed_first_key_is_refused(world):
@@ -51,15 +42,6 @@ def case_a_removed_first_key_is_refused(world):
         status, answer = world.owner().call("GET", "/tasks")
         check(status == 401, "it is refused", status, answer)
     check(world.owner().call("GET", "/tasks")[0] == 200, "a new one is made")
-
-
-def case_a_changed_setting_of_the_worker_runs_the_next_turn(world):
-    """A setting of a function that a queue starts."""
-    ann = world.caller()
-    with world.changed(LogLevel="debug"):
-        ann.until(ann.send("echo later", immediately=True)["id"])
-        seen = world.running("worker", "A2A_LOG")
-    check(seen == {"info,a2a_lambda=debug"}, "the worker has it", seen)
 
 
 def _refused(world, settings):
@@ -116,35 +98,19 @@ def case_a_table_of_another_stored_form_fails_its_deployment(world):
     check("use a release that reads 1" in why, "the reason says what to do", why)
 
 
-@contextlib.contextmanager
-def _reader(world, variables):
-    """The log of `tasks-get`, which has these variables."""
-    name, lambdas = world.deployment.functions["tasks-get"], world.deployment.lambdas
-    before = world.variables("tasks-get")
-    lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
-    world.functions.refresh()
+def case_a_program_runs_with_the_settings_of_another_release(world):
+    """Lambda changes variables before code, and back: for seconds the program of the other release sees them."""
+    name, lambdas, before = world.deployment.functions["tasks-get"], world.deployment.lambdas, world.variables("tasks-get")
+    later = {"A2A_SETTINGS": '{"A2A_SETTING_OF_THE_NEXT_RELEASE": "x", "A2A_LEASE": "6s"}', "A2A_TURNS_PER_TENANT": "100"}
     try:
-        yield world.emulator.folder / f"{name}.log"
+        lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": before | later})
+        world.functions.refresh()
+        check(world.caller().call("GET", "/tasks")[0] == 200, "it answers")
+        log = (world.emulator.folder / f"{name}.log").read_text()
+        check("A2A_SETTING_OF_THE_NEXT_RELEASE" in log and "A2A_TURNS_PER_TENANT" in log, "and reports each setting")
     finally:
         lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": before})
         world.functions.refresh()
-
-
-def case_a_program_runs_with_the_settings_of_the_release_after_it(world):
-    """Lambda changes variables before code: the program of the release before sees them for seconds."""
-    later = {"A2A_SETTINGS": '{"A2A_SETTING_OF_THE_NEXT_RELEASE": "x", "A2A_LEASE": "6s"}'}
-    with _reader(world, world.variables("tasks-get") | later) as log:
-        check(world.caller().call("GET", "/tasks")[0] == 200, "it answers")
-        check("A2A_SETTING_OF_THE_NEXT_RELEASE" in log.read_text(), "and reports the setting")
-
-
-def case_a_program_runs_with_the_settings_of_the_release_before_it(world):
-    """When a deployment is taken back, the new program sees the old variables for seconds."""
-    earlier = {name: it for name, it in world.variables("tasks-get").items() if name != "A2A_SETTINGS"}
-    earlier |= {"A2A_TURNS_PER_TENANT": "100", "A2A_RATE_LIMIT": "100", "A2A_CARD": "union"}
-    with _reader(world, earlier) as log:
-        check(world.caller().call("GET", "/tasks")[0] == 200, "it answers")
-        check("A2A_TURNS_PER_TENANT" in log.read_text(), "and reports the setting that is gone")
 
 
 def _revisions(world):
