@@ -176,7 +176,6 @@ async fn a_failed_turn_counts_by_who_has_to_act() {
         ("fails", "input", "caller", [0, 1, 0, 1]),
         ("fails", "budget", "caller", [0, 1, 0, 1]),
         ("echo", "hi", "ok", [0, 1, 0, 1]),
-        ("asks", "hi", "model", [0, 1, 1, 0]),
     ];
     each_row_async(rows, async |(skill, text, class, counts)| {
         let (world, lines) = world();
@@ -227,6 +226,37 @@ async fn what_callers_do_wrong_rings_nothing() {
     }
     assert!(!lines.with_message("refused").is_empty());
     assert_eq!(shares(&lines), [0; 4], "{}", lines.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_on_a_closed_port_fails_turns_and_each_is_counted() {
+    let (world, lines) = world();
+    let _guard = lines.capture_at("error");
+    let turns = LocalQueue::<WorkItem>::new(world.clock.clone(), MINUTE);
+    for _ in 0..3 {
+        // The call ends before the last try, which a worker makes.
+        let reply = world.call(&send("asks", "hi")).await;
+        let task = Dialect::Rpc10.task(&reply)["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let image = image(&world, &task).await;
+        relay(&turns, &[image], world.clock.now()).await;
+        let delivery = turns.receive().await;
+        world
+            .engine()
+            .work(&delivery.item, &delivery.receipt, None)
+            .await;
+        delivery.receipt.delete();
+    }
+    let [line, ..] = &lines.with_message("turn")[..] else {
+        panic!("{}", lines.text())
+    };
+    assert_eq!(
+        (&line["class"], &line["a2a.error"]),
+        (&json!("model"), &json!("MODEL_PROVIDER"))
+    );
+    assert_eq!(shares(&lines), [0, 3, 3, 0], "{}", lines.text());
 }
 
 /// A push queue or a webhook that refuses.

@@ -4,7 +4,7 @@
 //! - [`CallLog`]: one call, or one entry of a batch
 
 use crate::engine::{Clock, EngineError, Ids, RandomIds, SystemClock};
-use crate::task::{Generation, Timestamp};
+use crate::task::{A2aError, Generation, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::events::{self, CallFields};
 use crate::telemetry::outcomes::{CALLS, FaultClass, OK, class_of};
@@ -275,26 +275,18 @@ impl Drop for OpeningStream<'_> {
 /// frame is sent, or its client has gone.
 pub(super) struct StreamLog {
     pub(super) log: CallLog,
-    /// The reason and the class of the error that ended the frames.
-    pub(super) failure: Option<(&'static str, FaultClass)>,
-}
-
-impl StreamLog {
-    /// Notes the error that ends the frames, and logs its cause.
-    pub(super) fn note(&mut self, error: &EngineError) {
-        self.log.in_span(|| error.log());
-        let row = ErrorRow::of(&error.a2a_error, Generation::V10);
-        self.failure = Some((row.reason, error.class()));
-    }
+    /// The error that ended the frames.
+    pub(super) error: Option<A2aError>,
 }
 
 impl Drop for StreamLog {
     fn drop(&mut self) {
         let status = StatusCode::OK.as_u16();
-        match self.failure {
-            Some((reason, class)) => self.log.refused(status, reason, class),
-            None => self.log.answered(status),
-        }
+        let Some(error) = self.error.take().map(EngineError::from) else {
+            return self.log.answered(status);
+        };
+        let row = ErrorRow::of(&error.a2a_error, Generation::V10);
+        self.log.refused(status, row.reason, error.class());
     }
 }
 

@@ -77,7 +77,7 @@ where
         next: Some(first),
         log: StreamLog {
             log: log.clone(),
-            failure: None,
+            error: None,
         },
         until,
         knows_end: false,
@@ -139,6 +139,9 @@ impl SseBody {
         if matches!(frame, Frame::ComeBack) && std::mem::replace(&mut self.knows_end, true) {
             return Vec::new();
         }
+        if let Frame::Refused(error) = frame {
+            self.log.error = Some(error.clone());
+        }
         self.encoder.frame(frame).unwrap_or_default()
     }
 
@@ -158,7 +161,7 @@ impl SseBody {
             error = stopped(&mut self.stop_receiver) => {
                 self.over = true;
                 self.frames.close();
-                return self.refusal(error.into());
+                return Some(Frame::Refused(error));
             }
         };
         match next {
@@ -166,16 +169,13 @@ impl SseBody {
             Err(_) => Some(Frame::KeepAlive),
             Ok(None) => match self.turn.take()?.await {
                 Ok(Ok(())) => None,
-                Ok(Err(error)) => self.refusal(error),
-                Err(_) => self.refusal(EngineError::broken("a turn panicked")),
+                Ok(Err(error)) => {
+                    self.log.log.in_span(|| error.log());
+                    Some(Frame::Refused(error.a2a_error))
+                }
+                Err(_) => Some(Frame::Refused(A2aError::Internal)),
             },
         }
-    }
-
-    /// The last frame of a stream that an error ends.
-    fn refusal(&mut self, error: EngineError) -> Option<Frame> {
-        self.log.note(&error);
-        Some(Frame::Refused(error.a2a_error))
     }
 }
 
