@@ -31,7 +31,7 @@ mod usage;
 pub use check::{CheckError, CheckServer};
 pub use deployment::{DataFolders, Deployment, DeploymentError, OpenFolder};
 pub use erase::{EraseTenant, EraseTenantError};
-pub use eval::{Eval, EvalError};
+pub use eval::Eval;
 pub use export::{Export, ExportError};
 
 use a2a_lambda::settings::Settings;
@@ -112,6 +112,9 @@ pub enum AdminError {
     #[error(transparent)]
     Sign(#[from] sign::SignError),
 }
+
+/// Why a run of `eval` failed: a text for its user.
+pub type EvalError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Builds the agent with a name, or the first one of a program.
 pub type BuildNamed<'a> =

@@ -10,7 +10,7 @@ mod compare;
 mod models;
 mod row;
 
-use crate::BuildNamed;
+use crate::{BuildNamed, EvalError};
 use a2a_lambda::engine::RoutePreview;
 use a2a_lambda::runtime::served;
 use a2a_lambda::settings::{Settings, Source};
@@ -19,12 +19,8 @@ use a2a_lambda::testing::{ModelUse, Reply, SkillTest};
 use models::Models;
 use row::{Row, Target};
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-
-/// Why a run failed: a text for its user.
-pub type EvalError = Box<dyn Error + Send + Sync>;
 
 /// A data set, and the models that answer.
 #[derive(Debug, Clone, clap::Args)]

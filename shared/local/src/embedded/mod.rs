@@ -496,7 +496,7 @@ mod tests {
                 .conn()
                 .query_row(&plan, [], |row| row.get::<_, String>(3));
             let plan = plan.unwrap();
-            assert!(plan.contains("USING INDEX stream_by_number"), "{plan}");
+            assert!(plan.contains("INDEX stream_by_number"), "{plan}");
         });
     }
 }

@@ -4,7 +4,8 @@
 //! exactly these. So a second DNS answer cannot lead to a private address. It uses no proxy
 //! and follows no redirect.
 
-use super::{FetchError, Fetched, Reach};
+use super::Reach;
+use super::response::{FetchError, Fetched};
 use aws_smithy_http_client::{
     Connector,
     tls::{self, rustls_provider::CryptoMode},

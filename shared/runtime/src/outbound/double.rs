@@ -1,6 +1,6 @@
 //! The responses that a test gives in place of other services.
 
-use super::{FetchError, Fetched};
+use super::response::{FetchError, Fetched};
 use bytes::Bytes;
 use std::fmt;
 use std::future::Future;

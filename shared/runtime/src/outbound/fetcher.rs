@@ -2,6 +2,7 @@
 
 #[cfg(feature = "fetch")]
 use super::client::Client;
+use super::response::{FetchError, Fetched, spelled};
 use super::{FetchRequest, OutboundUrl, Reach, double};
 use crate::telemetry::scope::CallScope;
 use crate::telemetry::trace::TRACEPARENT;
@@ -11,38 +12,6 @@ use http::{HeaderMap, HeaderValue, Method};
 use http_body::Body;
 use std::fmt::Display;
 use std::time::Duration;
-
-/// A response.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Fetched {
-    /// The HTTP status. A redirect is returned like any other status.
-    pub status: u16,
-    /// The `Content-Type` header, if there is one.
-    pub content_type: Option<String>,
-    /// The seconds of the header `Retry-After`, if it has some.
-    pub retry_after: Option<u64>,
-    /// The body, up to the limit of the request.
-    pub body: Bytes,
-    /// Whether the body is incomplete: it was longer, or broke off.
-    pub cut: bool,
-}
-
-/// Why there is no response. The text names no address.
-#[derive(Debug, thiserror::Error)]
-pub enum FetchError {
-    /// The URL or a header is not valid.
-    #[error("the request cannot be made: {0}")]
-    Request(String),
-    /// The client could not connect, or the host has an address that is not allowed.
-    #[error("no connection: {0}")]
-    Unconnected(String),
-    /// The connection broke.
-    #[error("no answer: {0}")]
-    Connection(String),
-    /// There was no whole response in time.
-    #[error("no answer within {0:?}")]
-    Timeout(Duration),
-}
 
 /// Sends requests to other services. Clones share their connections.
 ///
@@ -159,8 +128,4 @@ impl Fetcher {
                     a test gives the response with `SkillTest::on_get` or `on_request`";
         Err(FetchError::Request(text.to_owned()))
     }
-}
-
-pub(super) fn spelled(error: impl Display) -> FetchError {
-    FetchError::Request(error.to_string())
 }

@@ -8,7 +8,7 @@
 //!
 //! - `url`: checks URLs, without DNS
 //! - `address`: says which addresses are public
-//! - `fetcher`, `request`: requests to other services, and which of them are worth another try
+//! - `fetcher`, `request`, `response`: requests to other services, and which are worth another try
 //! - `client`: the HTTP client, which checks each address after the DNS
 //! - `double`: the responses of a test, in place of the client
 
@@ -18,11 +18,13 @@ mod client;
 pub(crate) mod double;
 mod fetcher;
 mod request;
+mod response;
 mod url;
 #[cfg(feature = "aws")]
 pub mod webhook;
 
 pub use address::is_public;
-pub use fetcher::{FetchError, Fetched, Fetcher};
+pub use fetcher::Fetcher;
 pub use request::FetchRequest;
+pub use response::{FetchError, Fetched};
 pub use url::{OutboundUrl, Reach, UrlError};

@@ -1,7 +1,7 @@
 //! A request of a skill, and whether its failure is worth another try.
 
-use super::fetcher::spelled;
-use super::{FetchError, Fetched, Fetcher, OutboundUrl};
+use super::response::{FetchError, Fetched, spelled};
+use super::{Fetcher, OutboundUrl};
 use a2a_lambda_skill::{AgentError, AgentResult, StepRequests};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
