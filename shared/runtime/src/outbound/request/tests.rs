@@ -150,7 +150,7 @@ async fn each_write_of_a_step_has_one_key_in_all_tries() {
 
     let (mut client, requests) = self::client(|_| status(200));
     let reply = client.send("two puts").await.unwrap();
-    assert_eq!(reply.artifact_text("book").as_deref(), Some("5"));
+    assert_eq!(reply.artifact_data("book"), Some(5.into()));
     let keys: Vec<_> = requests
         .lock()
         .unwrap()
@@ -165,7 +165,7 @@ async fn a_test_gives_the_response_of_a_get_and_a_request_without_one_fails() {
     let mut client = SkillTest::new(&agent(), "book");
     client.on_get("http://ledger.local/book", 12);
     let reply = client.send("get").await.unwrap();
-    assert_eq!(reply.artifact_text("book").as_deref(), Some("12"));
+    assert_eq!(reply.artifact_data("book"), Some(12.into()));
     let reply = client.send("put").await.unwrap();
     assert_eq!(reply.error_code(), Some("NETWORK"));
     let cause = client.cause().unwrap();

@@ -74,7 +74,7 @@ impl Fields {
         match target {
             CALL | LEFT_OUT => self.call(),
             TURN => {
-                let errors = self.errors(&self.error, &self.class);
+                let errors = self.errors(self.error.as_deref(), self.class.as_deref());
                 self.turn(self.ms)
                     .chain(errors)
                     .chain(self.units())
@@ -98,8 +98,8 @@ impl Fields {
         let took = |ms| measured(Family::RequestDuration, [method, skill], ms);
         all.extend(self.ms.map(took));
         // A refusal, and the failure of the task.
-        all.extend(self.errors(&self.error, &self.class));
-        all.extend(self.errors(&self.task_error, &self.turn_class));
+        all.extend(self.errors(self.error.as_deref(), self.class.as_deref()));
+        all.extend(self.errors(self.task_error.as_deref(), self.turn_class.as_deref()));
         if self.error.as_deref() == Some("RATE_LIMITED") {
             let tenant = self.tenant.as_deref().unwrap_or("none");
             all.push(measured(Family::RateLimited, [tenant, skill], 1));
@@ -122,10 +122,10 @@ impl Fields {
 
     fn errors<'a>(
         &'a self,
-        reason: &'a Option<String>,
-        class: &'a Option<String>,
+        reason: Option<&'a str>,
+        class: Option<&'a str>,
     ) -> Option<Measurement<'a>> {
-        let (reason, class) = (reason.as_deref()?, class.as_deref().unwrap_or("none"));
+        let (reason, class) = (reason?, class.unwrap_or("none"));
         Some(measured(Family::Errors, [self.skill(), reason, class], 1))
     }
 
