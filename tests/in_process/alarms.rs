@@ -55,12 +55,13 @@ fn parts<'p>(condition: &'p str, separator: &str) -> Vec<&'p str> {
             ')' => -1,
             _ => 0,
         };
-        if depth == 0 && condition[at..].starts_with(separator) {
-            parts.push(&condition[from..at]);
+        let rest = condition.get(at..).unwrap_or_default();
+        if depth == 0 && rest.starts_with(separator) {
+            parts.push(condition.get(from..at).unwrap_or_default());
             from = at + separator.len();
         }
     }
-    parts.push(&condition[from..]);
+    parts.push(condition.get(from..).unwrap_or_default());
     parts
 }
 

@@ -443,7 +443,7 @@ async fn deliver(world: &World, last: &Arc<LastTimes>) {
         }
         let image = TaskImage::of(&record(world).await);
         relay_pushes(&queue, &[image]).await;
-        while queue.len() > 0 {
+        while !queue.is_empty() {
             let delivery = queue.receive().await;
             dispatcher.deliver(&delivery.item, None).await;
             delivery.receipt.delete();

@@ -362,7 +362,9 @@ async fn other_words_another_code_and_bare_data_confirm_nothing() {
         }
         // A wrong code beside the right one: a syllable is another.
         let right = code(&again);
-        let wrong = format!("{}x", &right[..right.len() - 1]);
+        let mut wrong = right.clone();
+        wrong.pop();
+        wrong.push('x');
         asks(&site.says(&wrong, Some(&question)).await);
         assert_eq!(site.payments(), 0, "{wrong}");
         site.says(&right, Some(&question)).await;

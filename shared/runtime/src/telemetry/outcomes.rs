@@ -112,7 +112,7 @@ pub(crate) fn class_of(outcomes: &[OutcomeRow], word: &str) -> FaultClass {
         None => *row == word,
     };
     let mut outcomes = outcomes.iter();
-    let outcome = outcomes.find(|outcome| outcome.words.iter().any(|row| is_its(row)));
+    let outcome = outcomes.find(|outcome| outcome.words.iter().any(&is_its));
     outcome.map_or(FaultClass::Ours, |outcome| outcome.class)
 }
 
