@@ -28,7 +28,7 @@ async fn help_lists_every_documented_flag() {
     for flag in &documented {
         assert!(offered.contains(flag), "--{flag} is not in\n{help}");
     }
-    assert_eq!(documented.len(), 12, "{documented:?}");
+    assert_eq!(documented.len(), 13, "{documented:?}");
 }
 
 #[tokio::test]
