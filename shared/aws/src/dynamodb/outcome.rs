@@ -193,6 +193,8 @@ fn describe<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
             let first = failure.as_connector_error().and_then(Error::source);
             let last = iter::successors(first, |cause| (*cause).source()).last();
             let cause = last.map_or_else(|| "no request was made".to_owned(), ToString::to_string);
+            // The SDK lists each place where it looked on a line of its own.
+            let cause = cause.lines().next().unwrap_or_default();
             format!("DynamoDB needs a region and credentials, as the AWS CLI does: {cause}")
         }
         SdkError::DispatchFailure(_) => "DynamoDB could not be reached".to_owned(),
