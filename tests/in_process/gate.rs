@@ -300,6 +300,18 @@ async fn no_path_lets_a_model_pay_before_its_user_agrees() {
     }
 }
 
+/// An agent whose model wants to pay 7, and the words with which its router or its worker asks first.
+fn site_of_wish(is_routed: bool, last_words: &str) -> (Site, &'static str) {
+    let model = ScriptedModel::new().tool_call("pay", payment(7));
+    let router = ScriptedModel::new().answer(route(7));
+    let wish = if is_routed {
+        "bob wants money"
+    } else {
+        "/help pay"
+    };
+    (Site::of(model.text(last_words), router), wish)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_client_that_can_only_say_yes_stops_at_the_second_question() {
     let model = ScriptedModel::new()
@@ -326,15 +338,7 @@ async fn a_client_that_can_only_say_yes_stops_at_the_second_question() {
 #[tokio::test(start_paused = true)]
 async fn other_words_another_code_and_bare_data_confirm_nothing() {
     for is_routed in [true, false] {
-        let model = ScriptedModel::new()
-            .tool_call("pay", payment(7))
-            .text("Done.");
-        let site = Site::of(model, ScriptedModel::new().answer(route(7)));
-        let wish = if is_routed {
-            "bob wants money"
-        } else {
-            "/help pay"
-        };
+        let (site, wish) = site_of_wish(is_routed, "Done.");
         let question = site.says(wish, None).await;
         asks(&question);
         let mut again = question.clone();
@@ -375,15 +379,7 @@ async fn other_words_another_code_and_bare_data_confirm_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_schema_that_a_deployment_changed_asks_again() {
     for is_routed in [true, false] {
-        let model = ScriptedModel::new()
-            .tool_call("pay", payment(7))
-            .text("Done.");
-        let site = Site::of(model, ScriptedModel::new().answer(route(7)));
-        let wish = if is_routed {
-            "bob wants money"
-        } else {
-            "/help pay"
-        };
+        let (site, wish) = site_of_wish(is_routed, "Done.");
         let first = site.says(wish, None).await;
         asks(&first);
         let site = site.redeploy();
@@ -408,15 +404,7 @@ async fn cancel_and_never_mind_end_a_question_of_consent_without_a_payment() {
         ("never mind", false, "canceled"),
         ("no", false, "completed"),
     ] {
-        let model = ScriptedModel::new()
-            .tool_call("pay", payment(7))
-            .text("Not paid.");
-        let site = Site::of(model, ScriptedModel::new().answer(route(7)));
-        let wish = if is_routed {
-            "bob wants money"
-        } else {
-            "/help pay"
-        };
+        let (site, wish) = site_of_wish(is_routed, "Not paid.");
         let question = site.says(wish, None).await;
         asks(&question);
         let end = site.says(word, Some(&question)).await;

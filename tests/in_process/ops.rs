@@ -324,12 +324,12 @@ async fn usage_is_a_call_of_the_rate_and_the_brake_of_its_tenant() {
         runtime.edge(Function::Ops)
     };
     let edge = process();
-    let mut own = Vec::new();
+    let mut statuses = Vec::new();
     for _ in 0..3 {
-        own.push(usage_status(&edge, "acme", "").await);
+        statuses.push(usage_status(&edge, "acme", "").await);
         assert_eq!(usage_status(&edge, "main", "ops").await, 200);
     }
-    assert_eq!(own, [200, 200, 429]);
+    assert_eq!(statuses, [200, 200, 429]);
     let brakes = Brakes::new(table.clone());
     for tenant in ["other", "main"] {
         let target = BrakeTarget::Tenant(TenantId::parse(tenant).unwrap());

@@ -51,7 +51,7 @@ impl Life {
         })
     }
 
-    /// A place where the process may die. Then nothing in it goes on.
+    /// A place where the process may die. Then all of its work ends.
     async fn pass(&self) {
         if self.left.fetch_sub(1, Ordering::SeqCst) <= 0 {
             self.is_over.send_replace(true);
@@ -231,7 +231,7 @@ async fn spend(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
     for (number, word) in words.enumerate() {
         let (kind, mark) = word.split_at(1);
         let prompt = |branch: &str| format!("<{number}{branch}{mark}>");
-        // The program goes on after an error of the model.
+        // The program continues after an error of the model.
         let answer = || LlmFunction::<String>::new("Answer.");
         match kind {
             "m" => {

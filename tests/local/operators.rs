@@ -30,9 +30,9 @@ async fn a_command_without_region_or_credentials_names_them_in_one_line() {
     let nowhere = ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:9/");
     let region = ("AWS_REGION", "eu-central-1");
     for settings in [&[nowhere][..], &[nowhere, region]] {
-        let said = refusal(&["keys", "list", "--table", "tasks"], settings).await;
-        assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(said.contains("a region and credentials"), "{said}");
+        let message = refusal(&["keys", "list", "--table", "tasks"], settings).await;
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert!(message.contains("a region and credentials"), "{message}");
     }
 }
 

@@ -96,7 +96,7 @@ impl Spans {
         let (trace, ..) = own.or(of_turn)?;
         let around = row.parent.as_deref();
         let parent = match (row.kind, around) {
-            // A caller that records nothing has no span.
+            // A caller that does not record its trace has no span.
             ("turn", _) => context(row, "calledBy").filter(|(.., flags)| *flags == "01"),
             (_, Some(around)) if around != turn.id => None,
             _ => of_turn.filter(|(of_turn, ..)| *of_turn == trace),

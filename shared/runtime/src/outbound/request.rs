@@ -117,7 +117,7 @@ impl<'a> FetchRequest<'a> {
         let error = match sent {
             Err(FetchError::Request(text)) => return Err(AgentError::network(text)),
             Err(error) => AgentError::network(error),
-            Ok(it) if matches!(it.status, 429 | 500..=599) => refused(it.status),
+            Ok(it) if matches!(it.status, 429 | 500..=599) => status_error(it.status),
             Ok(response) => return Ok(response),
         };
         let error = match retry_after {
@@ -144,12 +144,12 @@ impl<'a> FetchRequest<'a> {
                 Err(AgentError::network(text))
             }
             200..=299 => serde_json::from_slice(&response.body).map_err(AgentError::network),
-            status => Err(refused(status)),
+            status => Err(status_error(status)),
         }
     }
 }
 
-fn refused(status: u16) -> AgentError {
+fn status_error(status: u16) -> AgentError {
     AgentError::network(format!("the service answered with status {status}"))
 }
 

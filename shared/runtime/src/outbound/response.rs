@@ -1,4 +1,4 @@
-//! What comes back from another service, or why nothing does.
+//! The response of another service, or why there is none.
 
 use bytes::Bytes;
 use std::fmt::Display;

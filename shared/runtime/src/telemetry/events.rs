@@ -101,6 +101,10 @@ pub(crate) fn refused(line: &CallFields<'_>, reason: &str, left_out: u64) {
 }
 
 /// Logs a caller whom the authorizer has refused. The access log has the address.
+#[cfg_attr(
+    not(all(feature = "jwt", feature = "lambda", feature = "secrets")),
+    expect(dead_code, reason = "the authorizer calls it")
+)]
 pub(crate) fn refused_caller(reason: &str, key: Option<&str>, left_out: u64) {
     let left_out = (left_out > 0).then_some(left_out);
     tracing::event!(

@@ -1,10 +1,17 @@
 use super::{CheckedResolver, NotPublicError};
-use crate::outbound::{FetchError, Fetcher, OutboundUrl, Reach};
+use crate::outbound::{FetchError, Fetched, Fetcher, OutboundUrl, Reach};
 use a2a_lambda_rows::each_row;
 use std::net::IpAddr;
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(5);
+
+async fn get(fetcher: &Fetcher, url: &OutboundUrl) -> Result<Fetched, FetchError> {
+    let (headers, body) = (http::HeaderMap::new(), bytes::Bytes::new());
+    fetcher
+        .send(url, http::Method::GET, headers, body, 10)
+        .await
+}
 
 fn addresses(texts: &[&str]) -> Vec<IpAddr> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
@@ -45,15 +52,7 @@ async fn a_name_that_resolves_to_loopback_is_refused() {
 async fn a_url_beyond_the_reach_is_refused_again_when_it_is_used() {
     let url = OutboundUrl::parse("http://127.0.0.1:9/", Reach::Loopback).unwrap();
     let fetcher = Fetcher::new(Reach::Public, SECOND);
-    let refused = fetcher
-        .send(
-            &url,
-            http::Method::GET,
-            http::HeaderMap::new(),
-            bytes::Bytes::new(),
-            10,
-        )
-        .await;
+    let refused = get(&fetcher, &url).await;
     assert!(
         matches!(refused, Err(FetchError::Request(_))),
         "{refused:?}"
@@ -67,15 +66,7 @@ async fn a_refused_connection_is_an_error() {
     drop(listener);
     let url = format!("http://{address}/");
     let url = OutboundUrl::parse(&url, Reach::Loopback).unwrap();
-    let refused = Fetcher::new(Reach::Loopback, SECOND)
-        .send(
-            &url,
-            http::Method::GET,
-            http::HeaderMap::new(),
-            bytes::Bytes::new(),
-            10,
-        )
-        .await;
+    let refused = get(&Fetcher::new(Reach::Loopback, SECOND), &url).await;
     assert!(
         matches!(refused, Err(FetchError::Unconnected(_))),
         "{refused:?}"
@@ -108,15 +99,7 @@ async fn a_broken_off_body_fails_a_get_but_not_a_post() {
         );
         let posted = posted.await.unwrap();
         assert_eq!((posted.status, posted.cut), (200, true));
-        let read = fetcher
-            .send(
-                &url,
-                http::Method::GET,
-                http::HeaderMap::new(),
-                bytes::Bytes::new(),
-                10,
-            )
-            .await;
+        let read = get(&fetcher, &url).await;
         assert!(matches!(read, Err(FetchError::Connection(_))), "{read:?}");
     };
     tokio::join!(hangs_up, asks);
@@ -140,16 +123,7 @@ async fn a_request_of_a_skill_carries_the_trace_of_its_turn() {
         socket.write_all(answer).await.unwrap();
         String::from_utf8_lossy(&asked[..length]).into_owned()
     };
-    let (sent, asked) = tokio::join!(
-        scope.run(fetcher.send(
-            &url,
-            http::Method::GET,
-            http::HeaderMap::new(),
-            bytes::Bytes::new(),
-            10
-        )),
-        answers
-    );
+    let (sent, asked) = tokio::join!(scope.run(get(&fetcher, &url)), answers);
     assert!(sent.is_ok(), "{sent:?}");
     let header = format!("traceparent: 00-{:032x}-{:016x}-00\r\n", 7, 8);
     assert!(asked.contains(&header), "{asked}");

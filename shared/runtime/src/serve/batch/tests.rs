@@ -37,7 +37,7 @@ async fn queue_that_answers(
 }
 
 /// The ids of the messages that SQS delivers again.
-async fn kept<T>(
+async fn ids_to_redeliver<T>(
     queue: &SqsQueue,
     decode: fn(&str) -> Result<T, StoreError>,
     bodies: &[&str],
@@ -64,7 +64,11 @@ const NEWER: &str = r#"{"v":2,"item":"of another release"}"#;
 async fn sorted<T>(decode: fn(&str) -> Result<T, StoreError>) {
     let (queue, service) = queue_that_answers(3, "200 OK").await;
     let bodies = [UNREADABLE.as_slice(), &[NEWER]].concat();
-    assert_eq!(kept(&queue, decode, &bodies).await, ["3"], "the newer one");
+    assert_eq!(
+        ids_to_redeliver(&queue, decode, &bodies).await,
+        ["3"],
+        "the newer one"
+    );
     let letters = service.await.unwrap();
     let texts: Vec<_> = letters.iter().map(|it| &it["MessageBody"]).collect();
     assert_eq!(texts, UNREADABLE);
@@ -93,6 +97,9 @@ async fn unreadable_pushes_are_dead_letters_at_once_and_newer_ones_stay() {
 #[tokio::test]
 async fn an_unreadable_message_stays_if_the_dead_letters_refuse_it() {
     let (queue, service) = queue_that_answers(1, "403 Forbidden").await;
-    assert_eq!(kept(&queue, sqs::decode, &["hello"]).await, ["0"]);
+    assert_eq!(
+        ids_to_redeliver(&queue, sqs::decode, &["hello"]).await,
+        ["0"]
+    );
     assert_eq!(service.await.unwrap().len(), 1);
 }
