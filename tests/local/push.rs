@@ -417,7 +417,7 @@ async fn an_absent_collector_slows_no_call_and_is_one_warning() {
     let arguments = ["--port", "0", "--memory", "--agent", "conformance"];
     let otlp = ["--otlp", "http://127.0.0.1:9"];
     let agent = Running::logging_to(log, &folder, &[&arguments[..], &otlp].concat()).await;
-    for n in 0..5 {
+    for n in 1..=5 {
         let answer = Call::say(agent.base(), &format!("steps {n} 1"))
             .json()
             .await;

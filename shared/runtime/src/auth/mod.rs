@@ -82,6 +82,10 @@ pub enum RefusalReason {
     Gateway,
 }
 
+#[cfg_attr(
+    not(all(feature = "jwt", feature = "lambda", feature = "secrets")),
+    expect(dead_code, reason = "the authorizer calls them")
+)]
 impl RefusalReason {
     /// The reason as a word.
     pub(crate) const fn word(&self) -> &'static str {
