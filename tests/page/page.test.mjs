@@ -1292,6 +1292,21 @@ describe("the conformance agent", () => {
     await page.waitForFunction(() => document.getElementById("log").innerText.length > 1000000);
   });
 
+  test("a skill that the page stops is refused until the page lets it go on", async () => {
+    const page = await visit(agent, { path: "#/process" });
+    const braked = page.locator("#braked li");
+    await page.getByLabel("What to stop").selectOption("skill echo");
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await braked.getByText("skill echo").waitFor();
+    const sends = () => a2a(agent.base, "/message:send", saying("echo hi")).then(() => 200, (error) => Number(/: (\d+) /.exec(error.message)[1]));
+    const answers = async (status) => { while (await sends() !== status) await page.waitForTimeout(500); };
+    await answers(503);
+    await page.screenshot({ path: picture("brake.png") });
+    await page.getByRole("button", { name: "Let it go on" }).click();
+    await braked.waitFor({ state: "detached" });
+    await answers(200);
+  });
+
   test("a killed process goes on, and the page shows the same task finish", async () => {
     const page = await visit(agent);
     await say(page, "steps 8 700");

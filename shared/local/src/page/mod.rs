@@ -27,6 +27,7 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
+use a2a_lambda::store::brake::{BrakeTarget, Brakes};
 use a2a_lambda::store::records::RecordReader;
 use a2a_lambda::task::{Owner, TaskId, TaskKey};
 use a2a_lambda_page::rows::RowFilter;
@@ -55,6 +56,7 @@ pub(crate) struct AgentPage {
     admission: Admission,
     authentication: Authentication,
     tasks: RecordReader,
+    brakes: Brakes,
     traces: Arc<Traces>,
     verdicts: Value,
     facts: Value,
@@ -80,6 +82,9 @@ enum PageError {
     /// The position of a list is malformed.
     #[error("`after` is not a position of this list")]
     Position,
+    /// The brake has no such target.
+    #[error("the path does not name a target of the brake")]
+    Target,
     /// The store does not answer.
     #[error("failed to read the table: {0}")]
     Store(#[from] StoreError),
@@ -102,7 +107,7 @@ impl PageError {
             Self::Absent => StatusCode::NOT_FOUND,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Memory => StatusCode::CONFLICT,
-            Self::Position | Self::UploadTarget => StatusCode::BAD_REQUEST,
+            Self::Position | Self::Target | Self::UploadTarget => StatusCode::BAD_REQUEST,
             Self::Upload(_) => StatusCode::BAD_GATEWAY,
         }
     }
@@ -139,6 +144,7 @@ impl AgentPage {
             admission: Admission::new(address, token),
             authentication: Authentication::new(settings.auth, credentials),
             tasks: records.reader().clone(),
+            brakes: Brakes::new(records.table()),
             traces: Arc::clone(traces),
             verdicts: verdicts::of(agent),
             facts: json!({
@@ -257,6 +263,13 @@ impl AgentPage {
                 self.task(&owner, id, Some(row)).await
             }
             (&Method::POST, ["kill"]) => self.kill(),
+            (&Method::GET, ["brake"]) => {
+                let brake = self.brakes.read().await?;
+                Ok(json!(brake.in_force().collect::<Vec<_>>()))
+            }
+            (&Method::POST, ["brake", verb @ ("set" | "lift"), target]) => {
+                self.change_brake(*verb == "set", target).await
+            }
             _ => Err(PageError::Absent),
         }
     }
@@ -292,6 +305,17 @@ impl AgentPage {
         });
         task.insert("trace".to_owned(), rows.collect());
         Ok(Value::Object(task))
+    }
+
+    /// Stops a target, or lets it go on. `target` is its JSON in hexadecimal, because a name may
+    /// contain characters that a path cannot.
+    async fn change_brake(&self, is_set: bool, target: &str) -> Result<Value, PageError> {
+        let target = hex::decode(target).map_err(|_| PageError::Target)?;
+        let target: BrakeTarget = serde_json::from_slice(&target).map_err(|_| PageError::Target)?;
+        self.brakes
+            .change(&target, is_set, SystemClock.now())
+            .await?;
+        Ok(json!({}))
     }
 
     /// Ends the process soon, and starts it again under the same id.

@@ -32,7 +32,7 @@ async function made(name, rest, signal) {
     case "conversations": return contextsView(newTalk, signal);
     case "webhooks": return webhooksView(signal);
     case "agent": return cardView();
-    case "process": return processView(signal);
+    case "process": return processView(await listed(), signal);
     case "skills": return skillsView(await listed(), rest, signal);
     case "more": return moreView();
     default: return chatView(await listed(), rest, signal);

@@ -1,7 +1,7 @@
-// The process: what it is, and how to kill it.
+// The process: what it is, how to kill it, and what its brake stops.
 
-import { local } from "./api.js";
-import { announce, button, dated, div, el, facts, p, replace, span, view } from "./dom.js";
+import { auth, caller, hex, local } from "./api.js";
+import { action, age, announce, button, choice, dated, div, el, facts, p, replace, span, view } from "./dom.js";
 import { live } from "./live.js";
 
 /** How long the page waits for the next process. */
@@ -9,8 +9,10 @@ const PATIENCE = 60000;
 const WHAT = "The process ends without a word to its tasks, as in a crash. The same program starts at once on the same "
   + "port, and takes over the tasks that were not finished.";
 
-export async function processView(signal) {
-  const now = await local("facts");
+const STOPS = "What is stopped gets no new call, starts no step and asks no model. Its tasks wait, and go on when you let them.";
+
+export async function processView(skills, signal) {
+  const [now, brake] = await Promise.all([local("facts"), brakeBox(skills)]);
   const about = el("div", {}, shown(now));
   const redrawn = (next) => replace(about, shown(Object.assign(now, next)));
   live.addEventListener("restart", () => local("facts").then(redrawn, () => {}), { signal });
@@ -41,7 +43,32 @@ export async function processView(signal) {
   }
   offer();
   const note = span("note", "Which process serves, on which data");
-  return view({ title: "Process", note, body: [about, el("h2", {}, "What if it dies here?"), place] });
+  return view({ title: "Process", note, body: [
+    about, el("h2", {}, "What may run?"), brake, el("h2", {}, "What if it dies here?"), place,
+  ] });
+}
+
+/** The brake: what it stops, and what it could stop. */
+async function brakeBox(skills) {
+  const box = div("stack");
+  const named = (target) => (target === "everything" ? "Everything" : Object.entries(target).flat().join(" "));
+  const tenants = auth === "dev" ? [{ tenant: caller().split(":")[0] || "local" }] : [];
+  const all = ["everything", ...tenants, ...skills.map(({ id }) => ({ skill: id }))].map((it) => [JSON.stringify(it), named(it)]);
+  const change = async (verb, target) => {
+    await local(`brake/${verb}/${hex(target)}`, "POST");
+    await show();
+    announce(`${named(JSON.parse(target))}: ${verb === "set" ? "stopped" : "goes on"}`);
+  };
+  const line = ({ target, since }) => el("li", { class: "row" }, span("grow cut", named(target)), age(since),
+    action("Let it go on", () => change("lift", JSON.stringify(target))));
+  async function show() {
+    const entries = await local("brake");
+    const target = choice(all, { "aria-label": "What to stop" });
+    replace(box, p("text-width", STOPS), el("ul", { class: "hairs", id: "braked" }, entries.map(line)),
+      div("row", target, action("Stop", () => change("set", target.value), { class: "danger" })));
+  }
+  await show();
+  return box;
 }
 
 function shown(it) {
