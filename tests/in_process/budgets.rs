@@ -107,6 +107,22 @@ async fn once(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
     LlmFunction::new("Answer.").run(cx, &text).await
 }
 
+/// Asks three times, and tells a step what was left after the first answer.
+#[skill(id = "rest", tags = ["test"])]
+async fn rest(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
+    let ask = async || {
+        LlmFunction::<String>::new("Answer.")
+            .run(cx, &text)
+            .await
+    };
+    ask().await?;
+    let left = cx.tokens_left();
+    cx.step_of("note", &left, async { Ok(()) }).await?;
+    ask().await?;
+    ask().await?;
+    Ok(format!("{left:?}"))
+}
+
 /// An agent over the store and clock of another one, or its own, whose model is `stub`.
 fn beside(other: Option<&World>, stub: &Arc<Stub>, change: impl FnOnce(&mut LimitPolicy)) -> World {
     let (store, clock) =
@@ -115,7 +131,7 @@ fn beside(other: Option<&World>, stub: &Arc<Stub>, change: impl FnOnce(&mut Limi
         let agent = Agent::builder("budgets")
             .description("Budgets.")
             .version("1");
-        agent.skill(chat).fallback(once).build()
+        agent.skill(chat).skill(rest).fallback(once).build()
     };
     let models = |runtime: RuntimeBuilder| runtime.model(Arc::clone(stub));
     let settings = |settings: &mut a2a_lambda::settings::Settings| {
@@ -299,6 +315,19 @@ async fn a_call_that_dies_stays_counted_and_none_is_longer_than_a_quarter_of_an_
     let message = record.status().message.as_ref().unwrap();
     assert_eq!(message.metadata[code], "DEADLINE");
     assert_eq!(used(&world, "local", 0).await, 2 * reserved);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_handed_over_reads_the_same_rest_of_its_budget() {
+    let stub = Arc::new(Stub {
+        wait: 10 * SECOND,
+        ..Stub::default()
+    });
+    let world = beside(None, &stub, |_| ());
+    send_with_budget(&world, &Say::to("rest", "hi"), &json!(500_000)).await;
+    works(&world).await;
+    let record = record(&world).await;
+    assert_eq!(record.state().as_str(), "completed", "{record:?}");
 }
 
 #[tokio::test(start_paused = true)]

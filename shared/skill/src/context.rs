@@ -428,7 +428,8 @@ impl<'a> TaskContext<'a> {
         MeteredModel::new(self.host, model)
     }
 
-    /// The tokens that the task may still use; `None` without a limit.
+    /// The tokens of models that the task may still use; `None` without a limit. Outside of steps
+    /// a turn that runs again gets what its first run got.
     pub fn tokens_left(&self) -> Option<u64> {
         self.host.tokens_left()
     }

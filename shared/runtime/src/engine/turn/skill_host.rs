@@ -312,7 +312,7 @@ impl MeterCalls for TurnHandle<'_> {
     }
 
     fn tokens_left(&self) -> Option<u64> {
-        self.meter.tokens_left()
+        self.read_tokens_left()
     }
 
     fn note_partial(&self) {

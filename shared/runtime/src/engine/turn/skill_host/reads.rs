@@ -70,6 +70,10 @@ impl ReadLog {
     }
 }
 
+/// The key of the tokens that were left. No session value has it: those of authors are kept under
+/// their own keys.
+const TOKENS_LEFT: &str = "a2a-lambda/tokens-left";
+
 impl TurnHandle<'_> {
     /// Loads a session value. Outside of steps each run of the turn gets the same.
     pub(super) async fn read_session(&self, key: String) -> AgentResult<Option<Value>> {
@@ -82,16 +86,30 @@ impl TurnHandle<'_> {
             return Ok(value);
         }
         let value = self.for_skill(self.turn_thread.load(&key).await).await??;
-        let read = SessionRead {
-            scope: scope.to_string(),
-            key,
-            value: value.clone(),
-        };
-        if !self.reads.keep(read) {
+        self.keep_read(&scope, key, value.clone());
+        Ok(value)
+    }
+
+    /// The tokens that the task may still use. Outside of steps each run of the turn gets the same.
+    pub(super) fn read_tokens_left(&self) -> Option<u64> {
+        if self.scopes.is_in_step() {
+            return self.meter.tokens_left();
+        }
+        let (scope, number) = self.scopes.next_read(TOKENS_LEFT);
+        if let Some(value) = self.reads.earlier(&scope, TOKENS_LEFT, number) {
+            return value.as_ref().and_then(Value::as_u64);
+        }
+        let tokens = self.meter.tokens_left();
+        self.keep_read(&scope, TOKENS_LEFT.to_owned(), tokens.map(Value::from));
+        tokens
+    }
+
+    fn keep_read(&self, scope: &str, key: String, value: Option<Value>) {
+        let scope = scope.to_owned();
+        if !self.reads.keep(SessionRead { scope, key, value }) {
             let (id, limit) = (&self.task_id, self.reads.limit);
             tracing::warn!(task.id = %id, "task `{id}` has loaded more than {limit} bytes of session values outside of steps: another run of the turn may load others");
         }
-        Ok(value)
     }
 }
 
