@@ -150,7 +150,7 @@ impl BedrockModel {
             let output = output.map_err(|error| of_call(&error))?;
             stream::iter([Ok(ConverseEvent::Whole(output))]).boxed()
         };
-        Ok(deltas(events, Box::new(ConverseDecoder::default())))
+        Ok(deltas(events, Box::<ConverseDecoder>::default()))
     }
 }
 

@@ -40,11 +40,11 @@ impl ReplyDecoder<ConverseEvent> for ConverseDecoder {
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelCallError> {
         match event {
-            ConverseEvent::Whole(output) => self.whole(output, out)?,
-            ConverseEvent::Piece(event) => self.piece(event, out)?,
+            ConverseEvent::Whole(output) => self.take_output(output, out)?,
+            ConverseEvent::Piece(event) => self.take_event(event, out)?,
         }
-        let lengths = out.iter().map(|delta| serde_json::to_string(delta));
-        self.bytes += lengths.flatten().map(|json| json.len()).sum::<usize>();
+        let texts = out.iter().map(serde_json::to_string);
+        self.bytes += texts.flatten().map(|text| text.len()).sum::<usize>();
         if self.bytes > BYTES {
             return Err(ModelCallError::TooLong(BYTES));
         }
@@ -61,7 +61,7 @@ impl ReplyDecoder<ConverseEvent> for ConverseDecoder {
 }
 
 impl ConverseDecoder {
-    fn whole(
+    fn take_output(
         &mut self,
         output: ConverseOutput,
         out: &mut VecDeque<Delta>,
@@ -95,7 +95,7 @@ impl ConverseDecoder {
         Ok(())
     }
 
-    fn piece(
+    fn take_event(
         &mut self,
         event: ConverseStreamOutput,
         out: &mut VecDeque<Delta>,
@@ -112,7 +112,7 @@ impl ConverseDecoder {
                 Some(ContentBlockDelta::ToolUse(piece)) => {
                     out.push_back(Delta::ToolInput(piece.input));
                 }
-                Some(ContentBlockDelta::ReasoningContent(piece)) => self.reason(&piece),
+                Some(ContentBlockDelta::ReasoningContent(piece)) => self.take_reasoning(&piece),
                 _ => {}
             },
             ConverseStreamOutput::ContentBlockStop(_) => self.release_reasoning(out),
@@ -131,7 +131,7 @@ impl ConverseDecoder {
         Ok(())
     }
 
-    fn reason(&mut self, piece: &ReasoningContentBlockDelta) {
+    fn take_reasoning(&mut self, piece: &ReasoningContentBlockDelta) {
         let reasoning = &mut self.reasoning;
         match piece {
             ReasoningContentBlockDelta::Text(text) => reasoning.text.push_str(text),

@@ -93,9 +93,9 @@ impl OpenAiModel {
         let events = if streams {
             sse::events(chunks)
         } else {
-            let whole = serde_json::from_slice(&transport::join(chunks).await?);
-            let whole = whole.map_err(|error| no_json(&error))?;
-            stream::iter([Ok((WHOLE.to_owned(), whole))]).boxed()
+            let data = serde_json::from_slice(&transport::join(chunks).await?);
+            let data = data.map_err(|error| no_json(&error))?;
+            stream::iter([Ok((WHOLE.to_owned(), data))]).boxed()
         };
         Ok(deltas(events, self.decoder()))
     }
@@ -103,7 +103,7 @@ impl OpenAiModel {
     fn decoder(&self) -> Box<dyn ReplyDecoder<ServerEvent>> {
         match self.api {
             OpenAiApi::ChatCompletions => Box::new(ChatDecoder::new(&self.quirks)),
-            OpenAiApi::Responses => Box::new(ResponsesDecoder::default()),
+            OpenAiApi::Responses => Box::<ResponsesDecoder>::default(),
         }
     }
 }

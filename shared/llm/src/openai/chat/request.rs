@@ -80,8 +80,8 @@ fn of_model(content: &[ModelContent]) -> Value {
                 calls.push(json!({"id": id, "type": "function", "function": function}));
             }
             ModelContent::Provider(block) => {
-                let kept = block.get(kept::MESSAGE).and_then(Value::as_object);
-                for (name, piece) in kept.into_iter().flatten() {
+                let pieces = block.get(kept::MESSAGE).and_then(Value::as_object);
+                for (name, piece) in pieces.into_iter().flatten() {
                     kept::join(members.entry(name.as_str()).or_insert(Value::Null), piece);
                 }
                 parts.extend(block.get(kept::PART).cloned());
