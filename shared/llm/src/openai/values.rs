@@ -2,7 +2,7 @@
 
 use super::quirks::OpenAiQuirks;
 use a2a_lambda_skill::model::{ModelRequest, ModelTool, OutputSchema, ToolChoice, Usage};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The keywords of a schema that OpenAI accepts in its strict mode.
 const STRICT_KEYWORDS: &[&str] = &[
@@ -78,13 +78,12 @@ pub(super) fn merged(
 
 /// Sets `member` of the object `name` of `body`, and keeps its other members.
 pub(super) fn set_in(body: &mut Map<String, Value>, name: &str, member: &str, value: Value) {
-    let object = body.entry(name).or_insert_with(|| json!({}));
-    if !object.is_object() {
-        *object = json!({});
-    }
-    if let Some(members) = object.as_object_mut() {
-        members.insert(member.to_owned(), value);
-    }
+    let mut members = match body.remove(name) {
+        Some(Value::Object(members)) => members,
+        _ => Map::new(),
+    };
+    members.insert(member.to_owned(), value);
+    body.insert(name.to_owned(), members.into());
 }
 
 /// Sets the tools of a request, and which of them is forced, in the forms of an API.
@@ -165,6 +164,7 @@ fn is_closed(schema: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn only_closed_schemas_with_known_keywords_are_strict() {
