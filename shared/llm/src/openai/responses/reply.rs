@@ -34,11 +34,9 @@ impl ReplyDecoder<ServerEvent> for ResponsesDecoder {
                 self.is_refused = true;
                 self.text(index, &data, out);
             }
-            "response.output_item.added" => {
-                if text(item, "type") == Some("function_call") {
-                    // The arguments follow, or come with the end of the item.
-                    self.call(index, item, out);
-                }
+            // The arguments follow, or come with the end of the item.
+            "response.output_item.added" if text(item, "type") == Some("function_call") => {
+                self.call(index, item, out);
             }
             "response.function_call_arguments.delta" => {
                 let piece = arguments_piece(data.get("delta"));
