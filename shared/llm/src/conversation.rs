@@ -88,8 +88,8 @@ pub(super) enum ConversationEnd {
 /// What an answer of the model means.
 enum Meaning {
     Answer(Value),
-    /// The model has to try again; it gets this message.
-    Repair(ModelMessage),
+    /// The model has to try again; it gets this text as the result of the calls, if it has called.
+    Repair(Vec<ToolCall>, String),
     Calls(Vec<ToolCall>),
 }
 
@@ -217,11 +217,16 @@ impl<'a> Talk<'a> {
                     self.add_event(&conversation, &value)?;
                     return Ok(ConversationEnd::Answer(value));
                 }
-                Meaning::Repair(message) if !conversation.repaired => {
+                Meaning::Repair(calls, text) if !conversation.repaired => {
                     conversation.repaired = true;
-                    conversation.messages.push(message);
+                    let results = calls.iter().map(|call| refused(call, &text)).collect();
+                    conversation.messages.push(match calls.as_slice() {
+                        [] => ModelMessage::User(text),
+                        _ => ModelMessage::ToolResults(results),
+                    });
                 }
-                Meaning::Repair(message) => return Err(wrong_answer(&message)),
+                // Wrong even after its repair.
+                Meaning::Repair(_, text) => return Err(AgentError::model_output(text)),
                 Meaning::Calls(calls) if self.confirms(&calls) => {
                     return Ok(ConversationEnd::Confirm(conversation));
                 }
@@ -301,18 +306,17 @@ impl<'a> Talk<'a> {
             let (request, is_last) = self.fit(conversation, request.clone())?;
             // A future is moved with room for all that it awaits.
             let answer = Box::pin(converse(model, request, chunks));
-            let Some(time) = self.setup.budget.time else {
-                return Ok(TimedReply {
-                    reply: answer.await?,
-                    spent_ms: 0,
-                    is_last,
-                });
+            let (reply, spent) = match self.setup.budget.time {
+                None => (answer.await?, Duration::ZERO),
+                Some(time) => {
+                    let remaining = time.saturating_sub(elapsed());
+                    let reply = tokio::time::timeout(remaining, answer).await;
+                    (reply.map_err(|_| AgentError::deadline())??, elapsed())
+                }
             };
-            let remaining = time.saturating_sub(elapsed());
-            let reply = tokio::time::timeout(remaining, answer).await;
             Ok(TimedReply {
-                reply: reply.map_err(|_| AgentError::deadline())??,
-                spent_ms: u64::try_from(elapsed().as_millis()).unwrap_or(u64::MAX),
+                reply,
+                spent_ms: u64::try_from(spent.as_millis()).unwrap_or(u64::MAX),
                 is_last,
             })
         };
@@ -357,30 +361,29 @@ impl<'a> Talk<'a> {
     /// Reads the newest answer of the model.
     fn meaning(&self, conversation: &Conversation) -> Meaning {
         let Some(ModelMessage::Model(content)) = conversation.messages.last() else {
-            return Meaning::Repair(again("Give your answer."));
+            return Meaning::Repair(Vec::new(), "Give your answer.".to_owned());
         };
         let calls = calls_of(content);
         match (&self.form, calls.as_slice()) {
             (AnswerForm::Text, []) => match text_of(content) {
-                text if text.trim().is_empty() => Meaning::Repair(again("Write your answer.")),
-                text => self.read(Value::String(text), again),
+                text if text.trim().is_empty() => {
+                    Meaning::Repair(calls, "Write your answer.".to_owned())
+                }
+                text => self.read(Value::String(text), calls),
             },
             // Models fence JSON also when nobody asks them to.
             (AnswerForm::Object(object), []) => {
                 match serde_json::from_str(without_fence(&text_of(content))) {
-                    Ok(value) => self.read(object.value(&value), again),
-                    Err(_) => Meaning::Repair(again(&self.wanted())),
+                    Ok(value) => self.read(object.value(&value), calls),
+                    Err(_) => Meaning::Repair(calls, self.wanted()),
                 }
             }
             (AnswerForm::Object(object), [only]) if only.name == ANSWER => {
-                let repair = |text: &str| failed(&calls, text);
-                self.read(object.value(&only.input), repair)
+                self.read(object.value(&only.input), calls)
             }
             // A function has no tools.
-            (_, calls) if self.setup.tools.is_empty() => {
-                Meaning::Repair(failed(calls, &self.wanted()))
-            }
-            (_, calls) => Meaning::Calls(calls.to_vec()),
+            _ if self.setup.tools.is_empty() => Meaning::Repair(calls, self.wanted()),
+            _ => Meaning::Calls(calls),
         }
     }
 
@@ -395,10 +398,10 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn read(&self, value: Value, repair: impl FnOnce(&str) -> ModelMessage) -> Meaning {
+    fn read(&self, value: Value, calls: Vec<ToolCall>) -> Meaning {
         match (self.check)(&value) {
             Ok(()) => Meaning::Answer(value),
-            Err(error) => Meaning::Repair(repair(error.text())),
+            Err(error) => Meaning::Repair(calls, error.text().to_owned()),
         }
     }
 
@@ -555,20 +558,4 @@ fn refused(call: &ToolCall, text: &str) -> ToolResult {
         id: call.id.clone(),
         result: Err(text.to_owned()),
     }
-}
-
-fn failed(calls: &[ToolCall], text: &str) -> ModelMessage {
-    ModelMessage::ToolResults(calls.iter().map(|call| refused(call, text)).collect())
-}
-
-/// The error of an answer that is wrong even after its repair.
-fn wrong_answer(message: &ModelMessage) -> AgentError {
-    let cause = match message {
-        ModelMessage::User(text) => Some(text.clone()),
-        ModelMessage::ToolResults(results) => results
-            .first()
-            .and_then(|result| result.result.clone().err()),
-        ModelMessage::Model(_) => None,
-    };
-    AgentError::model_output(cause.unwrap_or_default())
 }

@@ -12,7 +12,7 @@
 //! - `function`, `worker`: the two, and what authors set
 //! - `tool`, `budget`, `confirm`: what a worker may call, use up, and do only when confirmed
 //! - `setup`, `schema`, `transcript`: what a request has
-//! - `conversation`: the turns of a model and its tools; `call`, `collect`: one call
+//! - `conversation`: the turns of a model and its tools; `call`: one call
 //! - `provider`: what the two providers share
 //! - `bedrock`: models of Amazon Bedrock
 //! - `openai`: models behind the API of OpenAI

@@ -1,8 +1,9 @@
-//! What the providers share: why a call fails, and the deltas of a stream.
+//! What the providers share: why a call fails, and how an answer is read.
 
-use a2a_lambda_skill::model::Delta;
-use a2a_lambda_skill::{AgentError, AgentResult};
-use futures::stream::{self, BoxStream, StreamExt as _};
+use a2a_lambda_skill::model::{Delta, ModelReply};
+use a2a_lambda_skill::{AgentError, AgentResult, Collected};
+use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Duration;
@@ -32,8 +33,8 @@ pub(super) enum ModelCallError {
     /// The answer exceeds the limit of bytes.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
-    /// The stream ended without its terminal event.
-    #[error("the stream ended before the answer was complete")]
+    /// The answer ended without its terminal event.
+    #[error("the answer ended before it was complete")]
     Cut,
     /// The answer does not have the form of the API.
     #[error("the answer has {0}")]
@@ -60,43 +61,82 @@ impl ModelCallError {
     }
 }
 
-/// A streamed answer that is being read.
-pub(super) trait ReadDeltas: Send {
-    /// Reads more of the answer, which may have no delta.
-    fn read(
-        &mut self,
-        out: &mut VecDeque<Delta>,
-    ) -> impl Future<Output = Result<(), ModelCallError>> + Send;
+/// The deltas of an answer, or why there is none.
+pub(super) type ReplyDeltas = Result<BoxStream<'static, AgentResult<Delta>>, ModelCallError>;
+
+/// Reads the events of one answer. A whole answer is its only event.
+pub(super) trait ReplyDecoder<E>: Send {
+    /// Takes the next event, which may have no delta.
+    fn event(&mut self, event: E, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError>;
+
+    /// Takes the end of the events, when there was no [`Delta::Stop`].
+    fn end(&mut self, _out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
+        Err(ModelCallError::Cut)
+    }
 }
 
-/// The deltas of an answer, to [`Delta::Stop`].
-pub(super) fn deltas<'a>(reader: impl ReadDeltas + 'a) -> BoxStream<'a, AgentResult<Delta>> {
-    let reading = DeltaReading {
-        reader,
-        deltas: VecDeque::new(),
-        is_complete: false,
-    };
-    stream::try_unfold(reading, DeltaReading::next).boxed()
-}
-
-/// An answer, and its deltas that are not returned.
-struct DeltaReading<R> {
-    reader: R,
-    deltas: VecDeque<Delta>,
-    is_complete: bool,
-}
-
-impl<R: ReadDeltas> DeltaReading<R> {
-    /// The next delta, and `None` after [`Delta::Stop`].
-    async fn next(mut self) -> AgentResult<Option<(Delta, Self)>> {
-        while !self.is_complete {
-            if let Some(delta) = self.deltas.pop_front() {
-                self.is_complete = matches!(delta, Delta::Stop { .. });
-                return Ok(Some((delta, self)));
+/// The deltas of an answer, to [`Delta::Stop`]. An error comes after the deltas of the events
+/// before it.
+pub(super) fn deltas<E: Send + 'static>(
+    events: BoxStream<'static, Result<E, ModelCallError>>,
+    decoder: Box<dyn ReplyDecoder<E>>,
+) -> BoxStream<'static, AgentResult<Delta>> {
+    let begin = Some((events, decoder, VecDeque::<Delta>::new()));
+    stream::try_unfold(begin, |reading| async move {
+        let Some((mut events, mut decoder, mut deltas)) = reading else {
+            return Ok(None);
+        };
+        loop {
+            if let Some(delta) = deltas.pop_front() {
+                let is_last = matches!(delta, Delta::Stop { .. });
+                let rest = (!is_last).then_some((events, decoder, deltas));
+                return Ok(Some((delta, rest)));
             }
-            let result = self.reader.read(&mut self.deltas).await;
+            let result = match events.next().await {
+                Some(event) => event.and_then(|event| decoder.event(event, &mut deltas)),
+                None => decoder.end(&mut deltas),
+            };
             result.map_err(ModelCallError::into_agent)?;
         }
-        Ok(None)
+    })
+    .boxed()
+}
+
+/// Joins the deltas of an answer.
+pub(super) async fn join(deltas: ReplyDeltas) -> AgentResult<ModelReply> {
+    let deltas = deltas.map_err(ModelCallError::into_agent)?;
+    let deltas: Vec<Delta> = deltas.try_collect().await?;
+    Collected::whole(deltas).ok_or_else(|| ModelCallError::Cut.into_agent())
+}
+
+/// Waits for `work`, at most for `limit`.
+pub(super) async fn wait<T>(
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> Result<T, ModelCallError> {
+    let result = tokio::time::timeout(limit, work).await;
+    result.map_err(|_| ModelCallError::Slow(limit))
+}
+
+/// Arguments that return to the model. Some services refuse everything but an object, so other
+/// values become a member of one.
+pub(super) fn arguments(input: &Value) -> Value {
+    match input {
+        Value::Object(_) => input.clone(),
+        Value::Null => json!({}),
+        other => json!({ "invalid_arguments": other }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn returned_arguments_are_always_an_object() {
+        assert_eq!(arguments(&json!({"a": 1})), json!({"a": 1}));
+        assert_eq!(arguments(&Value::Null), json!({}));
+        let invalid = arguments(&json!(r#"{"a":"#));
+        assert_eq!(invalid, json!({"invalid_arguments": r#"{"a":"#}));
     }
 }

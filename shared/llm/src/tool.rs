@@ -38,13 +38,8 @@ type ToolFn = dyn Fn(Value) -> BoxFuture<'static, AgentResult<Value>> + Send + S
 ///     }
 /// });
 /// ```
-#[derive(Clone)]
-pub struct LlmTool {
-    name: String,
-    description: String,
-    input: ObjectSchema,
-    call: Arc<ToolFn>,
-}
+#[derive(Debug, Clone)]
+pub struct LlmTool(OfferedTool);
 
 impl LlmTool {
     /// A tool with a name of `[a-zA-Z0-9_-]{1,64}`. The model gets the description, and the
@@ -64,18 +59,13 @@ impl LlmTool {
                 serde_json::to_value(output).map_err(AgentError::serialization)
             })
         };
-        Self {
+        Self(OfferedTool {
             name: name.into(),
             description: description.into(),
             input: ObjectSchema::of(&I::schema()),
-            call: Arc::new(call),
-        }
-    }
-}
-
-impl fmt::Debug for LlmTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LlmTool").field(&self.name).finish()
+            confirm: false,
+            run: ToolWork::Function(Arc::new(call)),
+        })
     }
 }
 
@@ -85,7 +75,7 @@ pub(super) fn decoded<T: SkillInput>(value: &Value) -> AgentResult<T> {
 }
 
 /// A tool of a worker.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct OfferedTool {
     pub(super) name: String,
     description: String,
@@ -95,21 +85,21 @@ pub(super) struct OfferedTool {
     run: ToolWork,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum ToolWork {
-    Function(LlmTool),
+    Function(Arc<ToolFn>),
     Skill(Tool),
+}
+
+impl fmt::Debug for OfferedTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OfferedTool").field(&self.name).finish()
+    }
 }
 
 impl From<LlmTool> for OfferedTool {
     fn from(tool: LlmTool) -> Self {
-        Self {
-            name: tool.name.clone(),
-            description: tool.description.clone(),
-            input: tool.input.clone(),
-            confirm: false,
-            run: ToolWork::Function(tool),
-        }
+        tool.0
     }
 }
 
@@ -157,7 +147,7 @@ impl OfferedTool {
     ) -> AgentResult<Value> {
         let input = self.input.value(input);
         match (&self.run, cx) {
-            (ToolWork::Function(tool), _) => (tool.call)(input).await,
+            (ToolWork::Function(call), _) => call(input).await,
             (ToolWork::Skill(skill), Some(cx)) => {
                 let mut cx = cx.reborrow();
                 skill.execute_for_model(&mut cx, &input, consent).await

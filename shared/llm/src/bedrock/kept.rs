@@ -12,7 +12,7 @@ const TEXT: &str = "text";
 const SIGNATURE: &str = "signature";
 const REDACTED: &str = "redacted";
 
-/// Reasoning of a model, as far as a stream has sent it.
+/// Reasoning of a model, as far as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Reasoning {
     pub(super) text: String,
@@ -21,21 +21,6 @@ pub(super) struct Reasoning {
 }
 
 impl Reasoning {
-    pub(super) fn of(block: &ReasoningContentBlock) -> Self {
-        let mut reasoning = Self::default();
-        match block {
-            ReasoningContentBlock::ReasoningText(text) => {
-                reasoning.text.clone_from(&text.text);
-                reasoning.signature = text.signature.clone().unwrap_or_default();
-            }
-            ReasoningContentBlock::RedactedContent(bytes) => {
-                reasoning.redacted_content = bytes.as_ref().to_vec();
-            }
-            _ => {}
-        }
-        reasoning
-    }
-
     /// The block that the conversation keeps; `None` if there is nothing.
     pub(super) fn into_block(self) -> Option<Value> {
         let reasoning = if self.redacted_content.is_empty() {

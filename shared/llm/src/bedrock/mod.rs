@@ -4,12 +4,11 @@
 //! parameter that the request or the options do not name. Region and credentials are those of
 //! the AWS SDK: in a function those of its role.
 //!
-//! - `request`: what a request becomes; `reply`: what an answer and its events become
-//! - `kept`: reasoning, which returns unchanged; `document`: JSON as the SDK has it
+//! - `request`: what a request becomes; `reply`: what an answer becomes, whole or in events
+//! - `kept`: reasoning, which returns unchanged
 //! - `quirks`: how models differ
 //! - `failure`: maps errors to those of skills
 
-mod document;
 mod failure;
 mod kept;
 mod quirks;
@@ -20,7 +19,7 @@ mod tests;
 
 pub use quirks::BedrockToolChoice;
 
-use crate::provider::{ModelCallError, ReadDeltas, deltas};
+use crate::provider::{ModelCallError, ReplyDeltas, deltas, join, wait};
 use a2a_lambda_aws::clients::sdk_config;
 use a2a_lambda_skill::AgentResult;
 use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
@@ -28,14 +27,13 @@ use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::config::retry::RetryConfig;
 use aws_sdk_bedrockruntime::config::timeout::TimeoutConfig;
 use aws_sdk_bedrockruntime::config::{Builder, StalledStreamProtectionConfig};
-use aws_sdk_bedrockruntime::operation::converse_stream::ConverseStreamOutput as StreamOutput;
+use aws_sdk_bedrockruntime::primitives::event_stream::EventReceiver;
+use aws_smithy_types::error::operation::BuildError;
 use failure::{of_call, of_event};
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
-use reply::ConverseEvents;
-use request::ConverseParts;
+use futures::stream::{self, BoxStream, StreamExt as _};
+use reply::{ConverseDecoder, ConverseEvent};
 use serde_json::{Map, Value};
-use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -43,8 +41,6 @@ use tokio::sync::OnceCell;
 const TOTAL: Duration = Duration::from_secs(900);
 /// The most time until the first event of a stream, and between two events.
 const IDLE: Duration = Duration::from_secs(120);
-/// The most bytes of a streamed answer.
-const BYTES: usize = 16 * 1024 * 1024;
 
 /// A model of Amazon Bedrock.
 ///
@@ -124,43 +120,37 @@ impl BedrockModel {
         self.client.get_or_init(make).await
     }
 
-    fn parts(&self, request: &ModelRequest) -> Result<ConverseParts, ModelCallError> {
-        let parts = ConverseParts::of(request, &self.options, self.tool_choice);
-        parts.map_err(|error| ModelCallError::Request(error.to_string()))
-    }
-
-    async fn whole(&self, request: &ModelRequest) -> Result<ModelReply, ModelCallError> {
-        let parts = self.parts(request)?;
-        let call = self.client().await.converse().model_id(&self.id);
-        let call = call
-            .set_system(parts.system)
-            .set_messages(Some(parts.messages))
-            .set_tool_config(parts.tools)
-            .set_inference_config(parts.inference)
-            .set_output_config(parts.output)
-            .set_additional_model_request_fields(parts.more);
-        let output = tokio::time::timeout(TOTAL, call.send()).await;
-        let output = output.map_err(|_| ModelCallError::Slow(TOTAL))?;
-        reply::reply(&output.map_err(|error| of_call(&error))?)
-    }
-
-    async fn streamed(&self, request: &ModelRequest) -> Result<EventReading, ModelCallError> {
-        let parts = self.parts(request)?;
-        let call = self.client().await.converse_stream().model_id(&self.id);
-        let call = call
-            .set_system(parts.system)
-            .set_messages(Some(parts.messages))
-            .set_tool_config(parts.tools)
-            .set_inference_config(parts.inference)
-            .set_output_config(parts.output)
-            .set_additional_model_request_fields(parts.more);
-        let output = tokio::time::timeout(IDLE, call.send()).await;
-        let output = output.map_err(|_| ModelCallError::Slow(IDLE))?;
-        Ok(EventReading {
-            output: output.map_err(|error| of_call(&error))?,
-            events: ConverseEvents::default(),
-            bytes: 0,
-        })
+    /// The deltas of an answer. A whole one is the only event of its stream.
+    async fn answer(&self, request: &ModelRequest, streams: bool) -> ReplyDeltas {
+        let fault = |error: BuildError| ModelCallError::Request(error.to_string());
+        let input = request::input(request, &self.options, self.tool_choice);
+        let input = input.map_err(fault)?.model_id(&self.id);
+        let client = self.client().await;
+        let events = if streams {
+            let input = input.build().map_err(fault)?;
+            let call = client
+                .converse_stream()
+                .set_model_id(input.model_id)
+                .set_system(input.system)
+                .set_messages(input.messages)
+                .set_tool_config(input.tool_config)
+                .set_inference_config(input.inference_config)
+                .set_output_config(input.output_config)
+                .set_additional_model_request_fields(input.additional_model_request_fields);
+            let output = wait(IDLE, call.send()).await?;
+            let output = output.map_err(|error| of_call(&error))?;
+            let read = async |mut events: EventReceiver<_, _>| {
+                let event = wait(IDLE, events.recv()).await?;
+                let event = event.map_err(|error| of_event(&error))?;
+                Ok(event.map(|event| (ConverseEvent::Piece(event), events)))
+            };
+            stream::try_unfold(output.stream, read).boxed()
+        } else {
+            let output = wait(TOTAL, input.send_with(client)).await?;
+            let output = output.map_err(|error| of_call(&error))?;
+            stream::iter([Ok(ConverseEvent::Whole(output))]).boxed()
+        };
+        Ok(deltas(events, Box::<ConverseDecoder>::default()))
     }
 }
 
@@ -170,10 +160,7 @@ impl Model for BedrockModel {
     }
 
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
-        Box::pin(async move {
-            let reply = self.whole(&request).await;
-            reply.map_err(ModelCallError::into_agent)
-        })
+        Box::pin(async move { join(self.answer(&request, false).await).await })
     }
 
     fn converse_stream(
@@ -181,40 +168,8 @@ impl Model for BedrockModel {
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         Box::pin(async move {
-            let reading = self.streamed(&request).await;
-            reading.map(deltas).map_err(ModelCallError::into_agent)
+            let deltas = self.answer(&request, true).await;
+            deltas.map_err(ModelCallError::into_agent)
         })
-    }
-}
-
-/// A streamed answer that is being read.
-struct EventReading {
-    output: StreamOutput,
-    events: ConverseEvents,
-    bytes: usize,
-}
-
-impl ReadDeltas for EventReading {
-    async fn read(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
-        let result = tokio::time::timeout(IDLE, self.output.stream.recv()).await;
-        let result = result.map_err(|_| ModelCallError::Slow(IDLE))?;
-        match result.map_err(|error| of_event(&error))? {
-            Some(event) => self.events.event(&event, out)?,
-            None => self.events.end(out)?,
-        }
-        self.bytes += out.iter().map(length).sum::<usize>();
-        if self.bytes > BYTES {
-            return Err(ModelCallError::TooLong(BYTES));
-        }
-        Ok(())
-    }
-}
-
-fn length(delta: &Delta) -> usize {
-    match delta {
-        Delta::Text(text) | Delta::ToolInput(text) => text.len(),
-        Delta::ToolUse { id, name } => id.len() + name.len(),
-        Delta::Provider(block) => block.to_string().len(),
-        Delta::Stop { .. } => 0,
     }
 }

@@ -1,11 +1,13 @@
 //! Requests of Converse and `ConverseStream`.
 
-use super::document::document;
 use super::kept;
 use super::quirks::BedrockToolChoice;
+use crate::provider::arguments;
 use a2a_lambda_skill::model::{
     ModelContent, ModelMessage, ModelRequest, ModelTool, OutputSchema, ToolChoice, ToolResult,
 };
+use aws_sdk_bedrockruntime::operation::converse::ConverseInput;
+use aws_sdk_bedrockruntime::operation::converse::builders::ConverseInputBuilder;
 use aws_sdk_bedrockruntime::types::{
     AnyToolChoice, AutoToolChoice, ContentBlock, ConversationRole, InferenceConfiguration,
     JsonSchemaDefinition, Message, OutputConfig, OutputFormat, OutputFormatStructure,
@@ -13,47 +15,34 @@ use aws_sdk_bedrockruntime::types::{
     ToolConfiguration, ToolInputSchema, ToolResultBlock, ToolResultContentBlock, ToolResultStatus,
     ToolSpecification, ToolUseBlock,
 };
+use aws_smithy_json::deserialize::json_token_iter;
+use aws_smithy_json::deserialize::token::expect_document;
 use aws_smithy_types::Document;
 use aws_smithy_types::error::operation::BuildError;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-/// The member with arguments that are no JSON object, when they return to the model.
-const INVALID_ARGUMENTS: &str = "invalid_arguments";
-
-/// The parts of a request, which both operations take.
-#[derive(Debug)]
-pub(super) struct ConverseParts {
-    pub(super) system: Option<Vec<SystemContentBlock>>,
-    pub(super) messages: Vec<Message>,
-    pub(super) tools: Option<ToolConfiguration>,
-    pub(super) inference: Option<InferenceConfiguration>,
-    pub(super) output: Option<OutputConfig>,
-    pub(super) more: Option<Document>,
-}
-
-impl ConverseParts {
-    pub(super) fn of(
-        request: &ModelRequest,
-        options: &Map<String, Value>,
-        choice: BedrockToolChoice,
-    ) -> Result<Self, BuildError> {
-        let mut more = options.clone();
-        more.extend(request.options.clone());
-        let system = (!request.system.is_empty())
-            .then(|| vec![SystemContentBlock::Text(request.system.clone())]);
-        let inference = request.max_tokens.map(|most| {
-            let most = i32::try_from(most).unwrap_or(i32::MAX);
-            InferenceConfiguration::builder().max_tokens(most).build()
-        });
-        Ok(Self {
-            system,
-            messages: messages(&request.messages)?,
-            tools: tools(&request.tools, &request.tool_choice, choice)?,
-            inference,
-            output: request.output.as_ref().map(output).transpose()?,
-            more: (!more.is_empty()).then(|| document(&Value::Object(more))),
-        })
-    }
+/// The input of Converse, which `ConverseStream` takes too.
+pub(super) fn input(
+    request: &ModelRequest,
+    options: &Map<String, Value>,
+    choice: BedrockToolChoice,
+) -> Result<ConverseInputBuilder, BuildError> {
+    let mut more = options.clone();
+    more.extend(request.options.clone());
+    let more = (!more.is_empty()).then(|| document(&Value::Object(more)));
+    let system = (!request.system.is_empty())
+        .then(|| vec![SystemContentBlock::Text(request.system.clone())]);
+    let inference = request.max_tokens.map(|most| {
+        let most = i32::try_from(most).unwrap_or(i32::MAX);
+        InferenceConfiguration::builder().max_tokens(most).build()
+    });
+    Ok(ConverseInput::builder()
+        .set_system(system)
+        .set_messages(Some(messages(&request.messages)?))
+        .set_tool_config(tools(&request.tools, &request.tool_choice, choice)?)
+        .set_inference_config(inference)
+        .set_output_config(request.output.as_ref().map(output).transpose()?)
+        .set_additional_model_request_fields(more.transpose()?))
 }
 
 /// The messages. The service wants the two sides in turn, so messages of one side that follow
@@ -93,10 +82,7 @@ fn contents(content: &[ModelContent]) -> Result<Vec<ContentBlock>, BuildError> {
             ModelContent::Text(text) if text.trim().is_empty() => {}
             ModelContent::Text(text) => blocks.push(ContentBlock::Text(text.clone())),
             ModelContent::ToolUse { id, name, input } => {
-                let input = match input {
-                    Value::Object(_) => document(input),
-                    other => document(&json!({ INVALID_ARGUMENTS: other })),
-                };
+                let input = document(&arguments(input))?;
                 let used = ToolUseBlock::builder().tool_use_id(id).name(name);
                 blocks.push(ContentBlock::ToolUse(used.input(input).build()?));
             }
@@ -109,24 +95,15 @@ fn contents(content: &[ModelContent]) -> Result<Vec<ContentBlock>, BuildError> {
 }
 
 fn result(result: &ToolResult) -> Result<ContentBlock, BuildError> {
-    let (status, content) = match &result.result {
+    let status = match &result.result {
+        Ok(_) => ToolResultStatus::Success,
+        Err(_) => ToolResultStatus::Error,
+    };
+    let content = match &result.result {
         // JSON content has to be an object.
-        Ok(value @ Value::Object(_)) => (
-            ToolResultStatus::Success,
-            ToolResultContentBlock::Json(document(value)),
-        ),
-        Ok(Value::String(text)) => (
-            ToolResultStatus::Success,
-            ToolResultContentBlock::Text(text.clone()),
-        ),
-        Ok(value) => (
-            ToolResultStatus::Success,
-            ToolResultContentBlock::Text(value.to_string()),
-        ),
-        Err(text) => (
-            ToolResultStatus::Error,
-            ToolResultContentBlock::Text(text.clone()),
-        ),
+        Ok(value @ Value::Object(_)) => ToolResultContentBlock::Json(document(value)?),
+        Ok(Value::String(text)) | Err(text) => ToolResultContentBlock::Text(text.clone()),
+        Ok(value) => ToolResultContentBlock::Text(value.to_string()),
     };
     let block = ToolResultBlock::builder().tool_use_id(&result.id);
     let block = block.status(status).content(content).build()?;
@@ -151,7 +128,7 @@ fn tools(
         (ToolChoice::Any | ToolChoice::Tool(_), _) => Choice::Any(AnyToolChoice::builder().build()),
     };
     let specifications = tools.iter().map(|tool| {
-        let schema = ToolInputSchema::Json(document(&tool.input_schema));
+        let schema = ToolInputSchema::Json(document(&tool.input_schema)?);
         let specification = ToolSpecification::builder().name(&tool.name);
         // The service refuses an empty description.
         let description = Some(&tool.description).filter(|text| !text.is_empty());
@@ -175,4 +152,11 @@ fn output(schema: &OutputSchema) -> Result<OutputConfig, BuildError> {
         .structure(OutputFormatStructure::JsonSchema(definition))
         .build()?;
     Ok(OutputConfig::builder().text_format(format).build())
+}
+
+/// The value as the SDK has it.
+fn document(value: &Value) -> Result<Document, BuildError> {
+    let text = value.to_string();
+    let mut tokens = json_token_iter(text.as_bytes()).peekable();
+    expect_document(&mut tokens).map_err(BuildError::other)
 }

@@ -147,11 +147,7 @@ pub(super) fn no_rest(cause: &str) -> ModelCallError {
 }
 
 /// Wraps an error of the JSON parser, without the content that its text may quote.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "`map_err` passes the error as a value"
-)]
-pub(super) fn no_json(error: serde_json::Error) -> ModelCallError {
+pub(super) fn no_json(error: &serde_json::Error) -> ModelCallError {
     let (line, column) = (error.line(), error.column());
     ModelCallError::Service {
         error: broken,

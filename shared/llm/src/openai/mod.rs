@@ -26,18 +26,16 @@ mod values;
 pub use config::{OpenAiApi, OpenAiConfigError, OpenAiModelBuilder};
 pub use quirks::OpenAiQuirks;
 
-use crate::provider::{ModelCallError, ReadDeltas, deltas};
+use crate::provider::{ModelCallError, ReplyDecoder, ReplyDeltas, deltas, join};
 use a2a_lambda_skill::AgentResult;
 use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
-use bytes::Bytes;
-use chat::ChatStream;
+use chat::ChatDecoder;
 use failure::no_json;
 use futures::future::BoxFuture;
-use futures::stream::{BoxStream, StreamExt as _};
-use responses::ResponsesStream;
+use futures::stream::{self, BoxStream, StreamExt as _};
+use responses::ResponsesDecoder;
 use serde_json::{Map, Value};
-use sse::{ServerEvent, ServerEventParser};
-use std::collections::VecDeque;
+use sse::{ServerEvent, WHOLE};
 use transport::Transport;
 
 /// A model behind the API of OpenAI.
@@ -82,44 +80,31 @@ impl OpenAiModel {
         OpenAiModelBuilder::new(base_url.into(), model.into())
     }
 
-    /// The body of a request.
-    fn body(&self, request: &ModelRequest, streams: bool) -> Result<Vec<u8>, ModelCallError> {
+    /// The deltas of an answer. A whole one is the only event of its stream.
+    async fn answer(&self, request: &ModelRequest, streams: bool) -> ReplyDeltas {
         let write = match self.api {
             OpenAiApi::ChatCompletions => chat::body,
             OpenAiApi::Responses => responses::body,
         };
         let body = write(request, &self.model, &self.options, &self.quirks, streams);
-        serde_json::to_vec(&body).map_err(|error| ModelCallError::Request(error.to_string()))
+        let body = serde_json::to_vec(&body);
+        let body = body.map_err(|error| ModelCallError::Request(error.to_string()))?;
+        let chunks = self.transport.post(body, streams).await?;
+        let events = if streams {
+            sse::events(chunks)
+        } else {
+            let data = serde_json::from_slice(&transport::join(chunks).await?);
+            let data = data.map_err(|error| no_json(&error))?;
+            stream::iter([Ok((WHOLE.to_owned(), data))]).boxed()
+        };
+        Ok(deltas(events, self.decoder()))
     }
 
-    async fn whole(&self, request: &ModelRequest) -> Result<ModelReply, ModelCallError> {
-        let body = self.body(request, false)?;
-        let response = self.transport.post(body, false).await?.whole().await?;
-        let response: Value = serde_json::from_slice(&response).map_err(no_json)?;
+    fn decoder(&self) -> Box<dyn ReplyDecoder<ServerEvent>> {
         match self.api {
-            OpenAiApi::ChatCompletions => chat::reply(&response, &self.quirks),
-            OpenAiApi::Responses => responses::reply(&response),
+            OpenAiApi::ChatCompletions => Box::new(ChatDecoder::new(&self.quirks)),
+            OpenAiApi::Responses => Box::<ResponsesDecoder>::default(),
         }
-    }
-
-    /// Begins to read a streamed answer.
-    fn reading(&self, chunks: BoxStream<'static, Result<Bytes, ModelCallError>>) -> ReplyReading {
-        let members = &self.quirks.returned_members;
-        ReplyReading {
-            chunks,
-            parser: ServerEventParser::default(),
-            decoder: match self.api {
-                OpenAiApi::ChatCompletions => ReplyDecoder::Chat(ChatStream::new(members.clone())),
-                OpenAiApi::Responses => ReplyDecoder::Responses(ResponsesStream::default()),
-            },
-            events: VecDeque::new(),
-        }
-    }
-
-    async fn streamed(&self, request: &ModelRequest) -> Result<ReplyReading, ModelCallError> {
-        let body = self.body(request, true)?;
-        let body = self.transport.post(body, true).await?;
-        Ok(self.reading(body.into_chunks()))
     }
 }
 
@@ -129,10 +114,7 @@ impl Model for OpenAiModel {
     }
 
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
-        Box::pin(async move {
-            let reply = self.whole(&request).await;
-            reply.map_err(ModelCallError::into_agent)
-        })
+        Box::pin(async move { join(self.answer(&request, false).await).await })
     }
 
     fn converse_stream(
@@ -140,64 +122,9 @@ impl Model for OpenAiModel {
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         Box::pin(async move {
-            let reading = self.streamed(&request).await;
-            reading.map(deltas).map_err(ModelCallError::into_agent)
+            let deltas = self.answer(&request, true).await;
+            deltas.map_err(ModelCallError::into_agent)
         })
-    }
-}
-
-/// The decoder of a streamed answer.
-enum ReplyDecoder {
-    Chat(ChatStream),
-    Responses(ResponsesStream),
-}
-
-impl ReplyDecoder {
-    fn event(
-        &mut self,
-        event: &ServerEvent,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelCallError> {
-        // An event without data keeps the connection open.
-        if event.data.trim().is_empty() {
-            return Ok(());
-        }
-        match self {
-            Self::Chat(chat) => chat.event(&event.data, out),
-            Self::Responses(responses) => responses.event(event, out),
-        }
-    }
-
-    /// The end of the stream, before a terminal event.
-    fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
-        match self {
-            Self::Chat(chat) => chat.end(out),
-            Self::Responses(_) => Err(ModelCallError::Cut),
-        }
-    }
-}
-
-/// A streamed answer that is being read.
-struct ReplyReading {
-    chunks: BoxStream<'static, Result<Bytes, ModelCallError>>,
-    parser: ServerEventParser,
-    decoder: ReplyDecoder,
-    /// Events that are not decoded. One is decoded at a time, so that an error comes after the
-    /// deltas of the events before it.
-    events: VecDeque<ServerEvent>,
-}
-
-impl ReadDeltas for ReplyReading {
-    /// Decodes the next event, or reads the next chunk.
-    async fn read(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
-        if let Some(event) = self.events.pop_front() {
-            return self.decoder.event(&event, out);
-        }
-        match self.chunks.next().await {
-            Some(chunk) => self.events.extend(self.parser.push(&chunk?)),
-            None => self.decoder.end(out)?,
-        }
-        Ok(())
     }
 }
 

@@ -1,28 +1,49 @@
 //! Reads server-sent events from chunks of bytes.
 //!
-//! A chunk may end anywhere: inside a line, between CR and LF, or inside a character.
+//! A chunk may end anywhere: inside a line, between CR and LF, or inside a character. The crate
+//! `eventsource-stream` 0.2.3 panics on a byte order mark, and reads an unfinished line again with
+//! each chunk: 8 seconds for 16 MiB.
 
-/// An event of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct ServerEvent {
-    /// The field `event`; empty if the event has none.
-    pub(super) name: String,
-    /// The lines of the fields `data`, joined with line feeds.
-    pub(super) data: String,
+use super::failure::no_json;
+use crate::provider::ModelCallError;
+use bytes::Bytes;
+use futures::future::ready;
+use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+use serde_json::Value;
+use std::mem;
+
+/// An event: its name, which may be empty, and its data.
+pub(super) type ServerEvent<T = Value> = (String, T);
+
+/// The name that an answer without a stream has as an event.
+pub(super) const WHOLE: &str = "whole";
+
+/// The events in `chunks`, to `[DONE]`. The caller limits the bytes.
+pub(super) fn events(
+    chunks: BoxStream<'static, Result<Bytes, ModelCallError>>,
+) -> BoxStream<'static, Result<ServerEvent, ModelCallError>> {
+    let mut parser = ServerEventParser::default();
+    let events = chunks.map_ok(move |chunk| stream::iter(parser.push(&chunk)).map(Ok));
+    let events = events.try_flatten();
+    // Chat Completions ends so, and the Responses of some services.
+    let events = events.try_take_while(|(_, data)| ready(Ok(data.trim() != "[DONE]")));
+    let parse = |(name, data): ServerEvent<String>| {
+        let data = serde_json::from_str(&data).map_err(|error| no_json(&error));
+        ready(data.map(|data| (name, data)))
+    };
+    events.and_then(parse).boxed()
 }
 
-/// The parser of one stream. It keeps at most the unfinished event, so the caller limits the
-/// bytes of the stream.
+/// The parser of one stream. It keeps at most the unfinished event.
 #[derive(Debug, Default)]
-pub(super) struct ServerEventParser {
+struct ServerEventParser {
     /// The bytes of the unfinished line.
     line: Vec<u8>,
     /// Whether the previous byte was a CR. A LF after it ends no line.
     after_cr: bool,
-    /// Whether the first line has ended.
-    has_begun: bool,
     name: String,
-    data: Option<String>,
+    /// The lines of the fields `data`, each with a line feed.
+    data: String,
 }
 
 impl ServerEventParser {
@@ -30,10 +51,10 @@ impl ServerEventParser {
     ///
     /// HTML standard §9.2.6: an event without its blank line at the end of a stream is
     /// discarded.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<ServerEvent> {
+    fn push(&mut self, bytes: &[u8]) -> Vec<ServerEvent<String>> {
         let mut events = Vec::new();
         for &byte in bytes {
-            let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
+            let after_cr = mem::replace(&mut self.after_cr, byte == b'\r');
             match byte {
                 b'\n' if after_cr => {}
                 b'\n' | b'\r' => events.extend(self.end_line()),
@@ -43,36 +64,25 @@ impl ServerEventParser {
         events
     }
 
-    fn end_line(&mut self) -> Option<ServerEvent> {
-        let line = std::mem::take(&mut self.line);
-        let mut text = &*String::from_utf8_lossy(&line);
-        if !std::mem::replace(&mut self.has_begun, true) {
-            text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        }
-        if text.is_empty() {
-            return self.dispatch();
-        }
-        let (field, value) = text.split_once(':').unwrap_or((text, ""));
+    fn end_line(&mut self) -> Option<ServerEvent<String>> {
+        let line = mem::take(&mut self.line);
+        // A byte order mark may precede the first line. No field begins with one.
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_start_matches('\u{feff}');
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
+            "" if line.is_empty() => {
+                let event = (mem::take(&mut self.name), mem::take(&mut self.data));
+                // An event without data keeps the connection open.
+                return Some(event).filter(|(_, data)| !data.trim().is_empty());
+            }
             "event" => value.clone_into(&mut self.name),
-            "data" => match &mut self.data {
-                Some(data) => {
-                    data.push('\n');
-                    data.push_str(value);
-                }
-                None => self.data = Some(value.to_owned()),
-            },
+            "data" => self.data.extend([value, "\n"]),
             // Comments, `id`, `retry`, and fields that the standard does not know.
             _ => {}
         }
         None
-    }
-
-    fn dispatch(&mut self) -> Option<ServerEvent> {
-        let name = std::mem::take(&mut self.name);
-        let data = self.data.take()?;
-        Some(ServerEvent { name, data })
     }
 }
 
@@ -81,14 +91,11 @@ mod tests {
     use super::{ServerEvent, ServerEventParser};
     use proptest::prelude::*;
 
-    fn event(name: &str, data: &str) -> ServerEvent {
-        ServerEvent {
-            name: name.to_owned(),
-            data: data.to_owned(),
-        }
+    fn event(name: &str, data: &str) -> ServerEvent<String> {
+        (name.to_owned(), format!("{data}\n"))
     }
 
-    fn whole(bytes: &[u8]) -> Vec<ServerEvent> {
+    fn whole(bytes: &[u8]) -> Vec<ServerEvent<String>> {
         ServerEventParser::default().push(bytes)
     }
 
@@ -115,7 +122,7 @@ mod tests {
     }
 
     /// The events of `bytes`, pushed in pieces of these lengths.
-    fn in_pieces(bytes: &[u8], lengths: &[usize]) -> Vec<ServerEvent> {
+    fn in_pieces(bytes: &[u8], lengths: &[usize]) -> Vec<ServerEvent<String>> {
         let (mut parser, mut events, mut rest) = (ServerEventParser::default(), Vec::new(), bytes);
         for length in lengths {
             let (piece, after) = rest.split_at((*length).min(rest.len()));
@@ -164,7 +171,7 @@ mod tests {
         ) {
             let mut text = String::new();
             let mut expected = Vec::new();
-            for (name, data) in &written {
+            for (name, data) in written.iter().filter(|(_, data)| !data.trim().is_empty()) {
                 let lines = data.split('\n').map(|line| format!("data: {line}\r\n"));
                 text.push_str(&format!("event: {name}\r\n{}\r\n", lines.collect::<String>()));
                 expected.push(event(name, data));

@@ -40,13 +40,14 @@ impl ToolCallStream {
     ///
     /// The index tells the calls apart. Some servers send none, or one index for all calls;
     /// then the id does: a piece with a name and another id begins a call. Id and name of a
-    /// call that has begun for the reader do not change. Its arguments wait until they are read.
+    /// call that has begun for the reader do not change.
     pub(super) fn add(
         &mut self,
         index: Option<u64>,
         id: Option<&str>,
         name: Option<&str>,
         arguments: &str,
+        out: &mut VecDeque<Delta>,
     ) {
         let position = match (index, id) {
             (Some(_), _) => self.calls.iter().rposition(|call| call.index == index),
@@ -73,10 +74,11 @@ impl ToolCallStream {
         }
         call.has_arguments |= !arguments.is_empty();
         call.waiting.push_str(arguments);
+        self.release(out);
     }
 
     /// Ends the call. `arguments` are all of them; they count if no piece came before.
-    pub(super) fn close(&mut self, index: Option<u64>, arguments: &str) {
+    pub(super) fn close(&mut self, index: Option<u64>, arguments: &str, out: &mut VecDeque<Delta>) {
         let call = self.calls.iter_mut().rfind(|call| call.index == index);
         if let Some(call) = call {
             if !call.has_arguments {
@@ -85,6 +87,7 @@ impl ToolCallStream {
             }
             call.is_closed = true;
         }
+        self.release(out);
     }
 
     /// Ends all calls and emits what waits.
@@ -104,14 +107,16 @@ impl ToolCallStream {
     }
 
     /// Emits what the live call has, and the calls after it once it is complete.
-    pub(super) fn release(&mut self, out: &mut VecDeque<Delta>) {
+    fn release(&mut self, out: &mut VecDeque<Delta>) {
         while let Some(call) = self.calls.get_mut(self.live) {
             if call.name.is_empty() {
                 return;
             }
             if !std::mem::replace(&mut call.has_begun, true) {
-                let id = std::mem::take(&mut call.id);
-                call.id = id_or_place(&id, self.live);
+                // Some servers send an empty id.
+                if call.id.is_empty() {
+                    call.id = format!("call_{}", self.live);
+                }
                 out.push_back(Delta::ToolUse {
                     id: call.id.clone(),
                     name: call.name.clone(),
@@ -128,15 +133,6 @@ impl ToolCallStream {
             }
             self.live = self.live.saturating_add(1);
         }
-    }
-}
-
-/// The id of a call, or one made of its place: some servers send an empty id.
-fn id_or_place(id: &str, index: usize) -> String {
-    if id.is_empty() {
-        format!("call_{index}")
-    } else {
-        id.to_owned()
     }
 }
 
@@ -158,13 +154,11 @@ mod tests {
     #[test]
     fn interleaved_pieces_stay_with_their_call() {
         let (mut calls, mut out) = (ToolCallStream::default(), VecDeque::new());
-        calls.add(Some(0), Some("a"), Some("stock"), "");
-        calls.release(&mut out);
-        calls.add(Some(1), Some("b"), Some("price"), "{\"x\"");
-        calls.add(Some(0), None, None, "{}");
-        calls.release(&mut out);
+        calls.add(Some(0), Some("a"), Some("stock"), "", &mut out);
+        calls.add(Some(1), Some("b"), Some("price"), "{\"x\"", &mut out);
+        calls.add(Some(0), None, None, "{}", &mut out);
         assert_eq!(out, [start("a", "stock"), input("{}")]);
-        calls.add(Some(1), None, None, ":1}");
+        calls.add(Some(1), None, None, ":1}", &mut out);
         calls.close_all(&mut out).unwrap();
         assert_eq!(out.split_off(2), [start("b", "price"), input("{\"x\":1}")]);
     }
@@ -173,23 +167,23 @@ mod tests {
     fn calls_without_an_index_or_with_one_index_differ_by_id() {
         for index in [None, Some(0)] {
             let (mut calls, mut out) = (ToolCallStream::default(), VecDeque::new());
-            calls.add(index, Some("a"), Some("stock"), "{\"n\":");
-            calls.add(index, None, None, "1}");
-            calls.add(index, Some("b"), Some("stock"), "{}");
+            calls.add(index, Some("a"), Some("stock"), "{\"n\":", &mut out);
+            calls.add(index, None, None, "1}", &mut out);
+            calls.add(index, Some("b"), Some("stock"), "{}", &mut out);
             calls.close_all(&mut out).unwrap();
-            let one = [start("a", "stock"), input("{\"n\":1}")];
+            let one = [start("a", "stock"), input("{\"n\":"), input("1}")];
             let other = [start("b", "stock"), input("{}")];
-            assert_eq!(out, [one, other].concat(), "{index:?}");
+            assert_eq!(out, [&one[..], &other].concat(), "{index:?}");
         }
     }
 
     #[test]
     fn calls_without_id_or_arguments_get_both() {
         let (mut calls, mut out) = (ToolCallStream::default(), VecDeque::new());
-        calls.add(Some(0), None, Some("stock"), "");
-        calls.close(Some(0), "");
-        calls.add(Some(1), None, Some("price"), "");
-        calls.close(Some(1), "{\"all\":1}");
+        calls.add(Some(0), None, Some("stock"), "", &mut out);
+        calls.close(Some(0), "", &mut out);
+        calls.add(Some(1), None, Some("price"), "", &mut out);
+        calls.close(Some(1), "{\"all\":1}", &mut out);
         calls.close_all(&mut out).unwrap();
         let one = [start("call_0", "stock"), input("{}")];
         let other = [start("call_1", "price"), input("{\"all\":1}")];
@@ -199,7 +193,7 @@ mod tests {
     #[test]
     fn call_without_a_name_is_an_error() {
         let (mut calls, mut out) = (ToolCallStream::default(), VecDeque::new());
-        calls.add(Some(0), Some("a"), None, "{}");
+        calls.add(Some(0), Some("a"), None, "{}", &mut out);
         assert!(calls.close_all(&mut out).is_err());
         assert!(out.is_empty());
     }

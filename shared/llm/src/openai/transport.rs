@@ -4,7 +4,7 @@
 //! allowed, also loopback and plain HTTP. It uses no proxy and follows no redirect.
 
 use super::failure::{no_answer, no_rest, refused};
-use crate::provider::ModelCallError;
+use crate::provider::{ModelCallError, wait};
 use aws_smithy_http_client::{
     Connector,
     tls::{self, rustls_provider::CryptoMode},
@@ -12,8 +12,8 @@ use aws_smithy_http_client::{
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorSettings};
 use aws_smithy_runtime_api::http::{Request as SdkRequest, Response as SdkResponse};
 use aws_smithy_types::body::SdkBody;
-use bytes::{Bytes, BytesMut};
-use futures::stream::{self, BoxStream, StreamExt as _};
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use http::{HeaderValue, header};
 use http_body_util::BodyExt as _;
 use std::fmt;
@@ -55,22 +55,17 @@ impl Default for CallLimits {
     }
 }
 
+/// The chunks of an answer, while they arrive. An error ends them.
+pub(super) type ReplyChunks = BoxStream<'static, Result<Bytes, ModelCallError>>;
+
 /// The client of one endpoint.
+#[derive(Debug)]
 pub(super) struct Transport {
     url: String,
     authorization: Option<HeaderValue>,
     limits: CallLimits,
     /// Made at the first call: TLS loads the certificates of the system.
     connector: OnceLock<Connector>,
-}
-
-/// The body of an answer.
-pub(super) struct ReplyBody {
-    body: SdkBody,
-    limits: CallLimits,
-    deadline: Instant,
-    /// The bytes that the answer may still have.
-    remaining: usize,
 }
 
 impl Transport {
@@ -96,33 +91,26 @@ impl Transport {
         &self,
         json: Vec<u8>,
         streams: bool,
-    ) -> Result<ReplyBody, ModelCallError> {
-        let deadline = deadline(self.limits.total);
+    ) -> Result<ReplyChunks, ModelCallError> {
+        let CallLimits { total, idle, bytes } = self.limits;
+        let deadline = Instant::now() + total;
         let request = self.request(json, streams)?;
         let connector = self.connector.get_or_init(connector);
-        let wait = if streams {
-            self.limits.idle.min(self.limits.total)
-        } else {
-            self.limits.total
-        };
-        let response = tokio::time::timeout(wait, connector.call(request)).await;
-        let response: SdkResponse = response
-            .map_err(|_| ModelCallError::Slow(wait))?
-            .map_err(|error| no_answer(&root(&error)))?;
+        let first = if streams { idle.min(total) } else { total };
+        let response = wait(first, connector.call(request)).await?;
+        let response: SdkResponse = response.map_err(|error| no_answer(&root(&error)))?;
         let status = response.status();
-        let mut body = ReplyBody {
-            body: response.into_body(),
-            limits: self.limits,
-            deadline,
-            remaining: self.limits.bytes,
-        };
         if status.is_success() {
-            return Ok(body);
+            return Ok(chunks(response.into_body(), self.limits, deadline));
         }
-        body.remaining = REFUSAL_LIMIT;
+        let bytes = bytes.min(REFUSAL_LIMIT);
+        let limits = CallLimits {
+            bytes,
+            ..self.limits
+        };
         // The status counts, whatever happens to the body.
-        let bytes = body.whole().await.unwrap_or_default();
-        Err(refused(status.as_u16(), &bytes))
+        let refusal = join(chunks(response.into_body(), limits, deadline)).await;
+        Err(refused(status.as_u16(), &refusal.unwrap_or_default()))
     }
 
     fn request(&self, json: Vec<u8>, streams: bool) -> Result<SdkRequest, ModelCallError> {
@@ -146,70 +134,33 @@ impl Transport {
     }
 }
 
-impl ReplyBody {
-    /// The next chunk; `None` at the end.
-    async fn chunk(&mut self) -> Result<Option<Bytes>, ModelCallError> {
-        loop {
-            let idle = deadline(self.limits.idle);
-            let frame = tokio::time::timeout_at(idle.min(self.deadline), self.body.frame()).await;
-            let slow = |_| {
-                ModelCallError::Slow(if idle < self.deadline {
-                    self.limits.idle
-                } else {
-                    self.limits.total
-                })
-            };
-            let Some(frame) = frame.map_err(slow)? else {
-                return Ok(None);
-            };
-            let frame = frame.map_err(|error| no_rest(&root(&*error)))?;
-            // A frame without data has trailers.
-            let Ok(data) = frame.into_data() else {
-                continue;
-            };
-            let remaining = self.remaining.checked_sub(data.len());
-            self.remaining = remaining.ok_or(ModelCallError::TooLong(self.limits.bytes))?;
-            return Ok(Some(data));
-        }
-    }
-
-    /// The whole body.
-    ///
-    /// # Errors
-    /// [`ModelCallError`] when the body breaks off, is too slow or too long.
-    pub(super) async fn whole(mut self) -> Result<Bytes, ModelCallError> {
-        let mut bytes = BytesMut::new();
-        while let Some(chunk) = self.chunk().await? {
-            bytes.extend_from_slice(&chunk);
-        }
-        Ok(bytes.freeze())
-    }
-
-    /// The chunks, while they arrive. An error ends them.
-    pub(super) fn into_chunks(self) -> BoxStream<'static, Result<Bytes, ModelCallError>> {
-        stream::try_unfold(self, |mut body| async move {
-            let chunk = body.chunk().await?;
-            Ok(chunk.map(|chunk| (chunk, body)))
-        })
-        .boxed()
-    }
+/// The chunks of a body that has to end before `deadline`.
+fn chunks(body: SdkBody, limits: CallLimits, deadline: Instant) -> ReplyChunks {
+    let read = move |(mut body, remaining): (SdkBody, usize)| async move {
+        let idle = Instant::now() + limits.idle;
+        let frame = tokio::time::timeout_at(idle.min(deadline), body.frame()).await;
+        let is_idle = idle < deadline;
+        let limit = if is_idle { limits.idle } else { limits.total };
+        let Some(frame) = frame.map_err(|_| ModelCallError::Slow(limit))? else {
+            return Ok(None);
+        };
+        let frame = frame.map_err(|error| no_rest(&root(&*error)))?;
+        // A frame without data has trailers.
+        let data = frame.into_data().unwrap_or_default();
+        let remaining = remaining.checked_sub(data.len());
+        let remaining = remaining.ok_or(ModelCallError::TooLong(limits.bytes))?;
+        Ok(Some((data, (body, remaining))))
+    };
+    stream::try_unfold((body, limits.bytes), read).boxed()
 }
 
-/// The URL and the limits.
-impl fmt::Debug for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transport")
-            .field("url", &self.url)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The end of a time from now. A time that no clock has becomes a day.
-fn deadline(after: Duration) -> Instant {
-    let now = Instant::now();
-    now.checked_add(after)
-        .unwrap_or_else(|| now + Duration::from_secs(86_400))
+/// Reads all chunks.
+///
+/// # Errors
+/// That of the chunks.
+pub(super) async fn join(chunks: ReplyChunks) -> Result<Vec<u8>, ModelCallError> {
+    let chunks: Vec<Bytes> = chunks.try_collect().await?;
+    Ok(chunks.concat())
 }
 
 fn connector() -> Connector {
@@ -240,22 +191,19 @@ mod tests {
     use http_body_util::StreamBody;
 
     /// A body with these chunks, which never ends.
-    fn endless(chunks: &'static [&'static str], idle: u64, total: u64, bytes: usize) -> ReplyBody {
+    fn endless(sent: &'static [&'static str], idle: u64, total: u64, bytes: usize) -> ReplyChunks {
         let frame =
             |chunk: &&'static str| Ok::<_, std::io::Error>(Frame::data(Bytes::from(*chunk)));
-        let frames = stream::iter(chunks.iter().map(frame)).chain(stream::pending());
+        let frames = stream::iter(sent.iter().map(frame)).chain(stream::pending());
         let (idle, total) = (Duration::from_secs(idle), Duration::from_secs(total));
-        ReplyBody {
-            body: SdkBody::from_body_1_x(StreamBody::new(frames)),
-            limits: CallLimits { total, idle, bytes },
-            deadline: deadline(total),
-            remaining: bytes,
-        }
+        let limits = CallLimits { total, idle, bytes };
+        let body = SdkBody::from_body_1_x(StreamBody::new(frames));
+        chunks(body, limits, Instant::now() + total)
     }
 
     /// The chunks before the error, and the error.
-    async fn chunks(body: ReplyBody) -> (Vec<Bytes>, ModelCallError) {
-        let (mut read, mut chunks) = (Vec::new(), body.into_chunks());
+    async fn read(mut chunks: ReplyChunks) -> (Vec<Bytes>, ModelCallError) {
+        let mut read = Vec::new();
         loop {
             match chunks.next().await.unwrap() {
                 Ok(chunk) => read.push(chunk),
@@ -267,7 +215,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_between_chunks_ends_a_stream_by_the_first_limit() {
         for (idle, total, expected) in [(3, 9, 3), (9, 3, 3), (5, 5, 5)] {
-            let (read, error) = chunks(endless(&["ab", "c"], idle, total, 9)).await;
+            let (read, error) = read(endless(&["ab", "c"], idle, total, 9)).await;
             assert_eq!(read, ["ab", "c"]);
             let expected = Duration::from_secs(expected);
             assert!(
@@ -279,7 +227,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn chunks_beyond_the_limit_of_bytes_are_refused() {
-        let (read, error) = chunks(endless(&["ab", "c", "de"], 9, 9, 4)).await;
+        let (read, error) = read(endless(&["ab", "c", "de"], 9, 9, 4)).await;
         assert_eq!(read, ["ab", "c"]);
         assert!(matches!(error, ModelCallError::TooLong(4)), "{error}");
     }

@@ -2,10 +2,7 @@
 
 use super::quirks::OpenAiQuirks;
 use a2a_lambda_skill::model::{ModelRequest, ModelTool, OutputSchema, ToolChoice, Usage};
-use serde_json::{Map, Value, json};
-
-/// The member with arguments that are not a JSON object, when they return to the model.
-const INVALID_ARGUMENTS: &str = "invalid_arguments";
+use serde_json::{Map, Value};
 
 /// The keywords of a schema that OpenAI accepts in its strict mode.
 const STRICT_KEYWORDS: &[&str] = &[
@@ -57,18 +54,6 @@ pub(super) fn arguments_piece(value: Option<&Value>) -> String {
     }
 }
 
-/// The JSON text of arguments that return to the model.
-///
-/// Some servers parse it and refuse everything but an object. So other values become a
-/// member of one.
-pub(super) fn arguments_text(input: &Value) -> String {
-    match input {
-        Value::Object(_) => input.to_string(),
-        Value::Null => "{}".to_owned(),
-        other => json!({ INVALID_ARGUMENTS: other }).to_string(),
-    }
-}
-
 /// The text of a tool's result. The APIs have no member for a failure.
 pub(super) fn result_text(result: &Result<Value, String>) -> String {
     match result {
@@ -87,20 +72,18 @@ pub(super) fn merged(
 ) -> Map<String, Value> {
     let both = defaults.iter().chain(request);
     let members = both.filter(|(name, _)| !own_names.contains(&name.as_str()));
-    members
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+    let pair = |(name, value): (&String, &Value)| (name.clone(), value.clone());
+    members.map(pair).collect()
 }
 
 /// Sets `member` of the object `name` of `body`, and keeps its other members.
 pub(super) fn set_in(body: &mut Map<String, Value>, name: &str, member: &str, value: Value) {
-    let object = body.entry(name).or_insert_with(|| json!({}));
-    if !object.is_object() {
-        *object = json!({});
-    }
-    if let Some(members) = object.as_object_mut() {
-        members.insert(member.to_owned(), value);
-    }
+    let mut members = match body.remove(name) {
+        Some(Value::Object(members)) => members,
+        _ => Map::new(),
+    };
+    members.insert(member.to_owned(), value);
+    body.insert(name.to_owned(), members.into());
 }
 
 /// Sets the tools of a request, and which of them is forced, in the forms of an API.
@@ -129,15 +112,12 @@ pub(super) fn set_tools(
 
 /// The schema of the answer's text, in the form that both APIs share.
 pub(super) fn output_schema(output: &OutputSchema) -> Map<String, Value> {
-    let members = [
-        ("name", Value::from(output.name.as_str())),
-        ("schema", output.schema.clone()),
-        ("strict", Value::Bool(is_strict(&output.schema))),
-    ];
-    members
-        .map(|(name, value)| (name.to_owned(), value))
-        .into_iter()
-        .collect()
+    let strict = Value::Bool(is_strict(&output.schema));
+    Map::from_iter([
+        ("name".to_owned(), Value::from(output.name.as_str())),
+        ("schema".to_owned(), output.schema.clone()),
+        ("strict".to_owned(), strict),
+    ])
 }
 
 /// Whether OpenAI accepts the schema in its strict mode. It answers 400 to other schemas.
@@ -184,14 +164,7 @@ fn is_closed(schema: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn returned_arguments_are_always_an_object() {
-        assert_eq!(arguments_text(&json!({"a": 1})), r#"{"a":1}"#);
-        assert_eq!(arguments_text(&Value::Null), "{}");
-        let invalid = arguments_text(&json!(r#"{"a":"#));
-        assert_eq!(invalid, r#"{"invalid_arguments":"{\"a\":"}"#);
-    }
+    use serde_json::json;
 
     #[test]
     fn only_closed_schemas_with_known_keywords_are_strict() {

@@ -3,33 +3,13 @@
 //! A block names its API, so that the other API skips it. `{"chatMessage": {…}}` has members
 //! of the message, `{"chatPart": {…}}` an element of its content.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-const MESSAGE: &str = "chatMessage";
-const PART: &str = "chatPart";
+pub(super) const MESSAGE: &str = "chatMessage";
+pub(super) const PART: &str = "chatPart";
 
 /// The text members of a piece of reasoning that grow in a stream; others are replaced.
 const GROWING: &[&str] = &["text", "summary", "data", "thinking"];
-
-/// The block of these members of a message.
-pub(super) fn message_block(members: &Map<String, Value>) -> Value {
-    json!({ MESSAGE: members })
-}
-
-/// The block of an element of the content that is not text.
-pub(super) fn part_block(part: &Value) -> Value {
-    json!({ PART: part })
-}
-
-/// The members of a message in `block`, if it has any.
-pub(super) fn message_members(block: &Value) -> Option<&Map<String, Value>> {
-    block.get(MESSAGE).and_then(Value::as_object)
-}
-
-/// The element of the content in `block`, if it has one.
-pub(super) fn part(block: &Value) -> Option<&Value> {
-    block.get(PART)
-}
 
 /// Copies the members `names` of `from` to `into`. Pieces of one member are joined.
 pub(super) fn collect(from: &Value, names: &[String], into: &mut Map<String, Value>) {
@@ -83,6 +63,7 @@ fn join_element(elements: &mut Vec<Value>, piece: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn pieces_of_reasoning_are_joined_by_index() {

@@ -1,41 +1,137 @@
-//! Reads a whole answer.
+//! Reads an answer, which is whole or in chunks.
 
-use super::{ChatStream, kept};
+use super::kept;
 use crate::openai::failure::reported;
 use crate::openai::quirks::OpenAiQuirks;
-use crate::openai::values::{elements, text};
-use crate::provider::ModelCallError;
-use a2a_lambda_skill::model::{ModelContent, ModelReply};
-use serde_json::Value;
+use crate::openai::sse::ServerEvent;
+use crate::openai::tool_calls::ToolCallStream;
+use crate::openai::values::{arguments_piece, elements, text, usage};
+use crate::provider::{ModelCallError, ReplyDecoder};
+use a2a_lambda_skill::model::{Delta, StopReason, Usage};
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
 
-/// Reads the first choice of an answer.
-///
-/// # Errors
-/// [`ModelCallError`] when the answer reports an error or has no choice.
-pub(crate) fn reply(response: &Value, quirks: &OpenAiQuirks) -> Result<ModelReply, ModelCallError> {
-    if response.get("error").is_some_and(|error| !error.is_null()) {
-        return Err(reported(response));
+/// What has arrived of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct ChatDecoder {
+    /// The members of a message that return to the service.
+    returned_members: Vec<String>,
+    /// Those that were not emitted yet.
+    members: Map<String, Value>,
+    calls: ToolCallStream,
+    finish: Option<String>,
+    is_refused: bool,
+    usage: Usage,
+}
+
+impl ReplyDecoder<ServerEvent> for ChatDecoder {
+    /// Takes a chunk, or a whole answer.
+    fn event(
+        &mut self,
+        (_, chunk): ServerEvent,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelCallError> {
+        if chunk.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(reported(&chunk));
+        }
+        // The usage of a stream comes in its last chunk, which usually has no choice.
+        if let Some(usage) = usage(&chunk, "prompt_tokens", "completion_tokens") {
+            self.usage = usage;
+        }
+        let is_first = |choice: &&Value| {
+            let index = choice.get("index").and_then(Value::as_u64);
+            index.unwrap_or_default() == 0
+        };
+        if let Some(choice) = elements(&chunk, "choices").iter().find(is_first) {
+            let object = |name| choice.get(name).filter(|value| value.is_object());
+            let (delta, is_whole) = match object("delta") {
+                Some(delta) => (Some(delta), false),
+                None => (object("message"), object("message").is_some()),
+            };
+            self.delta(delta.unwrap_or(&Value::Null), is_whole, out);
+            let finish = text(choice, "finish_reason").or(is_whole.then_some(""));
+            self.finish = finish.map(str::to_owned).or_else(|| self.finish.take());
+        }
+        Ok(())
     }
-    let choice = elements(response, "choices").first();
-    let choice = choice.ok_or(ModelCallError::Form("no choice"))?;
-    let message = choice.get("message").filter(|message| message.is_object());
-    let message = message.ok_or(ModelCallError::Form("no message"))?;
-    let mut stream = ChatStream::new(quirks.returned_members.clone());
-    let finish = text(choice, "finish_reason").unwrap_or_default();
-    stream.whole(response, message, finish)
+
+    /// Some services leave `[DONE]` out: the answer is complete once it has a `finish_reason`.
+    fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
+        let finish = self.finish.take().ok_or(ModelCallError::Cut)?;
+        self.release_members(out);
+        self.calls.close_all(out)?;
+        let stop = self.stop_reason(&finish);
+        let usage = self.usage;
+        out.push_back(Delta::Stop { stop, usage });
+        Ok(())
+    }
+}
+
+impl ChatDecoder {
+    pub(crate) fn new(quirks: &OpenAiQuirks) -> Self {
+        Self {
+            returned_members: quirks.returned_members.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes a message, or a piece of one.
+    fn delta(&mut self, delta: &Value, is_whole: bool, out: &mut VecDeque<Delta>) {
+        kept::collect(delta, &self.returned_members, &mut self.members);
+        let mut pieces = pieces(delta);
+        if let Some(text) = text(delta, "refusal") {
+            self.is_refused = true;
+            pieces.push(Delta::Text(text.to_owned()));
+        }
+        let calls = elements(delta, "tool_calls");
+        if !pieces.is_empty() || !calls.is_empty() {
+            self.release_members(out);
+        }
+        out.extend(pieces);
+        for (call, place) in calls.iter().zip(0..) {
+            let function = call.get("function").unwrap_or(&Value::Null);
+            // The calls of a whole message differ by their places.
+            let index = call.get("index").and_then(Value::as_u64);
+            let index = if is_whole { Some(place) } else { index };
+            let arguments = arguments_piece(function.get("arguments"));
+            let (id, name) = (text(call, "id"), text(function, "name"));
+            self.calls.add(index, id, name, &arguments, out);
+        }
+    }
+
+    /// Emits the collected members as a block. They precede what follows them in the stream.
+    fn release_members(&mut self, out: &mut VecDeque<Delta>) {
+        let members = std::mem::take(&mut self.members);
+        if !members.is_empty() {
+            out.push_back(Delta::Provider(json!({ kept::MESSAGE: members })));
+        }
+    }
+
+    /// The stop reason of `finish_reason`.
+    ///
+    /// A forced call ends with `stop`, and a refusal too. Whether the model waits for tools
+    /// depends on its calls alone.
+    fn stop_reason(&self, finish: &str) -> StopReason {
+        match finish {
+            "content_filter" => StopReason::Filtered,
+            _ if self.is_refused => StopReason::Filtered,
+            "length" => StopReason::MaxTokens,
+            "stop" | "tool_calls" if self.calls.any() => StopReason::ToolUse,
+            "stop" | "tool_calls" => StopReason::EndTurn,
+            _ => StopReason::Other,
+        }
+    }
 }
 
 /// The member `content` of a message or a delta: a text, or an array of parts.
-pub(super) fn pieces(message: &Value) -> Vec<ModelContent> {
+fn pieces(message: &Value) -> Vec<Delta> {
     if let Some(text) = text(message, "content") {
-        return vec![ModelContent::Text(text.to_owned())];
+        return vec![Delta::Text(text.to_owned())];
     }
     let parts = elements(message, "content").iter();
     let piece = |part: &Value| match text(part, "text") {
-        Some(text) if part.get("type") == Some(&Value::from("text")) => {
-            ModelContent::Text(text.to_owned())
-        }
-        _ => ModelContent::Provider(kept::part_block(part)),
+        Some(piece) if text(part, "type") == Some("text") => Delta::Text(piece.to_owned()),
+        _ => Delta::Provider(json!({ kept::PART: part })),
     };
     parts.map(piece).collect()
 }

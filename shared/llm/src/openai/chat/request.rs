@@ -2,9 +2,8 @@
 
 use super::kept;
 use crate::openai::quirks::OpenAiQuirks;
-use crate::openai::values::{
-    arguments_text, merged, output_schema, result_text, set_in, set_tools,
-};
+use crate::openai::values::{merged, output_schema, result_text, set_in, set_tools};
+use crate::provider::arguments;
 use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool};
 use serde_json::{Map, Value, json};
 
@@ -77,14 +76,15 @@ fn of_model(content: &[ModelContent]) -> Value {
                 parts.push(json!({"type": "text", "text": piece}));
             }
             ModelContent::ToolUse { id, name, input } => {
-                let function = json!({"name": name, "arguments": arguments_text(input)});
+                let function = json!({"name": name, "arguments": arguments(input).to_string()});
                 calls.push(json!({"id": id, "type": "function", "function": function}));
             }
             ModelContent::Provider(block) => {
-                for (name, piece) in kept::message_members(block).into_iter().flatten() {
+                let pieces = block.get(kept::MESSAGE).and_then(Value::as_object);
+                for (name, piece) in pieces.into_iter().flatten() {
                     kept::join(members.entry(name.as_str()).or_insert(Value::Null), piece);
                 }
-                parts.extend(kept::part(block).cloned());
+                parts.extend(block.get(kept::PART).cloned());
             }
         }
     }

@@ -1,74 +1,128 @@
-//! Reads a whole answer.
+//! Reads an answer, which is whole or in events.
 
-use super::{ITEM, ResponsesStream};
+use super::ITEM;
 use crate::openai::failure::reported;
-use crate::openai::values::{elements, text, usage};
-use crate::provider::ModelCallError;
-use a2a_lambda_skill::Collected;
-use a2a_lambda_skill::model::{ModelReply, StopReason, Usage};
+use crate::openai::sse::{ServerEvent, WHOLE};
+use crate::openai::tool_calls::ToolCallStream;
+use crate::openai::values::{arguments_piece, elements, text, usage};
+use crate::provider::{ModelCallError, ReplyDecoder};
+use a2a_lambda_skill::model::{Delta, StopReason};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-/// Reads an answer.
-///
-/// # Errors
-/// [`ModelCallError`] when the answer reports an error, or is not finished.
-pub(crate) fn reply(response: &Value) -> Result<ModelReply, ModelCallError> {
-    let (mut stream, mut out) = (ResponsesStream::default(), VecDeque::new());
-    for (item, index) in elements(response, "output").iter().zip(0..) {
-        stream.done(Some(index), item, &mut out);
-    }
-    stream.stop(response, &mut out)?;
-    Collected::whole(out).ok_or(ModelCallError::Cut)
-}
-
-/// The stop reason of an answer.
-///
-/// # Errors
-/// [`ModelCallError`] when the answer reports an error, or is not finished.
-pub(super) fn stop_reason(
-    response: &Value,
-    calls: bool,
+/// What has arrived of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct ResponsesDecoder {
+    calls: ToolCallStream,
+    /// The items whose text was streamed.
+    text_items: BTreeSet<Option<u64>>,
     is_refused: bool,
-) -> Result<StopReason, ModelCallError> {
-    let why = response.pointer("/incomplete_details/reason");
-    match text(response, "status") {
-        Some("completed") if is_refused => Ok(StopReason::Filtered),
-        Some("completed") if calls => Ok(StopReason::ToolUse),
-        Some("completed") => Ok(StopReason::EndTurn),
-        Some("incomplete") => Ok(match why.and_then(Value::as_str) {
-            Some("max_output_tokens") => StopReason::MaxTokens,
-            Some("content_filter") => StopReason::Filtered,
-            _ => StopReason::Other,
-        }),
-        _ if response.get("error").is_some_and(|error| !error.is_null()) => Err(reported(response)),
-        _ => Err(ModelCallError::Form("a status that is not final")),
+}
+
+impl ReplyDecoder<ServerEvent> for ResponsesDecoder {
+    /// Takes an event, or a whole answer. Events that say nothing new are skipped.
+    fn event(
+        &mut self,
+        (name, data): ServerEvent,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelCallError> {
+        let index = data.get("output_index").and_then(Value::as_u64);
+        let item = data.get("item").unwrap_or(&Value::Null);
+        match text(&data, "type").unwrap_or(&name) {
+            "response.output_text.delta" => self.text(index, &data, out),
+            "response.refusal.delta" => {
+                self.is_refused = true;
+                self.text(index, &data, out);
+            }
+            // The arguments follow, or come with the end of the item.
+            "response.output_item.added" if text(item, "type") == Some("function_call") => {
+                self.call(index, item, out);
+            }
+            "response.function_call_arguments.delta" => {
+                let piece = arguments_piece(data.get("delta"));
+                self.calls.add(index, None, None, &piece, out);
+            }
+            "response.output_item.done" => self.item(index, item, out),
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                self.stop(data.get("response").unwrap_or(&Value::Null), out)?;
+            }
+            WHOLE => {
+                for (item, index) in elements(&data, "output").iter().zip(0..) {
+                    self.item(Some(index), item, out);
+                }
+                self.stop(&data, out)?;
+            }
+            "error" => return Err(reported(&data)),
+            _ => {}
+        }
+        Ok(())
     }
 }
 
-/// The tokens of an answer.
-pub(super) fn usage_of(response: &Value) -> Usage {
-    usage(response, "input_tokens", "output_tokens").unwrap_or_default()
-}
+impl ResponsesDecoder {
+    fn text(&mut self, index: Option<u64>, data: &Value, out: &mut VecDeque<Delta>) {
+        if let Some(text) = text(data, "delta") {
+            self.text_items.insert(index);
+            out.push_back(Delta::Text(text.to_owned()));
+        }
+    }
 
-/// The texts of a message, and its refusal.
-pub(super) fn texts(message: &Value) -> impl Iterator<Item = &str> {
-    let parts = elements(message, "content").iter();
-    parts.filter_map(|part| text(part, "text").or_else(|| text(part, "refusal")))
-}
+    /// Takes the name of a call, and the id that its result names.
+    fn call(&mut self, index: Option<u64>, item: &Value, out: &mut VecDeque<Delta>) {
+        let id = text(item, "call_id").or_else(|| text(item, "id"));
+        self.calls.add(index, id, text(item, "name"), "", out);
+    }
 
-/// Whether the message has a refusal.
-pub(super) fn is_refusal(message: &Value) -> bool {
-    let mut parts = elements(message, "content").iter();
-    parts.any(|part| text(part, "type") == Some("refusal"))
-}
+    /// Takes an item that is complete.
+    fn item(&mut self, index: Option<u64>, item: &Value, out: &mut VecDeque<Delta>) {
+        match text(item, "type") {
+            Some("function_call") => {
+                self.call(index, item, out);
+                let arguments = arguments_piece(item.get("arguments"));
+                self.calls.close(index, &arguments, out);
+            }
+            Some("message") => {
+                let parts = elements(item, "content");
+                let is_refusal = |part: &Value| text(part, "type") == Some("refusal");
+                self.is_refused |= parts.iter().any(is_refusal);
+                if !self.text_items.contains(&index) {
+                    let text = |part| text(part, "text").or_else(|| text(part, "refusal"));
+                    let texts = parts.iter().filter_map(text);
+                    out.extend(texts.map(|text| Delta::Text(text.to_owned())));
+                }
+            }
+            _ => out.push_back(Delta::Provider(json!({ ITEM: item }))),
+        }
+    }
 
-/// The block of an item that returns to the service unchanged.
-pub(super) fn block(item: &Value) -> Value {
-    json!({ ITEM: item })
-}
+    /// Takes the end of the answer.
+    fn stop(&mut self, response: &Value, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
+        let stop = self.stop_reason(response)?;
+        self.calls.close_all(out)?;
+        let usage = usage(response, "input_tokens", "output_tokens").unwrap_or_default();
+        out.push_back(Delta::Stop { stop, usage });
+        Ok(())
+    }
 
-/// The id of a call, which its result names.
-pub(super) fn call_id(item: &Value) -> Option<&str> {
-    text(item, "call_id").or_else(|| text(item, "id"))
+    /// The stop reason of an answer.
+    ///
+    /// # Errors
+    /// [`ModelCallError`] when the answer reports an error, or is not finished.
+    fn stop_reason(&self, response: &Value) -> Result<StopReason, ModelCallError> {
+        let why = response.pointer("/incomplete_details/reason");
+        match text(response, "status") {
+            Some("completed") if self.is_refused => Ok(StopReason::Filtered),
+            Some("completed") if self.calls.any() => Ok(StopReason::ToolUse),
+            Some("completed") => Ok(StopReason::EndTurn),
+            Some("incomplete") => Ok(match why.and_then(Value::as_str) {
+                Some("max_output_tokens") => StopReason::MaxTokens,
+                Some("content_filter") => StopReason::Filtered,
+                _ => StopReason::Other,
+            }),
+            _ if response.get("error").is_some_and(|error| !error.is_null()) => {
+                Err(reported(response))
+            }
+            _ => Err(ModelCallError::Form("a status that is not final")),
+        }
+    }
 }

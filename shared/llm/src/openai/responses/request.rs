@@ -3,8 +3,9 @@
 use super::ITEM;
 use crate::openai::quirks::OpenAiQuirks;
 use crate::openai::values::{
-    arguments_text, elements, merged, output_schema, result_text, set_in, set_tools, text,
+    elements, merged, output_schema, result_text, set_in, set_tools, text,
 };
+use crate::provider::arguments;
 use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool};
 use serde_json::{Map, Value, json};
 
@@ -69,7 +70,7 @@ fn of_model(content: &ModelContent) -> Option<Value> {
             "type": "function_call",
             "call_id": id,
             "name": name,
-            "arguments": arguments_text(input),
+            "arguments": arguments(input).to_string(),
         })),
         ModelContent::Provider(block) => block.get(ITEM).filter(|item| is_taken(item)).cloned(),
     }

@@ -157,6 +157,18 @@ async fn arguments_that_are_no_json_are_a_text() {
 }
 
 #[tokio::test]
+async fn calls_of_a_whole_message_differ_by_their_places() {
+    let called = |name| json!({"id": "", "index": 0, "function": {"name": name, "arguments": {}}});
+    let message = json!({"tool_calls": [called("stock"), called("price")]});
+    let reply = reply(CHAT, &answer(&message, "stop")).await.unwrap();
+    let expected = [("call_0", "stock"), ("call_1", "price")];
+    assert_eq!(
+        reply.content,
+        expected.map(|(id, name)| call(id, name, json!({})))
+    );
+}
+
+#[tokio::test]
 async fn options_and_schema_are_members_of_the_request() {
     let stub = ModelStub::start([StubAnswer::json(200, &plain("{}").to_string())]).await;
     let options = |value: Value| value.as_object().unwrap().clone();

@@ -127,7 +127,7 @@ async fn stream_that_breaks_or_ends_early_is_an_error() {
     let ended = StubAnswer::stream([part]);
     let stub = ModelStub::start([cut, ended]).await;
     let model = model(&stub, BOTH[0]);
-    for expected in ["", "the stream ended before the answer was complete"] {
+    for expected in ["", "the answer ended before it was complete"] {
         let deltas = model.converse_stream(ask("hello")).await.unwrap();
         let (deltas, error) = collect(deltas).await;
         assert_eq!(deltas, [Delta::Text("a".to_owned())]);

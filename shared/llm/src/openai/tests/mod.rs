@@ -1,4 +1,4 @@
-use super::{OpenAiApi, OpenAiModel};
+use super::{OpenAiApi, OpenAiModel, sse};
 use crate::model_stub::{ModelStub, StubAnswer};
 use crate::provider::{ModelCallError, deltas};
 use a2a_lambda_skill::model::{
@@ -7,6 +7,7 @@ use a2a_lambda_skill::model::{
 };
 use a2a_lambda_skill::{AgentError, AgentResult, ErrorCode};
 use bytes::Bytes;
+use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -97,8 +98,10 @@ fn decoded(api: OpenAiApi, chunks: &[&[u8]]) -> Streamed {
         .iter()
         .map(|chunk| Ok(Bytes::copy_from_slice(chunk)))
         .collect();
-    let reading = provider.reading(stream::iter(chunks).boxed());
-    futures::executor::block_on(collect(deltas(reading)))
+    let events = sse::events(stream::iter(chunks).boxed());
+    let deltas = deltas(events, provider.decoder());
+    // Nothing of it waits.
+    collect(deltas).now_or_never().unwrap()
 }
 
 /// A cut at every byte changes no delta. A stream that ends at any byte before its terminal
