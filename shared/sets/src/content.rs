@@ -1,4 +1,4 @@
-//! The content of memories and of knowledge.
+//! Checks of what a caller sends: contents, and ids.
 
 use a2a_lambda::skill::{AgentError, AgentResult};
 
@@ -25,4 +25,13 @@ pub(crate) fn check_length(member: &str, bytes: usize, most: usize) -> AgentResu
     }
     let text = format!("`{member}` has {bytes} bytes, expected at most {most}");
     Err(AgentError::domain("CONTENT_TOO_LONG", text))
+}
+
+/// The most bytes of an id.
+pub(crate) const ID_MAX: usize = 128;
+
+/// Whether a text can be an id.
+pub(crate) fn is_id(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=ID_MAX).contains(&text.len()) && text.bytes().all(plain)
 }

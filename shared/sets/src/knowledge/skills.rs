@@ -5,8 +5,8 @@ use super::history::FileCommit;
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemLocation, ItemPath};
 use super::repository::NewVersion;
-use super::store::{Entry, KnowledgeStore, Listed, Refusal, error, parsed};
-use crate::access::{Access, Denial, Scope, Verb};
+use super::store::{Entry, KnowledgeStore, Listed, error, parsed};
+use crate::access::{Access, Denial, Refusal, Scope, Verb};
 use crate::content::check_content;
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
@@ -169,8 +169,7 @@ fn answer<T>(
 ) -> AgentResult<OnRequestResult<T>> {
     match result {
         Ok(commit) => OnRequestResult::done(output(commit.to_string())),
-        Err(Refusal::Denied(denial)) => denial.rejection(),
-        Err(Refusal::Failed(error)) => Err(error),
+        Err(refusal) => refusal.rejection(),
     }
 }
 

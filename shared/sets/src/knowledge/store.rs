@@ -12,7 +12,7 @@ use super::item::{ItemHead, StoredItem};
 use super::objects::GitObjects;
 use super::path::ItemLocation;
 use super::repository::{NewVersion, Repository};
-use crate::access::{Denial, Scope};
+use crate::access::{Refusal, Scope};
 use crate::memory::SEARCH_MAX;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::{Collection, Document, DocumentVersion, TenantDocuments};
@@ -104,26 +104,6 @@ impl GitObjects for Objects<'_> {
 
 fn unavailable(error: &AgentError) -> StoreError {
     StoreError::Unavailable(error.text().to_owned())
-}
-
-/// Why nothing was committed.
-pub(super) enum Refusal {
-    /// The caller may not do it.
-    Denied(Denial),
-    /// Something is wrong with the request, or the store failed.
-    Failed(AgentError),
-}
-
-impl From<AgentError> for Refusal {
-    fn from(error: AgentError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<Denial> for Refusal {
-    fn from(denial: Denial) -> Self {
-        Self::Denied(denial)
-    }
 }
 
 /// An item on the list.
