@@ -12,9 +12,9 @@ pub mod memory;
 #[cfg(test)]
 mod operations;
 mod origin;
+mod pages;
 pub mod session;
 mod sets;
-mod tags;
 mod words;
 
 pub use layer::Layer;

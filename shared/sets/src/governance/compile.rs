@@ -6,7 +6,7 @@
 
 use super::glob::regex_of;
 use super::policy::{MergeMode, PolicyDocument, PolicyRule, RuleKind, RuleTarget};
-use crate::content::{ID_MAX, is_id};
+use crate::content::{ID_MAX, check_range, is_id};
 use crate::layer::KnowledgeLayer;
 use a2a_lambda::skill::AgentError;
 use regex_lite::{Regex, RegexBuilder};
@@ -288,20 +288,11 @@ fn id(field: &str, text: &str) -> Checked<()> {
 }
 
 fn length(field: &str, text: &str, most: usize) -> Checked<()> {
-    let bytes = text.len();
-    if (1..=most).contains(&bytes) {
-        return Ok(());
-    }
-    let text = format!("has {bytes} bytes, expected 1 to {most}");
-    Err(wrong(field, text))
+    check_range("bytes", text.len(), 1..=most).map_err(|fault| wrong(field, fault))
 }
 
 fn count(field: &str, count: usize, most: usize) -> Checked<()> {
-    if count <= most {
-        return Ok(());
-    }
-    let text = format!("has {count} entries, expected at most {most}");
-    Err(wrong(field, text))
+    check_range("entries", count, 0..=most).map_err(|fault| wrong(field, fault))
 }
 
 fn wrong(field: &str, fault: impl Into<String>) -> ConstraintError {

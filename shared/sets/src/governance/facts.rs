@@ -2,7 +2,7 @@
 
 use super::compile::{CompiledRule, Expression, Matcher};
 use super::policy::RuleTarget;
-use crate::content::check_length;
+use crate::content::{check_count, check_length};
 use a2a_lambda::skill::AgentError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ impl CheckFacts {
         let bytes = context.content.as_ref().map_or(0, String::len);
         check_length("content", bytes, CONTENT_MAX)?;
         let bytes = context.path.as_ref().map_or(0, String::len);
-        within("path", "bytes", bytes, PATH_MAX)?;
+        check_count("path", "bytes", bytes, 0..=PATH_MAX)?;
         let path = context.path.as_deref().and_then(normal);
         let files = list("files", context.files, Fact::of)?;
         let names = files.map(|files| {
@@ -245,9 +245,9 @@ fn list(
     let Some(entries) = entries else {
         return Ok(None);
     };
-    within(name, "entries", entries.len(), ENTRIES_MAX)?;
+    check_count(name, "entries", entries.len(), 0..=ENTRIES_MAX)?;
     let bytes = entries.iter().map(String::len).sum();
-    within(name, "bytes", bytes, CONTENT_MAX)?;
+    check_count(name, "bytes", bytes, 0..=CONTENT_MAX)?;
     let texts = entries.iter().map(|entry| entry.trim().to_owned());
     Ok(Some(texts.map(fact).collect()))
 }
@@ -260,14 +260,14 @@ fn flat(config: &Map<String, Value>) -> Result<Vec<Fact>, AgentError> {
     push_members(&mut todo, "", config);
     while let Some((name, value)) = todo.pop() {
         // Before the names of the members are made, which repeat this one.
-        within("config", "bytes in a pointer", name.len(), PATH_MAX)?;
+        check_count("config", "bytes in a pointer", name.len(), 0..=PATH_MAX)?;
         let inner = match value {
             Value::Array(values) => values.len(),
             Value::Object(values) => values.len(),
             _ => 0,
         };
         let count = values_of_config.len() + todo.len() + 1 + inner;
-        within("config", "values", count, ENTRIES_MAX)?;
+        check_count("config", "values", count, 0..=ENTRIES_MAX)?;
         let scalar = match value {
             Value::Null => continue,
             Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
@@ -284,7 +284,7 @@ fn flat(config: &Map<String, Value>) -> Result<Vec<Fact>, AgentError> {
         };
         let text = scalar.map(|scalar| format!("/{name}={scalar}"));
         bytes += name.len() + text.as_ref().map_or(0, String::len);
-        within("config", "bytes with its pointers", bytes, CONTENT_MAX)?;
+        check_count("config", "bytes with its pointers", bytes, 0..=CONTENT_MAX)?;
         values_of_config.push(Fact {
             text,
             name: Some(name),
@@ -303,13 +303,4 @@ fn push_members<'a>(
         let key = key.replace('~', "~0").replace('/', "~1");
         (format!("{before}{key}"), value)
     }));
-}
-
-fn within(name: &str, unit: &str, count: usize, most: usize) -> Result<(), AgentError> {
-    if count <= most {
-        return Ok(());
-    }
-    Err(AgentError::invalid_input(format!(
-        "`{name}` has {count} {unit}, expected at most {most}"
-    )))
 }

@@ -3,28 +3,20 @@
 use super::check::Check;
 use super::compile::{CompiledPolicy, ConstraintError};
 use super::facts::{CheckContext, CheckFacts};
-use super::in_force::{InForce, PolicyCache, load};
+use super::in_force::{InForce, load};
 use super::merge::merge;
 use super::policy::{PolicyDocument, Severity};
 use super::validate::{Violation, is_valid};
 use crate::access::{Access, Denial, Refusal, Verb};
-use crate::content::check_content;
+use crate::content::{check_content, data_or};
 use crate::knowledge::item::ItemKind;
 use crate::knowledge::skills::CONTENT_MAX;
 use crate::layer::KnowledgeLayer;
 use crate::lines::{list, quote};
 use a2a_lambda::prelude::*;
-use a2a_lambda::skill::SkillSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// The skills of the set `governance`.
-pub(crate) fn set() -> SkillSet {
-    let set = SkillSet::new("governance").state_value(PolicyCache::default());
-    let set = set.skill(governance_validate);
-    set.skill(governance_drift_check)
-}
 
 /// What the policies say about a context.
 struct Judgement {
@@ -265,13 +257,10 @@ pub(crate) async fn knowledge_check(
     cx: &mut TaskContext<'_>,
     input: TextOr<KnowledgeCheck>,
 ) -> AgentResult<OnRequestResult<CheckedKnowledge>> {
-    let input = match input {
-        TextOr::Data(input) => input,
-        TextOr::Text(content) => KnowledgeCheck {
-            content,
-            ..KnowledgeCheck::default()
-        },
-    };
+    let input = data_or(input, |content| KnowledgeCheck {
+        content,
+        ..KnowledgeCheck::default()
+    });
     check_content(&input.content, CONTENT_MAX)?;
     let is_policy = input.kind == Some(ItemKind::Policy);
     let fault = match is_policy.then(|| CompiledPolicy::parse(&input.content)) {
