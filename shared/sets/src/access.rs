@@ -1,5 +1,4 @@
-//! Who may act: one table of roles, verbs and layers that refuses what it does not name. An agent
-//! can have another rule in its place: [`Roles`].
+//! Who may act: one table of roles, verbs and layers that refuses what it does not name.
 //!
 //! A store takes a [`Scope`] instead of a tenant and a scope id, and only this module makes
 //! scopes. So a store cannot reach a scope without a check.
@@ -16,17 +15,18 @@
 #[cfg(test)]
 mod tests;
 
+use crate::content::is_id;
 use crate::layer::Layer;
-use crate::roles::{self, Roles};
 use a2a_lambda::auth::Caller;
 use a2a_lambda::skill::{AgentError, AgentResult, Collection, OnRequestResult, TaskContext};
 use a2a_lambda::task::ContextId;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 
 /// What a caller may do in its tenant. A larger role has the rights of each smaller one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum CallerRole {
     /// Has its own memory and reads knowledge. Every caller is at least this.
     Member,
@@ -44,9 +44,9 @@ pub(crate) enum CallerRole {
 }
 
 /// What a caller wants to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Verb {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verb {
     /// Adds a memory.
     MemoryAdd,
     /// Searches memories.
@@ -66,8 +66,10 @@ pub enum Verb {
     /// Evaluates the policies for a context.
     GovernanceValidate,
     /// Reports the drift of a project.
+    #[serde(rename = "governance_drift_check")]
     GovernanceDrift,
     /// Writes a policy or changes its status.
+    #[serde(rename = "a change of a policy")]
     GovernancePolicyStore,
     /// Collects memories and constraints for a new context.
     SessionContext,
@@ -84,23 +86,19 @@ impl Verb {
             (false, false) => Self::KnowledgeStore,
         }
     }
+}
 
-    /// The operation, as public reasons name it.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::MemoryAdd => "memory_add",
-            Self::MemorySearch => "memory_search",
-            Self::MemoryDelete => "memory_delete",
-            Self::KnowledgeQuery => "knowledge_query",
-            Self::KnowledgeShow => "knowledge_show",
-            Self::KnowledgeCheck => "knowledge_check",
-            Self::KnowledgeStore => "knowledge_store",
-            Self::KnowledgeStatus => "knowledge_status",
-            Self::GovernanceValidate => "governance_validate",
-            Self::GovernanceDrift => "governance_drift_check",
-            Self::GovernancePolicyStore => "a change of a policy",
-            Self::SessionContext => "session_context",
-        }
+/// The operation, as public reasons name it.
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// The role, as scopes name it.
+impl fmt::Display for CallerRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -238,12 +236,44 @@ impl Denial {
     }
 }
 
+/// Why an operation did nothing.
+pub(crate) enum Refusal {
+    /// The caller may not do it.
+    Denied(Denial),
+    /// Something is wrong with the request, or the store failed.
+    Failed(AgentError),
+}
+
+impl Refusal {
+    /// The end of the turn.
+    ///
+    /// # Errors
+    /// The failure, and what [`Denial::rejection`] says.
+    pub(crate) fn rejection<T, S, M>(self) -> AgentResult<OnRequestResult<T, S, M>> {
+        match self {
+            Self::Denied(denial) => denial.rejection(),
+            Self::Failed(error) => Err(error),
+        }
+    }
+}
+
+impl From<AgentError> for Refusal {
+    fn from(error: AgentError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Denial> for Refusal {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(denial)
+    }
+}
+
 /// What one caller may do in one context.
 #[derive(Debug)]
 pub(crate) struct Access<'a> {
     caller: &'a Caller,
     context: &'a ContextId,
-    roles: Arc<dyn Roles>,
 }
 
 impl<'a> Access<'a> {
@@ -252,7 +282,6 @@ impl<'a> Access<'a> {
         Self {
             caller: cx.caller(),
             context: cx.context_id(),
-            roles: roles::in_turn(cx),
         }
     }
 
@@ -264,12 +293,15 @@ impl<'a> Access<'a> {
         layer: Layer,
         scope_id: Option<&str>,
     ) -> Result<Scope, Denial> {
-        // No rule makes a layer that the verb does not have.
-        if least_role(verb, layer).is_none() {
-            return Err(Denial::Role(no_layer(verb, layer)));
+        let Some(least) = least_role(verb, layer) else {
+            let text = format!("{verb} does not exist in the layer `{layer}`");
+            return Err(Denial::Role(text));
+        };
+        if role_of(self.caller) < least {
+            return Err(Denial::Role(format!(
+                "{verb} in the layer `{layer}` needs the role `{least}`, or a higher one"
+            )));
         }
-        let check = self.roles.check(self.caller, verb, layer);
-        check.map_err(Denial::Role)?;
         let ids = self.own(layer);
         let id = match scope_id {
             Some(id) => ids.get(id).ok_or(Denial::Foreign)?,
@@ -298,71 +330,31 @@ impl<'a> Access<'a> {
         match layer {
             Layer::Agent | Layer::User => only(owner.subject.as_str()),
             Layer::Session => only(self.context.as_str()),
-            Layer::Project | Layer::Team | Layer::Org => {
-                roles::ids(&*self.roles, self.caller, layer)
-            }
+            Layer::Project | Layer::Team | Layer::Org => memberships(self.caller, layer),
             Layer::Company => only(owner.tenant.as_str()),
         }
     }
 }
 
-fn no_layer(verb: Verb, layer: Layer) -> String {
-    format!("{} does not exist in the layer `{layer}`", verb.as_str())
-}
-
-/// Whether the role of the caller is large enough.
-pub(crate) fn by_role(caller: &Caller, verb: Verb, layer: Layer) -> Result<(), String> {
-    let least = least_role(verb, layer).ok_or_else(|| no_layer(verb, layer))?;
-    if role_of(caller) >= least {
-        return Ok(());
-    }
-    let (name, least) = (verb.as_str(), least.as_str());
-    Err(format!(
-        "{name} in the layer `{layer}` needs the role `{least}`, or a higher one"
-    ))
-}
-
 /// The projects, teams or orgs in the scopes of the caller.
-pub(crate) fn memberships(caller: &Caller, layer: Layer) -> Vec<String> {
+fn memberships(caller: &Caller, layer: Layer) -> BTreeSet<String> {
     let prefix = format!("{layer}:");
     let scopes = caller.scopes.iter();
     let ids = scopes.filter_map(|scope| scope.strip_prefix(&prefix));
-    ids.map(str::to_owned).collect()
+    ids.filter(|id| is_scope_id(id))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether a text can be the id of a project, team or org. Ids become folders and keys.
+fn is_scope_id(id: &str) -> bool {
+    is_id(id) && !id.starts_with('.') && !id.ends_with('.')
 }
 
 /// The highest role in the scopes of the caller.
 fn role_of(caller: &Caller) -> CallerRole {
-    let roles = caller.scopes.iter().filter_map(|scope| role(scope));
+    let names = caller.scopes.iter();
+    let names = names.filter_map(|scope| scope.strip_prefix("role:"));
+    let roles = names.filter_map(|name| serde_json::from_value(name.into()).ok());
     roles.max().unwrap_or(CallerRole::Member)
-}
-
-impl CallerRole {
-    /// Every role, the smallest first.
-    const ALL: [Self; 6] = [
-        Self::Member,
-        Self::Viewer,
-        Self::Developer,
-        Self::TechLead,
-        Self::Architect,
-        Self::Admin,
-    ];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Member => "member",
-            Self::Viewer => "viewer",
-            Self::Developer => "developer",
-            Self::TechLead => "tech-lead",
-            Self::Architect => "architect",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-/// The role that a scope of the caller names.
-fn role(scope: &str) -> Option<CallerRole> {
-    let name = scope.strip_prefix("role:")?;
-    CallerRole::ALL
-        .into_iter()
-        .find(|role| role.as_str() == name)
 }

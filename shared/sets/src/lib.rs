@@ -12,16 +12,13 @@ pub mod memory;
 #[cfg(test)]
 mod operations;
 mod origin;
-mod roles;
+mod pages;
 pub mod session;
 mod sets;
-mod tags;
 mod words;
 
-pub use access::Verb;
 pub use layer::Layer;
 pub use memory::skills::MemorySettings;
-pub use roles::{AgentRoles, Roles, ScopeRoles};
 
 /// An agent with all sets.
 #[cfg(test)]

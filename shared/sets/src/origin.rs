@@ -3,6 +3,7 @@
 use a2a_lambda::skill::{InputWriter, TaskContext};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Who wrote a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,19 +23,12 @@ impl WrittenBy {
             InputWriter::Model => Self::Model,
         }
     }
+}
 
-    /// The name on the wire.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Person => "person",
-            Self::Model => "model",
-        }
-    }
-
-    /// Who has this name on the wire.
-    pub(crate) fn named(text: &str) -> Option<Self> {
-        let mut all = [Self::Person, Self::Model].into_iter();
-        all.find(|writer| writer.as_str() == text)
+impl fmt::Display for WrittenBy {
+    /// Writes the value as requests and responses have it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 

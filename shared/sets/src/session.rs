@@ -95,7 +95,7 @@ fn shortened(query: &str) -> String {
 /// The rules that warn or forbid, for the prompt and the client of a conversation: at most
 /// [`CONSTRAINTS`] of them.
 fn constraints(policies: &MergedPolicies<'_>) -> Vec<Value> {
-    let rules = policies.rules().iter();
+    let rules = policies.rules.iter();
     let active = rules.filter(|rule| rule.severity >= Severity::Warn);
     let json = active.map(|rule| {
         json!({

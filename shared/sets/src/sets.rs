@@ -1,8 +1,12 @@
 //! The sets, with what each keeps, finds for a conversation and exports. The modules of the sets show
 //! them as `set`.
 
+use crate::governance::in_force::PolicyCache;
+use crate::governance::skills as governance;
+use crate::knowledge::skills as knowledge;
+use crate::knowledge::store::export_knowledge;
+use crate::memory::skills as memory;
 use crate::session::A2aAdapter;
-use crate::{governance, knowledge, memory};
 use a2a_lambda::skill::SkillSet;
 
 /// The set `memory`, with the skills `memory_add`, `memory_search`, `memory_list` and
@@ -28,7 +32,11 @@ use a2a_lambda::skill::SkillSet;
 /// ```
 #[must_use]
 pub fn memory() -> SkillSet {
-    memory::skills::set()
+    SkillSet::new("memory")
+        .skill(memory::MemoryAdd)
+        .skill(memory::memory_search)
+        .skill(memory::memory_list)
+        .skill(memory::memory_delete)
         .keeps("memory")
         .session_context(A2aAdapter)
 }
@@ -37,12 +45,17 @@ pub fn memory() -> SkillSet {
 /// --tenant T DIR` writes them as a bare repository.
 #[must_use]
 pub fn knowledge() -> SkillSet {
-    knowledge::skills::set()
+    SkillSet::new("knowledge")
+        .skill(knowledge::knowledge_query)
+        .skill(knowledge::knowledge_show)
+        .skill(governance::knowledge_check)
+        .skill(knowledge::knowledge_store)
+        .skill(knowledge::knowledge_status)
         .keeps("knowledge")
         .session_context(A2aAdapter)
         .export(
             "Writes the knowledge of a tenant as a bare git repository.",
-            |documents, folder| Box::pin(knowledge::store::export_knowledge(documents, folder)),
+            |documents, folder| Box::pin(export_knowledge(documents, folder)),
         )
 }
 
@@ -50,7 +63,10 @@ pub fn knowledge() -> SkillSet {
 /// agent needs too.
 #[must_use]
 pub fn governance() -> SkillSet {
-    governance::skills::set()
+    SkillSet::new("governance")
+        .state_value(PolicyCache::default())
+        .skill(governance::governance_validate)
+        .skill(governance::governance_drift_check)
         .keeps("policies")
         .session_context(A2aAdapter)
 }

@@ -5,15 +5,16 @@
 //! text, for every expression; the AWS SDK links it anyway.
 
 use super::glob::regex_of;
-use super::policy::{MergeMode, PolicyDocument, PolicyRule, RuleKind, RuleTarget, Suppression};
+use super::policy::{MergeMode, PolicyDocument, PolicyRule, RuleKind, RuleTarget};
+use crate::content::{ID_MAX, check_range, is_id};
 use crate::layer::KnowledgeLayer;
 use a2a_lambda::skill::AgentError;
-use a2a_lambda::task::Timestamp;
 use regex_lite::{Regex, RegexBuilder};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::{Deref, RangeInclusive};
 
-/// The most rules of a policy, and the most suppressions.
+/// The most rules of a policy.
 pub(crate) const RULES_MAX: usize = 100;
 /// The most bytes of an expression, a glob or a literal.
 pub(crate) const PATTERN_MAX: usize = 512;
@@ -21,8 +22,6 @@ pub(crate) const PATTERN_MAX: usize = 512;
 pub(crate) const MESSAGE_MAX: usize = 1024;
 /// The most globs of a rule.
 pub(crate) const GLOBS_MAX: usize = 16;
-/// The most bytes of an id.
-const ID_MAX: usize = 128;
 /// The sizes that an expression can be counted with, as powers of 2, in bytes of memory when it
 /// is compiled. A literal of 512 bytes needs 2^14. A search takes time for each byte: `check`
 /// bounds it.
@@ -39,7 +38,6 @@ pub(crate) struct CompiledPolicy {
     pub(super) mandatory: bool,
     pub(super) merge: MergeMode,
     pub(super) rules: Vec<CompiledRule>,
-    pub(super) suppressions: Vec<CompiledSuppression>,
 }
 
 /// A rule with its expressions.
@@ -75,14 +73,6 @@ pub(super) enum Matcher {
     Pattern(Expression),
     /// A glob that matches a whole name.
     Name(Expression),
-}
-
-/// A suppression with its expression and its end.
-#[derive(Debug)]
-pub(crate) struct CompiledSuppression {
-    pub(super) policy_id: String,
-    pub(super) message: Expression,
-    pub(super) expires: Timestamp,
 }
 
 /// A policy cannot be evaluated. The text is public.
@@ -130,13 +120,18 @@ struct Budget(usize);
 impl CompiledPolicy {
     /// Reads and compiles the JSON text of a [`PolicyDocument`].
     pub(crate) fn parse(json: &str) -> Checked<Self> {
-        Self::compile(document(json)?)
+        Self::compile(from_json(serde_json::from_str(json))?)
     }
 
     /// Reads and compiles a policy that is in force. Earlier versions took line breaks in
-    /// messages: they become spaces, so that the policy stays in force.
+    /// messages, and suppressions: the breaks become spaces and the suppressions are gone, so
+    /// that the policy stays in force.
     pub(crate) fn in_force(json: &str) -> Checked<Self> {
-        let mut document = document(json)?;
+        let mut members: Value = from_json(serde_json::from_str(json))?;
+        if let Some(members) = members.as_object_mut() {
+            members.remove("suppressions");
+        }
+        let mut document: PolicyDocument = from_json(serde_json::from_value(members))?;
         for rule in &mut document.rules {
             rule.message = rule.message.replace(breaks_lines, " ");
         }
@@ -147,7 +142,6 @@ impl CompiledPolicy {
     pub(crate) fn compile(document: PolicyDocument) -> Checked<Self> {
         id("/id", &document.id)?;
         count("/rules", document.rules.len(), RULES_MAX)?;
-        count("/suppressions", document.suppressions.len(), RULES_MAX)?;
         let mut budget = Budget(EXPRESSIONS_MAX);
         let mut ids = BTreeSet::new();
         let mut rules = Vec::with_capacity(document.rules.len());
@@ -160,28 +154,22 @@ impl CompiledPolicy {
                 ..error
             })?);
         }
-        let suppressions = document.suppressions.iter().enumerate();
-        let suppressions = suppressions
-            .map(|(at, entry)| suppression(&mut budget, &format!("/suppressions/{at}"), entry))
-            .collect::<Checked<_>>()?;
         Ok(Self {
             id: document.id,
             layer: document.layer,
             mandatory: document.mandatory,
             merge: document.merge,
             rules,
-            suppressions,
         })
     }
 
     /// About how many bytes its expressions have.
     pub(super) fn size(&self) -> usize {
-        let rules = self.rules.iter().map(|rule| {
+        let sizes = self.rules.iter().map(|rule| {
             let globs = rule.applies.as_ref().map_or(0, |globs| globs.size);
             rule.matcher.size() + globs
         });
-        let suppressions = self.suppressions.iter().map(|it| it.message.size);
-        rules.chain(suppressions).sum()
+        sizes.sum()
     }
 
     /// The layer.
@@ -190,8 +178,8 @@ impl CompiledPolicy {
     }
 }
 
-fn document(json: &str) -> Checked<PolicyDocument> {
-    serde_json::from_str(json).map_err(|error| wrong("", format!("is not a policy: {error}")))
+fn from_json<T>(result: serde_json::Result<T>) -> Checked<T> {
+    result.map_err(|error| wrong("", format!("is not a policy: {error}")))
 }
 
 fn rule(
@@ -257,24 +245,6 @@ fn applies(field: &str, globs: &[String]) -> Checked<Option<Expression>> {
     build(field, &mut whole(&expressions.join("|"))).map(Some)
 }
 
-fn suppression(
-    budget: &mut Budget,
-    path: &str,
-    entry: &Suppression,
-) -> Checked<CompiledSuppression> {
-    id(&format!("{path}/policyId"), &entry.policy_id)?;
-    let field = format!("{path}/message");
-    length(&field, &entry.message, PATTERN_MAX)?;
-    let message = budget.build(&field, &mut RegexBuilder::new(&entry.message))?;
-    let expires = Timestamp::parse_rfc3339(&entry.expires)
-        .ok_or_else(|| wrong(&format!("{path}/expires"), "is not a time as in RFC 3339"))?;
-    Ok(CompiledSuppression {
-        policy_id: entry.policy_id.clone(),
-        message,
-        expires,
-    })
-}
-
 impl Budget {
     /// Builds an expression and counts it.
     fn build(&mut self, field: &str, builder: &mut RegexBuilder) -> Checked<Expression> {
@@ -317,26 +287,12 @@ fn id(field: &str, text: &str) -> Checked<()> {
     Err(wrong(field, text))
 }
 
-fn is_id(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    (1..=ID_MAX).contains(&text.len()) && text.bytes().all(plain)
-}
-
 fn length(field: &str, text: &str, most: usize) -> Checked<()> {
-    let bytes = text.len();
-    if (1..=most).contains(&bytes) {
-        return Ok(());
-    }
-    let text = format!("has {bytes} bytes, expected 1 to {most}");
-    Err(wrong(field, text))
+    check_range("bytes", text.len(), 1..=most).map_err(|fault| wrong(field, fault))
 }
 
 fn count(field: &str, count: usize, most: usize) -> Checked<()> {
-    if count <= most {
-        return Ok(());
-    }
-    let text = format!("has {count} entries, expected at most {most}");
-    Err(wrong(field, text))
+    check_range("entries", count, 0..=most).map_err(|fault| wrong(field, fault))
 }
 
 fn wrong(field: &str, fault: impl Into<String>) -> ConstraintError {

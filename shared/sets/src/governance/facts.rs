@@ -2,7 +2,7 @@
 
 use super::compile::{CompiledRule, Expression, Matcher};
 use super::policy::RuleTarget;
-use crate::content::check_length;
+use crate::content::{check_count, check_length};
 use a2a_lambda::skill::AgentError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(crate) const CONTENT_MAX: usize = 256 * 1024;
 /// The most entries of a list, and the most values of a configuration.
 pub(crate) const ENTRIES_MAX: usize = 2_000;
-/// The most bytes of a path or a version hash.
+/// The most bytes of a path.
 const PATH_MAX: usize = 1024;
 
 /// What a caller tells about the content. An absent member is unknown, an empty list is not.
@@ -39,9 +39,6 @@ pub(crate) struct CheckContext {
     /// The configuration, with at most 2000 values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<Map<String, Value>>,
-    /// The `policyVersion` that the caller knows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) policy_version: Option<String>,
 }
 
 /// A context in the form in which rules look at it, within its limits.
@@ -51,7 +48,6 @@ pub(crate) struct CheckFacts {
     values: BTreeMap<RuleTarget, Vec<Fact>>,
     /// The names of the files, if the context has them.
     files: Option<Vec<Fact>>,
-    policy_version: Option<String>,
 }
 
 /// One value of a target.
@@ -64,16 +60,9 @@ struct Fact {
     name: Option<String>,
 }
 
-/// The result of a search.
+/// What a search found. In a content it is in this line, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Search {
-    /// The context does not have the target.
-    Unknown,
-    /// There is no match.
-    Absent,
-    /// There is a match. In a content it is in this line, from 1.
-    Present(Option<u64>),
-}
+pub(super) struct Hit(pub(super) Option<u64>);
 
 impl CheckFacts {
     /// Checks and prepares a context.
@@ -83,13 +72,8 @@ impl CheckFacts {
     pub(crate) fn of(context: CheckContext) -> Result<Self, AgentError> {
         let bytes = context.content.as_ref().map_or(0, String::len);
         check_length("content", bytes, CONTENT_MAX)?;
-        for (name, text) in [
-            ("path", &context.path),
-            ("policyVersion", &context.policy_version),
-        ] {
-            let bytes = text.as_ref().map_or(0, String::len);
-            within(name, "bytes", bytes, PATH_MAX)?;
-        }
+        let bytes = context.path.as_ref().map_or(0, String::len);
+        check_count("path", "bytes", bytes, 0..=PATH_MAX)?;
         let path = context.path.as_deref().and_then(normal);
         let files = list("files", context.files, Fact::of)?;
         let names = files.map(|files| {
@@ -119,18 +103,7 @@ impl CheckFacts {
                 .filter_map(|(target, facts)| Some((target, facts?)))
                 .collect(),
             files: names,
-            policy_version: context.policy_version,
         })
-    }
-
-    /// The version of the policies that the caller knows.
-    pub(super) fn policy_version(&self) -> Option<&str> {
-        self.policy_version.as_deref()
-    }
-
-    /// Whether the context has values for a target.
-    pub(super) fn knows(&self, target: RuleTarget) -> bool {
-        self.values.contains_key(&target) || (target == RuleTarget::File && self.files.is_some())
     }
 
     /// The bytes of the values of a target.
@@ -169,21 +142,16 @@ impl CheckFacts {
         }
     }
 
-    /// Searches for what a rule names.
-    pub(super) fn search(&self, rule: &CompiledRule) -> Search {
+    /// Searches for what a rule names. `None` also if the context does not know the target.
+    pub(super) fn search(&self, rule: &CompiledRule) -> Option<Hit> {
         let target = rule.rule.target;
-        let (values, files) = (self.values.get(&target), self.files_for(rule));
-        if values.is_none() && files.is_none() {
-            return Search::Unknown;
-        }
-        let values = values.into_iter().flatten();
-        for fact in values.chain(files.into_iter().flatten()) {
-            if let Some(offset) = fact.find(target, &rule.matcher) {
-                let line = (target == RuleTarget::Code).then(|| fact.line(offset));
-                return Search::Present(line.flatten());
-            }
-        }
-        Search::Absent
+        let values = self.values.get(&target).into_iter().flatten();
+        let mut values = values.chain(self.files_for(rule).into_iter().flatten());
+        values.find_map(|fact| {
+            let offset = fact.find(target, &rule.matcher)?;
+            let line = (target == RuleTarget::Code).then(|| fact.line(offset));
+            Some(Hit(line.flatten()))
+        })
     }
 }
 
@@ -277,9 +245,9 @@ fn list(
     let Some(entries) = entries else {
         return Ok(None);
     };
-    within(name, "entries", entries.len(), ENTRIES_MAX)?;
+    check_count(name, "entries", entries.len(), 0..=ENTRIES_MAX)?;
     let bytes = entries.iter().map(String::len).sum();
-    within(name, "bytes", bytes, CONTENT_MAX)?;
+    check_count(name, "bytes", bytes, 0..=CONTENT_MAX)?;
     let texts = entries.iter().map(|entry| entry.trim().to_owned());
     Ok(Some(texts.map(fact).collect()))
 }
@@ -292,14 +260,14 @@ fn flat(config: &Map<String, Value>) -> Result<Vec<Fact>, AgentError> {
     push_members(&mut todo, "", config);
     while let Some((name, value)) = todo.pop() {
         // Before the names of the members are made, which repeat this one.
-        within("config", "bytes in a pointer", name.len(), PATH_MAX)?;
+        check_count("config", "bytes in a pointer", name.len(), 0..=PATH_MAX)?;
         let inner = match value {
             Value::Array(values) => values.len(),
             Value::Object(values) => values.len(),
             _ => 0,
         };
         let count = values_of_config.len() + todo.len() + 1 + inner;
-        within("config", "values", count, ENTRIES_MAX)?;
+        check_count("config", "values", count, 0..=ENTRIES_MAX)?;
         let scalar = match value {
             Value::Null => continue,
             Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
@@ -316,7 +284,7 @@ fn flat(config: &Map<String, Value>) -> Result<Vec<Fact>, AgentError> {
         };
         let text = scalar.map(|scalar| format!("/{name}={scalar}"));
         bytes += name.len() + text.as_ref().map_or(0, String::len);
-        within("config", "bytes with its pointers", bytes, CONTENT_MAX)?;
+        check_count("config", "bytes with its pointers", bytes, 0..=CONTENT_MAX)?;
         values_of_config.push(Fact {
             text,
             name: Some(name),
@@ -335,13 +303,4 @@ fn push_members<'a>(
         let key = key.replace('~', "~0").replace('/', "~1");
         (format!("{before}{key}"), value)
     }));
-}
-
-fn within(name: &str, unit: &str, count: usize, most: usize) -> Result<(), AgentError> {
-    if count <= most {
-        return Ok(());
-    }
-    Err(AgentError::invalid_input(format!(
-        "`{name}` has {count} {unit}, expected at most {most}"
-    )))
 }

@@ -34,7 +34,7 @@ pub(crate) struct InForce {
 
 /// Compiled policies, by tenant and version: the last ones that were used.
 #[derive(Debug, Default)]
-pub(super) struct PolicyCache(Mutex<VecDeque<(TenantId, Arc<InForce>)>>);
+pub(crate) struct PolicyCache(Mutex<VecDeque<(TenantId, Arc<InForce>)>>);
 
 impl PolicyCache {
     /// The policies of a version.

@@ -21,9 +21,6 @@ pub(crate) struct PolicyDocument {
     pub(crate) merge: MergeMode,
     /// At most 100 rules, each with its own id.
     pub(crate) rules: Vec<PolicyRule>,
-    /// At most 100 violations that are known and accepted for a time.
-    #[serde(default)]
-    pub(crate) suppressions: Vec<Suppression>,
 }
 
 /// How a policy changes the broader policy of the same id.
@@ -126,21 +123,6 @@ impl RuleTarget {
             Self::Config => "config",
         }
     }
-}
-
-/// Violations that are known and accepted for a time. They do not count for the drift.
-///
-/// A suppression in a layer narrower than that of a mandatory policy is ignored and
-/// reported.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Suppression {
-    /// The policy of the violations.
-    pub(crate) policy_id: String,
-    /// A regular expression for their messages, 1 to 512 bytes.
-    pub(crate) message: String,
-    /// When it ends, as RFC 3339. From then on the violations count again.
-    pub(crate) expires: String,
 }
 
 impl RuleKind {

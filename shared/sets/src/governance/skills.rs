@@ -2,49 +2,56 @@
 
 use super::check::Check;
 use super::compile::{CompiledPolicy, ConstraintError};
-use super::drift::{DriftReport, drift};
 use super::facts::{CheckContext, CheckFacts};
-use super::in_force::{InForce, PolicyCache, load};
+use super::in_force::{InForce, load};
 use super::merge::merge;
-use super::policy::PolicyDocument;
+use super::policy::{PolicyDocument, Severity};
 use super::validate::{Violation, is_valid};
-use crate::access::{Access, Denial, Scope, Verb};
-use crate::content::check_content;
+use crate::access::{Access, Denial, Refusal, Verb};
+use crate::content::{check_content, data_or};
 use crate::knowledge::item::ItemKind;
 use crate::knowledge::skills::CONTENT_MAX;
 use crate::layer::KnowledgeLayer;
 use crate::lines::{list, quote};
 use a2a_lambda::prelude::*;
-use a2a_lambda::skill::SkillSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-/// The skills of the set `governance`.
-pub(crate) fn set() -> SkillSet {
-    let set = SkillSet::new("governance").state_value(PolicyCache::default());
-    let set = set.skill(governance_validate);
-    set.skill(governance_drift_check)
+/// What the policies say about a context.
+struct Judgement {
+    in_force: Arc<InForce>,
+    /// The ids of the policies.
+    policies: Vec<String>,
+    violations: Vec<Violation>,
 }
 
-/// The scopes with the policies for a target: its own, and every broader one of the caller. A
-/// scope that is not the caller's has nothing to read.
-fn scopes(
+/// Checks a context against the policies for a target: its own, and those of every broader scope
+/// of the caller. A scope that is not the caller's has nothing to read.
+async fn judge(
     cx: &TaskContext<'_>,
     verb: Verb,
-    target: KnowledgeLayer,
-    scope_id: Option<&str>,
-) -> Result<Vec<Scope>, Denial> {
+    (target, scope_id): (KnowledgeLayer, Option<&str>),
+    context: CheckContext,
+) -> Result<Judgement, Refusal> {
     let access = Access::in_turn(cx);
-    let broader = KnowledgeLayer::ALL
-        .into_iter()
-        .filter(|layer| *layer > target);
-    let broader = access.scopes(verb, broader.map(KnowledgeLayer::layer));
-    let scope = match access.scope(verb, target.layer(), scope_id) {
-        Ok(scope) => Some(scope),
-        Err(Denial::Foreign) => None,
-        Err(denial) => return Err(denial),
+    let mut scopes = match access.scope(verb, target.layer(), scope_id) {
+        Ok(scope) => vec![scope],
+        Err(Denial::Foreign) => Vec::new(),
+        Err(denial) => return Err(denial.into()),
     };
-    Ok(scope.into_iter().chain(broader).collect())
+    let layers = KnowledgeLayer::ALL.into_iter();
+    let broader = layers.filter(|layer| *layer > target);
+    scopes.extend(access.scopes(verb, broader.map(KnowledgeLayer::layer)));
+    let facts = CheckFacts::of(context)?;
+    let in_force = load(cx, &scopes).await?;
+    let policies = merge(&in_force.policies, target);
+    let violations = Check::new(&policies, &facts).await?.run(cx).await;
+    Ok(Judgement {
+        policies: policies.ids.iter().map(|id| (*id).to_owned()).collect(),
+        in_force,
+        violations,
+    })
 }
 
 /// What to check.
@@ -106,15 +113,20 @@ pub(crate) async fn governance_validate(
             .saying("The policy is valid")
         }
         (Some(target), Some(context), None) => {
-            let scopes = match scopes(cx, Verb::GovernanceValidate, target, scope) {
-                Ok(scopes) => scopes,
-                Err(denial) => return denial.rejection(),
+            let verb = Verb::GovernanceValidate;
+            let judgement = match judge(cx, verb, (target, scope), context).await {
+                Ok(judgement) => judgement,
+                Err(refusal) => return refusal.rejection(),
             };
-            let facts = CheckFacts::of(context)?;
-            let in_force = load(cx, &scopes).await?;
-            let validation = validated(cx, &in_force, target, &facts).await?;
-            let line = line(verdict(validation.valid), &validation.violations, &[]);
-            OnRequestResult::done(validation).saying(line)
+            let valid = is_valid(&judgement.violations);
+            let line = line(verdict(valid), &judgement.violations, &[]);
+            OnRequestResult::done(Validated {
+                valid,
+                violations: judgement.violations,
+                policies: judgement.policies,
+                policy_version: Some(judgement.in_force.version.clone()),
+            })
+            .saying(line)
         }
         _ => Err(AgentError::invalid_input(
             "give `layer` and `context`, or `policy` alone",
@@ -134,23 +146,6 @@ const fn verdict(is_valid: bool) -> &'static str {
     if is_valid { "Valid" } else { "Not valid" }
 }
 
-async fn validated(
-    cx: &TaskContext<'_>,
-    in_force: &InForce,
-    target: KnowledgeLayer,
-    facts: &CheckFacts,
-) -> AgentResult<Validated> {
-    let policies = merge(&in_force.policies, target);
-    let check = Check::new(&policies, facts, None).await?;
-    let violations = check.run(cx).await.violations;
-    Ok(Validated {
-        valid: is_valid(&violations),
-        violations,
-        policies: policies.ids().iter().map(|id| (*id).to_owned()).collect(),
-        policy_version: Some(in_force.version.clone()),
-    })
-}
-
 /// A project to check.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -160,6 +155,18 @@ pub(crate) struct DriftCheck {
     /// What is known of it.
     #[serde(default)]
     context: CheckContext,
+}
+
+/// How far a project is from its policies.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DriftReport {
+    /// 0 to 1: the sum over the violations, 1.0 for each that blocks, 0.5 for each that warns,
+    /// 0.1 for each other one.
+    drift_score: f64,
+    violations: Vec<Violation>,
+    /// The version of the policies in force.
+    policy_version: String,
 }
 
 /// Says how far a project is from its policies.
@@ -175,21 +182,34 @@ pub(crate) async fn governance_drift_check(
     cx: &mut TaskContext<'_>,
     input: DriftCheck,
 ) -> AgentResult<OnRequestResult<DriftReport>> {
-    let (target, project) = (KnowledgeLayer::Project, Some(input.project_id.as_str()));
-    let scopes = match scopes(cx, Verb::GovernanceDrift, target, project) {
-        Ok(scopes) => scopes,
-        Err(denial) => return denial.rejection(),
+    let target = (KnowledgeLayer::Project, Some(input.project_id.as_str()));
+    let judgement = match judge(cx, Verb::GovernanceDrift, target, input.context).await {
+        Ok(judgement) => judgement,
+        Err(refusal) => return refusal.rejection(),
     };
-    let facts = CheckFacts::of(input.context)?;
-    let in_force = load(cx, &scopes).await?;
-    let policies = merge(&in_force.policies, target);
-    let check = Check::new(&policies, &facts, Some(cx.now())).await?;
-    let result = check.run(cx).await;
-    let report = drift(&policies, &facts, &in_force.version, result);
-    let (project, score) = (quote(&input.project_id), report.drift_score);
-    let verdict = format!("The drift of {project} is {score:.1} of 1");
-    let line = line(&verdict, &report.violations, &[]);
-    OnRequestResult::done(report).saying(line)
+    let violations = judgement.violations;
+    let (project, drift_score) = (quote(&input.project_id), score(&violations));
+    let verdict = format!("The drift of {project} is {drift_score:.1} of 1");
+    let line = line(&verdict, &violations, &[]);
+    OnRequestResult::done(DriftReport {
+        drift_score,
+        violations,
+        policy_version: judgement.in_force.version.clone(),
+    })
+    .saying(line)
+}
+
+/// Sums tenths, so that the order of the violations does not change the sum.
+fn score(violations: &[Violation]) -> f64 {
+    let tenths = violations.iter().fold(0_u32, |sum, violation| {
+        let more = match violation.severity {
+            Severity::Block => 10,
+            Severity::Warn => 5,
+            Severity::Info => 1,
+        };
+        sum.saturating_add(more)
+    });
+    f64::from(tenths.min(10)) / 10.0
 }
 
 /// Content to check before it is stored.
@@ -220,8 +240,7 @@ pub(crate) struct CheckedKnowledge {
     violations: Vec<Violation>,
     warnings: Vec<String>,
     /// The version of the policies in force.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    policy_version: Option<String>,
+    policy_version: String,
 }
 
 /// Checks content against the policies before it is stored.
@@ -238,40 +257,40 @@ pub(crate) async fn knowledge_check(
     cx: &mut TaskContext<'_>,
     input: TextOr<KnowledgeCheck>,
 ) -> AgentResult<OnRequestResult<CheckedKnowledge>> {
-    let input = match input {
-        TextOr::Data(input) => input,
-        TextOr::Text(content) => KnowledgeCheck {
-            content,
-            ..KnowledgeCheck::default()
-        },
-    };
+    let input = data_or(input, |content| KnowledgeCheck {
+        content,
+        ..KnowledgeCheck::default()
+    });
     check_content(&input.content, CONTENT_MAX)?;
-    let target = input.layer.unwrap_or(KnowledgeLayer::Company);
-    let scopes = match scopes(cx, Verb::KnowledgeCheck, target, input.scope_id.as_deref()) {
-        Ok(scopes) => scopes,
-        Err(denial) => return denial.rejection(),
+    let is_policy = input.kind == Some(ItemKind::Policy);
+    let fault = match is_policy.then(|| CompiledPolicy::parse(&input.content)) {
+        Some(Err(fault)) => Some(fault.to_string()),
+        Some(Ok(_)) | None => None,
     };
-    let in_force = load(cx, &scopes).await?;
-    let mut warnings = in_force.warnings.clone();
-    let syntax = match input.kind {
-        Some(ItemKind::Policy) => CompiledPolicy::parse(&input.content).err(),
-        Some(ItemKind::Adr | ItemKind::Pattern | ItemKind::Spec | ItemKind::Hindsight) | None => {
-            None
-        }
-    };
-    warnings.extend(syntax.as_ref().map(ToString::to_string));
-    let facts = CheckFacts::of(CheckContext {
+    let layer = input.layer.unwrap_or(KnowledgeLayer::Company);
+    let target = (layer, input.scope_id.as_deref());
+    let context = CheckContext {
         content: Some(input.content),
         ..input.context.unwrap_or_default()
-    })?;
-    let validation = validated(cx, &in_force, target, &facts).await?;
-    let valid = validation.valid && syntax.is_none();
-    let line = line(verdict(valid), &validation.violations, &warnings);
+    };
+    let judgement = match judge(cx, Verb::KnowledgeCheck, target, context).await {
+        Ok(judgement) => judgement,
+        Err(refusal) => return refusal.rejection(),
+    };
+    let valid = is_valid(&judgement.violations) && fault.is_none();
+    let warnings: Vec<_> = judgement
+        .in_force
+        .warnings
+        .iter()
+        .cloned()
+        .chain(fault)
+        .collect();
+    let line = line(verdict(valid), &judgement.violations, &warnings);
     OnRequestResult::done(CheckedKnowledge {
         valid,
-        violations: validation.violations,
+        violations: judgement.violations,
         warnings,
-        policy_version: validation.policy_version,
+        policy_version: judgement.in_force.version.clone(),
     })
     .saying(line)
 }

@@ -1,6 +1,5 @@
 mod check;
 mod compile;
-mod drift;
 mod glob;
 mod listing;
 mod merge;
@@ -8,14 +7,12 @@ mod merge_cases;
 mod skills;
 mod validate;
 
-use super::check::{Check, CheckResult};
+use super::check::Check;
 use super::compile::CompiledPolicy;
-use super::drift::DriftReport;
 use super::facts::{CheckContext, CheckFacts};
 use super::merge::MergedPolicies;
 use super::policy::PolicyDocument;
 use super::validate::Violation;
-use a2a_lambda::task::Timestamp;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::pin::pin;
@@ -23,17 +20,13 @@ use std::task::{Context, Poll, Waker};
 
 thread_local! {
     /// The searches that this thread has run.
-    pub(super) static SEARCHES: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    pub(super) static SEARCHES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-fn checked(
-    policies: &MergedPolicies<'_>,
-    facts: &CheckFacts,
-    now: Option<Timestamp>,
-) -> CheckResult {
+fn validate(policies: &MergedPolicies<'_>, facts: &CheckFacts) -> Vec<Violation> {
     let mut whole = pin!(async {
-        let check = Check::new(policies, facts, now).await;
-        check.unwrap().searched(|_| true).await
+        let check = Check::new(policies, facts).await;
+        check.unwrap().violations(|_| true).await
     });
     // It yields, and waits for nothing.
     loop {
@@ -41,20 +34,6 @@ fn checked(
             return found;
         }
     }
-}
-
-fn validate(policies: &MergedPolicies<'_>, facts: &CheckFacts) -> Vec<Violation> {
-    checked(policies, facts, None).violations
-}
-
-fn drift(
-    policies: &MergedPolicies<'_>,
-    facts: &CheckFacts,
-    version: &str,
-    now: Timestamp,
-) -> DriftReport {
-    let found = checked(policies, facts, Some(now));
-    super::drift::drift(policies, facts, version, found)
 }
 
 /// A policy `p` of the company with these rules, which is not mandatory.

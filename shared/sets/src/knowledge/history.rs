@@ -158,7 +158,7 @@ fn describe(commit: ObjectId, data: &CommitRef<'_>) -> FileCommit {
         commit,
         message: data.message.trim_end().to_str_lossy().into_owned(),
         author: author.map_or_else(String::new, |it| it.name.to_str_lossy().into_owned()),
-        via: header(VIA).as_deref().and_then(WrittenBy::named),
+        via: header(VIA).and_then(|via| serde_json::from_value(via.into()).ok()),
         task: header(TASK),
         at_s: author.map_or(0, |it| it.seconds()),
     }

@@ -9,6 +9,7 @@
 mod tests;
 
 use crate::access::Scope;
+use crate::content::check_range;
 use crate::layer::{KnowledgeLayer, Layer};
 use a2a_lambda::skill::is_invisible;
 use gix_object::bstr::ByteSlice as _;
@@ -129,15 +130,8 @@ impl ItemLocation {
 
 /// Checks a text of segments, or says what is wrong with it.
 fn check(text: &str, most_bytes: usize, most_segments: usize) -> Result<(), String> {
-    let (bytes, segments) = (text.len(), text.split('/').count());
-    if text.is_empty() || bytes > most_bytes {
-        return Err(format!("has {bytes} bytes, expected 1 to {most_bytes}"));
-    }
-    if segments > most_segments {
-        return Err(format!(
-            "has {segments} segments, expected at most {most_segments}"
-        ));
-    }
+    check_range("bytes", text.len(), 1..=most_bytes)?;
+    check_range("segments", text.split('/').count(), 0..=most_segments)?;
     text.split('/').try_for_each(check_segment)
 }
 

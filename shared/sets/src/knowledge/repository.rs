@@ -4,6 +4,7 @@ use super::authors::CommitAuthor;
 use super::error::KnowledgeError;
 use super::objects::{GitObjects, LooseObject, encode, load};
 use super::path::ItemLocation;
+use crate::content::check_range;
 use futures::future::try_join_all;
 use gix_actor::Signature;
 use gix_hash::ObjectId;
@@ -144,11 +145,8 @@ pub(super) fn parse_tree(id: ObjectId, data: &[u8]) -> Result<TreeRef<'_>, Knowl
 
 /// The message as git keeps it: with a line end.
 fn check_message(message: &str) -> Result<BString, KnowledgeError> {
-    if message.len() > MESSAGE_MAX {
-        let bytes = message.len();
-        let text = format!("`message` has {bytes} bytes, expected at most {MESSAGE_MAX}");
-        return Err(KnowledgeError::Input(text));
-    }
+    check_range("bytes", message.len(), 0..=MESSAGE_MAX)
+        .map_err(|fault| KnowledgeError::Input(format!("`message` {fault}")))?;
     let message = message.trim();
     let is_refused = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
     if message.is_empty() || message.contains(is_refused) {
@@ -178,7 +176,7 @@ fn encode_commit(
         encoding: None,
         message,
         extra_headers: vec![
-            (VIA.into(), author.via.as_str().into()),
+            (VIA.into(), author.via.to_string().into()),
             (TASK.into(), author.task.as_str().into()),
         ],
     };

@@ -1,22 +1,19 @@
 //! The operations on knowledge, each a skill.
 
-use super::authors::{CommitAuthor, subject_of};
+use super::authors::subject_of;
 use super::history::FileCommit;
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemLocation, ItemPath};
-use super::repository::NewVersion;
-use super::store::{Entry, KnowledgeStore, Listed, Refusal, error, parsed};
-use crate::access::{Access, Denial, Scope, Verb};
-use crate::content::check_content;
+use super::store::{Entry, KnowledgeStore, Listed, error, parsed};
+use crate::access::{Access, Denial, Refusal, Scope, Verb};
+use crate::content::{check_content, check_count, check_tags, data_or};
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
-use crate::governance::skills::knowledge_check;
 use crate::layer::{KnowledgeLayer, Layer};
 use crate::lines::{list, quote};
 use crate::origin::WrittenBy;
-use crate::tags::check_tags;
+use crate::pages;
 use crate::words::{fold, runs};
 use a2a_lambda::prelude::*;
-use a2a_lambda::skill::SkillSet;
 use a2a_lambda::task::Timestamp;
 use futures::future::try_join_all;
 use gix_hash::ObjectId;
@@ -28,18 +25,8 @@ use std::collections::BTreeMap;
 pub(crate) const CONTENT_MAX: usize = 64 * 1024;
 /// The commits that `knowledge_show` lists.
 const HISTORY: usize = 20;
-/// The items of one page, and the most of one page.
-const LIMIT: usize = 10;
-const LIMIT_MAX: usize = 50;
 /// The most bytes of a query.
 const QUERY_MAX: usize = 1024;
-
-/// The skills of the set `knowledge`.
-pub(crate) fn set() -> SkillSet {
-    let set = SkillSet::new("knowledge").skill(knowledge_query);
-    let set = set.skill(knowledge_show).skill(knowledge_check);
-    set.skill(knowledge_store).skill(knowledge_status)
-}
 
 /// A version of an item to store.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -125,7 +112,6 @@ pub(crate) async fn knowledge_store(
     };
     let location = place(&scope, &item.path)?;
     let head = item.head(&location);
-    let (author, at_s) = (CommitAuthor::in_turn(cx).await?, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
         let is_decided = before.is_some_and(|before| !is_open(before.head.status));
         let kinds = [Some(item.kind), before.map(|before| before.head.kind)];
@@ -143,14 +129,10 @@ pub(crate) async fn knowledge_store(
             let text = format!("the item is {status}; only drafts and proposals can be replaced");
             return Err(AgentError::domain("INVALID_STATUS", text).into());
         }
-        Ok(NewVersion {
-            file: head.file(&item.content),
-            message: &item.message,
-            author: &author,
-            at_s,
-        })
+        Ok(head.file(&item.content))
     };
-    let result = KnowledgeStore::of(cx)?.commit(&location, decide).await;
+    let store = KnowledgeStore::of(cx)?;
+    let result = store.commit(cx, &location, &item.message, decide).await;
     let status = match item.status {
         Some(NewStatus::Proposed) => "proposal",
         Some(NewStatus::Draft) | None => "draft",
@@ -169,8 +151,7 @@ fn answer<T>(
 ) -> AgentResult<OnRequestResult<T>> {
     match result {
         Ok(commit) => OnRequestResult::done(output(commit.to_string())),
-        Err(Refusal::Denied(denial)) => denial.rejection(),
-        Err(Refusal::Failed(error)) => Err(error),
+        Err(refusal) => refusal.rejection(),
     }
 }
 
@@ -388,24 +369,13 @@ pub(crate) async fn knowledge_query(
     cx: &mut TaskContext<'_>,
     input: TextOr<KnowledgeQuery>,
 ) -> AgentResult<OnRequestResult<FoundItems>> {
-    let query = match input {
-        TextOr::Data(query) => query,
-        TextOr::Text(text) => KnowledgeQuery {
-            query: Some(text),
-            ..KnowledgeQuery::default()
-        },
-    };
-    let limit = query.limit.unwrap_or(LIMIT);
-    if limit == 0 || limit > LIMIT_MAX {
-        let text = format!("`limit` is {limit}, expected 1 to {LIMIT_MAX}");
-        return Err(AgentError::invalid_input(text));
-    }
+    let query = data_or(input, |text| KnowledgeQuery {
+        query: Some(text),
+        ..KnowledgeQuery::default()
+    });
+    let limit = pages::limit(query.limit)?;
     let text = query.query.as_deref().unwrap_or_default();
-    if text.len() > QUERY_MAX {
-        let bytes = text.len();
-        let text = format!("`query` has {bytes} bytes, expected at most {QUERY_MAX}");
-        return Err(AgentError::invalid_input(text));
-    }
+    check_count("query", "bytes", text.len(), 0..=QUERY_MAX)?;
     let words = asked_for(text);
     let is_in_query =
         |layer: &KnowledgeLayer| query.layers.is_empty() || query.layers.contains(layer);
@@ -413,7 +383,7 @@ pub(crate) async fn knowledge_query(
     let layers = layers.map(KnowledgeLayer::layer);
     let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeQuery, layers);
     let store = KnowledgeStore::of(cx)?;
-    let cursor = query.cursor()?;
+    let cursor: QueryCursor = pages::place(query.cursor.as_deref())?.unwrap_or_default();
     let fits = |location: &_, head: &_| query.fits(&words, location, head);
     let (entries, next) = store.part(&scopes, cursor.part.as_deref(), fits).await?;
     let (mut entries, others): (Vec<_>, Vec<_>) = entries
@@ -491,21 +461,11 @@ impl QueryCursor {
                 file: String::new(),
             }),
         };
-        let cursor = cursor.map(|cursor| serde_json::to_string(&cursor));
-        cursor.transpose().map_err(AgentError::serialization)
+        pages::cursor(cursor)
     }
 }
 
 impl KnowledgeQuery {
-    fn cursor(&self) -> AgentResult<QueryCursor> {
-        let Some(cursor) = &self.cursor else {
-            return Ok(QueryCursor::default());
-        };
-        serde_json::from_str(cursor).map_err(|_| {
-            AgentError::invalid_input("`cursor` is not one that this skill has returned")
-        })
-    }
-
     /// Whether the query asks for items of this status.
     fn shows(&self, status: ItemStatus) -> bool {
         match self.status.as_slice() {
@@ -605,7 +565,6 @@ pub(crate) async fn knowledge_status(
         Ok(before.ok_or_else(not_found)?.head.status)
     };
     let from = cx.step("status", old_status).await?;
-    let (author, at_s) = (CommitAuthor::in_turn(cx).await?, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
         let before = before.ok_or_else(not_found)?;
         let status = before.head.status;
@@ -622,14 +581,9 @@ pub(crate) async fn knowledge_status(
             superseded_by: successor.clone(),
             ..before.head.clone()
         };
-        Ok(NewVersion {
-            file: head.file(&before.content),
-            message: &change.message,
-            author: &author,
-            at_s,
-        })
+        Ok(head.file(&before.content))
     };
-    let result = store.commit(&location, decide).await;
+    let result = store.commit(cx, &location, &change.message, decide).await;
     let (path, to) = (&change.path, change.to);
     answer(result, |commit| ChangedStatus {
         path: path.clone(),
@@ -677,8 +631,4 @@ fn summary(location: &ItemLocation, head: ItemHead, commit: String) -> ItemSumma
         superseded_by: head.superseded_by,
         commit,
     }
-}
-
-const fn seconds(now: Timestamp) -> i64 {
-    now.as_millis() / 1000
 }

@@ -5,6 +5,7 @@
 //! the file of its commit, because its writer may die before it lists that file. Readers look
 //! at that file too, and the next writer lists it before it moves the head.
 
+use super::authors::CommitAuthor;
 use super::error::KnowledgeError;
 use super::export::export;
 use super::history::FileCommit;
@@ -12,7 +13,7 @@ use super::item::{ItemHead, StoredItem};
 use super::objects::GitObjects;
 use super::path::ItemLocation;
 use super::repository::{NewVersion, Repository};
-use crate::access::{Denial, Scope};
+use crate::access::{Refusal, Scope};
 use crate::memory::SEARCH_MAX;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::{Collection, Document, DocumentVersion, TenantDocuments};
@@ -104,26 +105,6 @@ impl GitObjects for Objects<'_> {
 
 fn unavailable(error: &AgentError) -> StoreError {
     StoreError::Unavailable(error.text().to_owned())
-}
-
-/// Why nothing was committed.
-pub(super) enum Refusal {
-    /// The caller may not do it.
-    Denied(Denial),
-    /// Something is wrong with the request, or the store failed.
-    Failed(AgentError),
-}
-
-impl From<AgentError> for Refusal {
-    fn from(error: AgentError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<Denial> for Refusal {
-    fn from(denial: Denial) -> Self {
-        Self::Denied(denial)
-    }
 }
 
 /// An item on the list.
@@ -228,18 +209,21 @@ impl<'a> KnowledgeStore<'a> {
         history.map_err(error)
     }
 
-    /// Commits a file, and moves the head. `decide` gets the item as it is, and returns what
-    /// to commit; it is asked again if another writer was faster.
+    /// Commits a file of the caller, and moves the head. `decide` gets the item as it is, and
+    /// returns the file; it is asked again if another writer was faster.
     ///
     /// # Errors
     /// That of `decide`, `STALE_COMMIT` if others were faster each time, or a failure of the
     /// store.
-    pub(super) async fn commit<'f>(
+    pub(super) async fn commit(
         &self,
+        cx: &TaskContext<'_>,
         location: &ItemLocation,
-        decide: impl Fn(Option<&StoredItem>) -> Result<NewVersion<'f>, Refusal>,
+        message: &str,
+        decide: impl Fn(Option<&StoredItem>) -> Result<Vec<u8>, Refusal>,
     ) -> Result<ObjectId, Refusal> {
         let repository = self.repository();
+        let author = CommitAuthor::in_turn(cx).await?;
         for _ in 0..ATTEMPTS {
             let head = self.head().await?;
             let parent = head.as_ref().map(|(_, commit, _)| *commit);
@@ -247,7 +231,12 @@ impl<'a> KnowledgeStore<'a> {
                 Some(commit) => repository.item(commit, location).await.map_err(error)?,
                 None => None,
             };
-            let version = decide(before.as_ref())?;
+            let version = NewVersion {
+                file: decide(before.as_ref())?,
+                message,
+                author: &author,
+                at_s: cx.now().as_millis() / 1000,
+            };
             let commit = repository.commit(parent, location, &version).await;
             let number = head.as_ref().map_or(0, |(head, _, _)| head.number);
             let Some(commit) = commit.map_err(error)? else {

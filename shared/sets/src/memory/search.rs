@@ -9,7 +9,9 @@ mod tests;
 
 use super::ranking::{WordMatch, rank};
 use super::store::Memory;
+use crate::content::check_count;
 use crate::layer::Layer;
+use crate::pages::limit;
 use crate::words::{fold, words};
 use a2a_lambda::skill::{AgentError, AgentResult};
 use schemars::JsonSchema;
@@ -19,10 +21,6 @@ use std::collections::{BTreeSet, HashSet};
 
 /// The most bytes of a query.
 pub(crate) const QUERY_MAX: usize = 1_024;
-/// The most results of a search.
-const LIMIT_MAX: usize = 50;
-/// The results of a search that names no limit.
-const LIMIT: usize = 10;
 /// A word in a tag counts like this many occurrences in the content.
 const TAG_WEIGHT: f64 = 2.0;
 /// The part of the score that the importance decides.
@@ -108,31 +106,15 @@ impl MemorySearch {
     /// The limit and the threshold, if all arguments are in their range.
     fn check(&self) -> AgentResult<(usize, f64)> {
         let limit = limit(self.limit)?;
+        check_count("query", "bytes", self.query.len(), 1..=QUERY_MAX)?;
         let threshold = self.threshold.unwrap_or(0.0);
-        let bytes = self.query.len();
-        let text = if !(1..=QUERY_MAX).contains(&bytes) {
-            format!("`query` has {bytes} bytes, expected 1 to {QUERY_MAX}")
-        } else if !(0.0..=1.0).contains(&threshold) {
-            // NaN is in no range.
-            format!("`threshold` is {threshold}, expected 0 to 1")
-        } else {
-            return Ok((limit, threshold));
-        };
-        Err(AgentError::invalid_input(text))
+        // NaN is in no range.
+        if !(0.0..=1.0).contains(&threshold) {
+            let text = format!("`threshold` is {threshold}, expected 0 to 1");
+            return Err(AgentError::invalid_input(text));
+        }
+        Ok((limit, threshold))
     }
-}
-
-/// The most results of a call that asks for `limit`.
-///
-/// # Errors
-/// `INVALID_INPUT` names the argument.
-pub(super) fn limit(limit: Option<usize>) -> AgentResult<usize> {
-    let limit = limit.unwrap_or(LIMIT);
-    if (1..=LIMIT_MAX).contains(&limit) {
-        return Ok(limit);
-    }
-    let text = format!("`limit` is {limit}, expected 1 to {LIMIT_MAX}");
-    Err(AgentError::invalid_input(text))
 }
 
 /// What a memory has of the words of a query, which are sorted.

@@ -1,13 +1,13 @@
 //! The operations on memories, each a skill.
 
-use super::search::{Hit, MemorySearch, limit, search};
+use super::search::{Hit, MemorySearch, search};
 use super::store::{self, MEMORY_MAX, Memory, MemoryPlace, StoredMemory};
 use crate::access::{Access, Denial, Scope, Verb};
-use crate::content::{check_content, check_length};
+use crate::content::{check_content, check_length, check_tags, data_or};
 use crate::layer::Layer;
 use crate::lines::{list, quote};
 use crate::origin::Origin;
-use crate::tags::check_tags;
+use crate::pages;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
 use a2a_lambda::task::Timestamp;
@@ -29,13 +29,6 @@ pub(crate) const NOUNS: [&str; 2] = ["memory", "memories"];
 
 /// The importance of a memory if the caller does not say: the middle.
 const IMPORTANCE: f64 = 0.5;
-
-/// The skills of the set `memory`.
-pub(crate) fn set() -> SkillSet {
-    let set = SkillSet::new("memory").skill(MemoryAdd);
-    let set = set.skill(memory_search).skill(memory_list);
-    set.skill(memory_delete)
-}
 
 /// Remembers something, in a layer of the organisation.
 #[skill(
@@ -132,24 +125,14 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
         cx: &mut TaskContext<'_>,
         input: TextOr<NewMemory>,
     ) -> AgentResult<OnRequestResult<AddedMemory, WhichLayer>> {
-        let memory = match input {
-            TextOr::Data(memory) => memory,
-            TextOr::Text(content) => NewMemory {
-                content,
-                ..NewMemory::default()
-            },
-        };
+        let memory = data_or(input, |content| NewMemory {
+            content,
+            ..NewMemory::default()
+        });
         memory.check()?;
         let default = State::<DefaultLayer>::made(cx).map(|it| it.0);
-        let Some(layer) = memory.layer.or(default) else {
-            return OnRequestResult::ask(question(), WhichLayer(memory));
-        };
-        match memory.scope(cx, layer) {
-            Ok(scope) => {
-                OnRequestResult::done(memory.add(cx, &scope).await?).saying(memory.line(&scope))
-            }
-            Err(denial) => denial.rejection(),
-        }
+        let layer = memory.layer.or(default);
+        memory.add_or_ask(cx, layer).await
     }
 
     async fn on_input_received(
@@ -158,21 +141,9 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
         WhichLayer(memory): WhichLayer,
         answer: Content,
     ) -> AgentResult<OnInputResult<AddedMemory, WhichLayer>> {
-        let Some(layer) = Layer::named(&answer.text()?.trim().to_lowercase()) else {
-            return OnInputResult::ask(question(), WhichLayer(memory));
-        };
-        match memory.scope(cx, layer) {
-            Ok(scope) => {
-                OnInputResult::done(memory.add(cx, &scope).await?).saying(memory.line(&scope))
-            }
-            Err(denial) => denial.rejection(),
-        }
+        let layer = Layer::named(&answer.text()?.trim().to_lowercase());
+        memory.add_or_ask(cx, layer).await
     }
-}
-
-fn question() -> String {
-    let layers = Layer::ALL.map(Layer::as_str).join(", ");
-    format!("In which layer: {layers}?")
 }
 
 impl NewMemory {
@@ -192,13 +163,22 @@ impl NewMemory {
         }
     }
 
-    fn line(&self, scope: &Scope) -> String {
-        format!("Remembered for {scope}: {}", quote(&self.content))
-    }
-
-    /// Where to add it.
-    fn scope(&self, cx: &TaskContext<'_>, layer: Layer) -> Result<Scope, Denial> {
-        Access::in_turn(cx).scope(Verb::MemoryAdd, layer, self.scope_id.as_deref())
+    /// Stores the memory in a layer; without one it asks for it.
+    async fn add_or_ask<M>(
+        self,
+        cx: &TaskContext<'_>,
+        layer: Option<Layer>,
+    ) -> AgentResult<OnRequestResult<AddedMemory, WhichLayer, M>> {
+        let Some(layer) = layer else {
+            let layers = Layer::ALL.map(Layer::as_str).join(", ");
+            return OnRequestResult::ask(format!("In which layer: {layers}?"), WhichLayer(self));
+        };
+        let scope_id = self.scope_id.as_deref();
+        match Access::in_turn(cx).scope(Verb::MemoryAdd, layer, scope_id) {
+            Ok(scope) => OnRequestResult::done(self.add(cx, &scope).await?)
+                .saying(format!("Remembered for {scope}: {}", quote(&self.content))),
+            Err(denial) => denial.rejection(),
+        }
     }
 
     /// Stores the memory. A turn that runs again stores the same one.
@@ -293,13 +273,10 @@ pub(crate) async fn memory_search(
     cx: &mut TaskContext<'_>,
     input: TextOr<MemorySearch>,
 ) -> AgentResult<OnRequestResult<FoundMemories>> {
-    let options = match input {
-        TextOr::Data(options) => options,
-        TextOr::Text(query) => MemorySearch {
-            query,
-            ..MemorySearch::default()
-        },
-    };
+    let options = data_or(input, |query| MemorySearch {
+        query,
+        ..MemorySearch::default()
+    });
     let memories = found(cx, &options).await?;
     let about = quote(&options.query);
     let nouns = NOUNS.map(|noun| format!("{noun} about {about}"));
@@ -403,29 +380,21 @@ pub(crate) async fn memory_list(
     cx: &mut TaskContext<'_>,
     input: TextOr<MemoryList>,
 ) -> AgentResult<OnRequestResult<ListedMemories>> {
-    let options = match input {
-        TextOr::Data(options) => options,
-        TextOr::Text(_) => MemoryList::default(),
-    };
-    let limit = limit(options.limit)?;
-    let after: Option<MemoryPlace> = match options.cursor.as_deref().map(serde_json::from_str) {
-        None => None,
-        Some(cursor) => Some(cursor.map_err(|_| {
-            AgentError::invalid_input("`cursor` is not one that this skill has returned")
-        })?),
-    };
+    let options = data_or(input, |_| MemoryList::default());
+    let limit = pages::limit(options.limit)?;
+    let after: Option<MemoryPlace> = pages::place(options.cursor.as_deref())?;
     let scopes = scopes(cx, &options.layers);
     let mut memories = store::page(cx, &scopes, after.as_ref(), limit + 1).await?;
     let has_more = memories.len() > limit;
     memories.truncate(limit);
     let last = memories.last().filter(|_| has_more).map(Memory::place);
-    let cursor = last.map(|last| serde_json::to_string(&last)).transpose();
+    let cursor = pages::cursor(last)?;
     let texts = memories.iter().map(|it| &it.record.content);
     let line = list(memories.len(), NOUNS, texts);
     let more = if has_more { " (there are more)" } else { "" };
     OnRequestResult::done(ListedMemories {
         memories: memories.into_iter().map(ShownMemory::from).collect(),
-        cursor: cursor.map_err(AgentError::serialization)?,
+        cursor,
     })
     .saying(format!("Found {line}{more}"))
 }

@@ -63,7 +63,7 @@ async fn a_search_starts_only_if_the_time_left_suffices() {
     let reply = call(&mut skill_test, "governance_validate", context(LONGEST - 1)).await;
     // Each invocation hands the turn over, until the limit of hand-overs ends the task.
     assert_eq!(reply.state(), Some(TaskState::Failed), "{reply:?}");
-    assert_eq!(SEARCHES.take(), Vec::<usize>::new());
+    assert_eq!(SEARCHES.take(), Vec::<String>::new());
     let found = done(&mut skill_test, "governance_validate", context(LONGEST / 2)).await;
     assert_eq!(found["valid"], false);
 }
@@ -83,7 +83,7 @@ async fn a_context_too_large_for_its_rules_is_refused() {
         assert_eq!(reply.error_code(), Some("CHECK_TOO_LARGE"));
         assert!(reply.text().contains(text), "{}", reply.text());
     }
-    assert_eq!(SEARCHES.take(), Vec::<usize>::new());
+    assert_eq!(SEARCHES.take(), Vec::<String>::new());
     let fits = context(16_383);
     done(&mut skill_test, "governance_validate", fits).await;
     assert_eq!(SEARCHES.take().len(), 2 * RULES + 1);
@@ -99,7 +99,7 @@ async fn end(cx: &mut TaskContext<'_>, _input: String) -> AgentResult<String> {
     let policies = [compiled(slow("p"))];
     let merged = merge(&policies, KnowledgeLayer::Project);
     let facts = facts(json!({"content": "x".repeat(LONGEST)}));
-    let running = Check::new(&merged, &facts, None).await?;
+    let running = Check::new(&merged, &facts).await?;
     tokio::select! {
         biased;
         () = tokio::task::yield_now() => Ok("ended".to_owned()),
@@ -112,5 +112,5 @@ async fn a_check_ends_with_its_turn() {
     let agent = Agent::builder("test").skill(end).build().unwrap();
     let reply = SkillTest::new(&agent, "end").send("go").await.unwrap();
     assert_eq!(reply.artifact_text("end").as_deref(), Some("ended"));
-    assert_eq!(SEARCHES.take(), [0]);
+    assert_eq!(SEARCHES.take(), ["r0"]);
 }

@@ -1,7 +1,7 @@
 use super::{document, rule, with};
 use crate::governance::compile::{CompiledPolicy, GLOBS_MAX, PATTERN_MAX, RULES_MAX};
 use crate::governance::facts::CheckContext;
-use crate::governance::policy::{MergeMode, PolicyDocument, Suppression};
+use crate::governance::policy::{MergeMode, PolicyDocument};
 use serde_json::{Value, json};
 
 /// The field that the refusal of a policy with these rules names.
@@ -124,14 +124,6 @@ fn the_expressions_of_a_policy_are_limited_together() {
         .map(|rule| with(rule, json!({ "appliesTo": ["src/**/*.rs"] })))
         .collect();
     assert!(CompiledPolicy::compile(document(&rules)).is_ok());
-    let mut policy = document(&many(4, "a{1000}"));
-    policy.suppressions.push(Suppression {
-        policy_id: "p".to_owned(),
-        message: "x".to_owned(),
-        expires: "2026-12-01T00:00:00Z".to_owned(),
-    });
-    let error = CompiledPolicy::compile(policy).unwrap_err();
-    assert_eq!(error.field, "/suppressions/0/message");
 }
 
 #[test]
@@ -147,27 +139,13 @@ fn an_id_is_short_plain_and_used_once() {
 }
 
 #[test]
-fn an_unusable_suppression_is_refused() {
-    let good = json!({ "policyId": "p", "message": "x", "expires": "2026-12-01T00:00:00Z" });
-    let compile = |changes: Value| {
-        let mut policy = document(&json!([]));
-        let entry = serde_json::from_value(with(good.clone(), changes)).unwrap();
-        policy.suppressions.push(entry);
-        CompiledPolicy::compile(policy).map_err(|error| error.field)
-    };
-    assert!(compile(json!({})).is_ok());
-    for (changes, field) in [
-        (json!({ "message": "(" }), "/suppressions/0/message"),
-        (json!({ "message": "" }), "/suppressions/0/message"),
-        (json!({ "expires": "tomorrow" }), "/suppressions/0/expires"),
-        (
-            json!({ "expires": "2026-12-01" }),
-            "/suppressions/0/expires",
-        ),
-        (json!({ "policyId": "*" }), "/suppressions/0/policyId"),
-    ] {
-        assert_eq!(compile(changes).unwrap_err(), field);
-    }
+fn a_policy_of_an_earlier_version_stays_in_force_without_its_suppressions() {
+    let mut rules = json!([rule("must_use", "code", "x")]);
+    rules[0]["message"] = json!("two\nlines");
+    let policy = json!({ "id": "p", "layer": "team", "rules": rules, "suppressions": [{}] });
+    assert!(CompiledPolicy::parse(&policy.to_string()).is_err());
+    let in_force = CompiledPolicy::in_force(&policy.to_string()).unwrap();
+    assert_eq!(in_force.rules[0].rule.message, "two lines");
 }
 
 #[test]
@@ -221,7 +199,7 @@ fn the_published_schema_names_the_members_of_the_wire() {
     let policy = json!(schemars::schema_for!(PolicyDocument));
     assert_eq!(
         members(&policy),
-        ["id", "layer", "mandatory", "merge", "rules", "suppressions"]
+        ["id", "layer", "mandatory", "merge", "rules"]
     );
     assert_eq!(policy["required"], json!(["id", "layer", "rules"]));
     assert_eq!(
@@ -236,10 +214,6 @@ fn the_published_schema_names_the_members_of_the_wire() {
             "target"
         ]
     );
-    assert_eq!(
-        members(&policy["$defs"]["Suppression"]),
-        ["expires", "message", "policyId"]
-    );
     let context = json!(schemars::schema_for!(CheckContext));
     assert_eq!(
         members(&context),
@@ -249,8 +223,7 @@ fn the_published_schema_names_the_members_of_the_wire() {
             "dependencies",
             "files",
             "imports",
-            "path",
-            "policyVersion"
+            "path"
         ]
     );
     assert_eq!(context["required"], Value::Null);

@@ -1,6 +1,6 @@
 use super::{compiled, facts, rule, validate, with};
 use crate::governance::compile::CompiledPolicy;
-use crate::governance::merge::{DROPS, MergedPolicies, REPLACES, UN_MANDATES, merge};
+use crate::governance::merge::{MergedPolicies, merge};
 use crate::layer::KnowledgeLayer;
 use serde_json::{Value, json};
 
@@ -19,19 +19,12 @@ fn policy(layer: &str, names: &[&str], changes: Value) -> CompiledPolicy {
 
 /// `<rule> of <layer>` for each rule in force.
 fn in_force(merged: &MergedPolicies<'_>) -> Vec<String> {
-    let rules = merged.rules().iter();
+    let rules = merged.rules.iter();
     let mut names: Vec<_> = rules
         .map(|rule| format!("{} of {}", rule.id(), rule.demand.rule.pattern))
         .collect();
     names.sort();
     names
-}
-
-fn weakenings<'a>(merged: &'a MergedPolicies<'_>) -> Vec<(Option<&'a str>, &'static str)> {
-    let findings = merged.findings.iter();
-    findings
-        .map(|found| (found.rule_id.as_deref(), found.weakening))
-        .collect()
 }
 
 #[test]
@@ -47,30 +40,19 @@ fn a_narrower_policy_changes_a_broader_one_by_its_mode() {
         ];
         let merged = merge(&policies, KnowledgeLayer::Project);
         assert_eq!(in_force(&merged), expected, "{mode}");
-        assert_eq!(merged.findings, []);
-        assert_eq!(merged.ids(), ["p"]);
-        assert!(!merged.has_mandatory());
+        assert_eq!(merged.ids, ["p"]);
     }
 }
 
 #[test]
 fn a_mandatory_policy_keeps_its_rules_in_every_mode() {
-    for (mode, expected, weaker) in [
+    for (mode, expected) in [
         (
             "override",
             &["a of company", "b of company", "c of team"][..],
-            &[(Some("a"), DROPS), (Some("b"), REPLACES)][..],
         ),
-        (
-            "merge",
-            &["a of company", "b of company", "c of team"],
-            &[(Some("b"), REPLACES)],
-        ),
-        (
-            "intersect",
-            &["a of company", "b of company"],
-            &[(Some("a"), DROPS), (Some("b"), REPLACES)],
-        ),
+        ("merge", &["a of company", "b of company", "c of team"]),
+        ("intersect", &["a of company", "b of company"]),
     ] {
         let policies = [
             policy("company", &["a", "b"], json!({ "mandatory": true })),
@@ -82,8 +64,7 @@ fn a_mandatory_policy_keeps_its_rules_in_every_mode() {
         ];
         let merged = merge(&policies, KnowledgeLayer::Project);
         assert_eq!(in_force(&merged), expected, "{mode}");
-        assert_eq!(weakenings(&merged), weaker, "{mode}");
-        assert!(merged.has_mandatory());
+        assert!(merged.rules.iter().all(|rule| rule.mandatory));
     }
 }
 
@@ -100,18 +81,6 @@ fn a_policy_without_mandatory_does_not_lift_it() {
     ];
     let merged = merge(&policies, KnowledgeLayer::Project);
     assert_eq!(in_force(&merged), ["a of company"]);
-    assert_eq!(
-        weakenings(&merged),
-        [(Some("a"), DROPS), (None, UN_MANDATES)]
-    );
-    let text =
-        "the policy of the layer `org` is not mandatory, but a broader one is; this is ignored";
-    assert!(
-        merged
-            .findings
-            .iter()
-            .any(|finding| finding.to_string() == text)
-    );
 }
 
 #[test]
@@ -123,7 +92,7 @@ fn a_policy_becomes_mandatory_where_a_layer_says_so() {
     ];
     let merged = merge(&policies, KnowledgeLayer::Project);
     assert_eq!(in_force(&merged), ["a of company", "b of org"]);
-    assert!(merged.rules().iter().all(|rule| rule.mandatory));
+    assert!(merged.rules.iter().all(|rule| rule.mandatory));
 }
 
 #[test]
@@ -148,12 +117,11 @@ fn policies_of_other_ids_do_not_change_each_other() {
     ];
     let merged = merge(&policies, KnowledgeLayer::Project);
     assert_eq!(in_force(&merged), ["a of company", "a of project"]);
-    assert_eq!(merged.ids(), ["p", "q"]);
-    assert_eq!(merged.findings, []);
+    assert_eq!(merged.ids, ["p", "q"]);
 }
 
 #[test]
-fn a_stricter_rule_keeps_the_message_that_suppressions_name() {
+fn a_stricter_rule_keeps_the_message_of_the_mandatory_one() {
     let changed = json!([with(
         rule("must_use", "code", "x"),
         json!({ "message": "another", "appliesTo": [] }),
@@ -171,35 +139,10 @@ fn a_stricter_rule_keeps_the_message_that_suppressions_name() {
         policy("team", &[], json!({ "mandatory": true, "rules": changed })),
     ];
     let merged = merge(&policies, KnowledgeLayer::Project);
-    assert_eq!(merged.findings, []);
     let found = validate(&merged, &facts(json!({ "path": "docs/a", "content": "" })));
     let found: Vec<_> = found
         .iter()
         .map(|v| (json!(v.severity), v.message.as_str()))
         .collect();
     assert_eq!(found, [(json!("block"), "broken")]);
-}
-
-#[test]
-fn an_ignored_weakening_is_a_warning_in_the_result() {
-    let policies = [
-        policy("company", &["a"], json!({ "mandatory": true })),
-        policy(
-            "team",
-            &[],
-            json!({ "merge": "override", "mandatory": true }),
-        ),
-    ];
-    let merged = merge(&policies, KnowledgeLayer::Project);
-    let found = validate(&merged, &facts(json!({ "content": "company" })));
-    assert_eq!(
-        json!(found),
-        json!([{
-            "policyId": "p",
-            "ruleId": "a",
-            "severity": "warn",
-            "message": "the policy of the layer `team` drops a mandatory rule; this is ignored",
-            "layer": "team",
-        }])
-    );
 }

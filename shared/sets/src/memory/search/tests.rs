@@ -1,6 +1,7 @@
-use super::{LIMIT_MAX, MemorySearch, QUERY_MAX, search};
+use super::{MemorySearch, QUERY_MAX, search};
 use crate::layer::Layer;
 use crate::memory::store::{Memory, StoredMemory};
+use crate::pages::LIMIT_MAX;
 use crate::words::words;
 use proptest::prelude::*;
 use serde_json::Map;
