@@ -2,7 +2,9 @@
 
 use crate::text_clients::{record, works};
 use a2a_lambda::engine::{Clock as _, LimitPolicy};
-use a2a_lambda::llm::{LlmFunction, LlmTool, LlmWorker};
+use a2a_lambda::llm::{
+    Confirming, LlmBudget, LlmFunction, LlmOutcome, LlmSlot, LlmTool, LlmWorker,
+};
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::RuntimeBuilder;
 use a2a_lambda::skill::model::{
@@ -107,14 +109,60 @@ async fn once(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
     LlmFunction::new("Answer.").run(cx, &text).await
 }
 
+/// A worker that waits for its user.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Waiting(LlmSlot);
+
+impl SkillSlot for Waiting {}
+
+/// Looks things up, and asks for more tokens.
+#[skill(id = "dig", tags = ["test"])]
+struct Dig;
+
+impl Dig {
+    fn worker() -> LlmWorker<String, Confirming> {
+        let look = |_: Look| async { Ok("nothing".repeat(4_000)) };
+        LlmWorker::new("Talk.")
+            .tool(LlmTool::new("look", "Looks.", look))
+            .budget(LlmBudget::default().tokens(60_000))
+            .asking()
+            .may_ask_for_more(150_000)
+    }
+
+    fn result(outcome: LlmOutcome<String>) -> AgentResult<OnInputResult<String, Waiting>> {
+        match outcome {
+            LlmOutcome::Answer(answer) => OnInputResult::done(answer),
+            LlmOutcome::Confirm(ask) => OnInputResult::ask(ask.question, Waiting(ask.slot)),
+        }
+    }
+}
+
+impl SkillHandler<Waiting> for Dig {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        text: String,
+    ) -> AgentResult<OnRequestResult<String, Waiting>> {
+        Ok(Self::result(Self::worker().run(cx, &text).await?)?.into())
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        Waiting(slot): Waiting,
+        answer: Content,
+    ) -> AgentResult<OnInputResult<String, Waiting>> {
+        Self::result(Self::worker().resume(cx, slot, &answer).await?)
+    }
+}
+
 /// Asks three times, and tells a step what was left after the first answer.
 #[skill(id = "rest", tags = ["test"])]
 async fn rest(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
-    let ask = async || {
-        LlmFunction::<String>::new("Answer.")
-            .run(cx, &text)
-            .await
-    };
+    let ask = async || LlmFunction::<String>::new("Answer.").run(cx, &text).await;
     ask().await?;
     let left = cx.tokens_left();
     cx.step_of("note", &left, async { Ok(()) }).await?;
@@ -131,7 +179,12 @@ fn beside(other: Option<&World>, stub: &Arc<Stub>, change: impl FnOnce(&mut Limi
         let agent = Agent::builder("budgets")
             .description("Budgets.")
             .version("1");
-        agent.skill(chat).skill(rest).fallback(once).build()
+        agent
+            .skill(chat)
+            .skill(rest)
+            .skill(Dig)
+            .fallback(once)
+            .build()
     };
     let models = |runtime: RuntimeBuilder| runtime.model(Arc::clone(stub));
     let settings = |settings: &mut a2a_lambda::settings::Settings| {
@@ -216,6 +269,34 @@ async fn the_last_call_has_no_tools_and_its_result_is_partial() {
     let tokens = usage["in"].as_u64().unwrap() + usage["out"].as_u64().unwrap();
     assert_eq!(tokens, stub.tokens.load(Ordering::SeqCst));
     assert_eq!(used(&world, "local", 0).await, tokens);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_asks_once_before_it_uses_more_tokens_than_its_budget() {
+    for (answer, range) in [("yes", 60_000..150_000), ("no", 10_000..60_000)] {
+        let stub = Arc::new(Stub::default());
+        let world = beside(None, &stub, |_| ());
+        let task = REST.task(&world.call(&REST.send(&Say::to("dig", "hi"))).await);
+        assert_eq!(end(&task), "input-required", "{task}");
+        let text = task["status"]["message"]["parts"][0]["text"].as_str();
+        let text = text.unwrap();
+        assert!(
+            text.contains("use more tokens") && text.contains("150000"),
+            "{text}"
+        );
+        assert!(stub.tokens.load(Ordering::SeqCst) < 60_000);
+        let say = Say {
+            id: "2",
+            task: task["id"].as_str(),
+            skill: None,
+            ..Say::to("dig", answer)
+        };
+        let task = REST.task(&world.call(&REST.send(&say)).await);
+        assert_eq!(end(&task), "completed", "{task}");
+        assert_eq!(task["metadata"]["a2a-lambda/partial"], true, "{task}");
+        let tokens = stub.tokens.load(Ordering::SeqCst);
+        assert!(range.contains(&tokens), "{answer}: {tokens}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -87,22 +87,25 @@ def no_refusal_of_plain_http(template, _):
         del template["Resources"][name]
 
 
-def concurrency_is_a_number(template, values):
-    """The emulator keeps the value of a parameter as a text, and its poller then stops."""
+def numbers_are_numbers(template, values):
+    """The emulator keeps the value of a parameter as a text, which stops its poller and the SDK for Rust."""
     mappings = _named(template, "AWS::Lambda::EventSourceMapping").values()
-    scaled = [it["Properties"]["ScalingConfig"] for it in mappings if "ScalingConfig" in it["Properties"]]
-    for scaling in scaled:
-        parameter = scaling["MaximumConcurrency"]["Ref"]
-        scaling["MaximumConcurrency"] = int(values.get(parameter, template["Parameters"][parameter]["Default"]))
-    if not scaled:
-        raise Unedited("no mapping has a limit of its concurrency")
+    places = [it["Properties"]["ScalingConfig"] for it in mappings if "ScalingConfig" in it["Properties"]]
+    for table in _named(template, "AWS::DynamoDB::Table").values():
+        places += [index["OnDemandThroughput"] for index in table["Properties"]["GlobalSecondaryIndexes"]]
+    for place in places:
+        for name, value in place.items():
+            parameter = value["Ref"]
+            place[name] = int(values.get(parameter, template["Parameters"][parameter]["Default"]))
+    if not places:
+        raise Unedited("no mapping and no index has a limit")
 
 
 # In their order.
 EDITS = [
     no_metric_math,
     no_refusal_of_plain_http,
-    concurrency_is_a_number,
+    numbers_are_numbers,
 ]
 
 

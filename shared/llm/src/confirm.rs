@@ -1,21 +1,22 @@
 //! Tools that run only after the user has confirmed them.
 
 use super::conversation::{Conversation, ToolCall};
-use super::tool::OfferedTool;
+use super::setup::LlmSetup;
 use a2a_lambda_skill::{AgentResult, Consent, ConsentCall, Content, TaskContext};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The end of a worker that has tools to confirm.
 #[derive(Debug)]
 pub enum LlmOutcome<T> {
     /// The answer.
     Answer(T),
-    /// The model wants to run tools that the user has to confirm. No tool of its newest message
-    /// has run.
+    /// The model wants to run tools that the user has to confirm, and no tool of its newest message
+    /// has run. Or the worker needs more tokens.
     Confirm(LlmConfirm),
 }
 
-/// A question whether tools may run.
+/// A question whether tools may run, or the worker may use more tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LlmConfirm {
     /// The question for the user, which the skill sends as it is. Its text shows each tool and every
@@ -33,37 +34,54 @@ pub struct LlmConfirm {
 pub struct LlmSlot(pub(super) Conversation);
 
 impl LlmConfirm {
-    /// The question about the open calls of `conversation` that the user confirms.
+    /// The question to the user of `conversation`.
     pub(super) fn of(
         cx: &TaskContext<'_>,
         conversation: Conversation,
-        tools: &[OfferedTool],
+        setup: &LlmSetup,
     ) -> AgentResult<Self> {
-        let calls = conversation.open_calls();
+        let calls = calls_to_confirm(&conversation, setup);
+        let calls: Vec<_> = calls.iter().map(|call| call.as_consent(setup)).collect();
         Ok(Self {
-            question: cx.ask_consent(&to_confirm(&calls, tools))?,
+            question: cx.ask_consent(&calls)?,
             slot: LlmSlot(conversation),
         })
     }
 }
 
-/// The consent of the message of this turn to the open calls of `conversation`, if it gives one.
+/// The consent of the message of this turn to what `conversation` has asked, if it gives one.
 pub(super) fn consent(
     cx: &TaskContext<'_>,
     conversation: &Conversation,
-    tools: &[OfferedTool],
+    setup: &LlmSetup,
 ) -> AgentResult<Option<Consent>> {
-    cx.consent(&to_confirm(&conversation.open_calls(), tools))
+    let calls = calls_to_confirm(conversation, setup);
+    let calls: Vec<_> = calls.iter().map(|call| call.as_consent(setup)).collect();
+    cx.consent(&calls)
 }
 
-fn to_confirm<'a>(calls: &'a [ToolCall], tools: &'a [OfferedTool]) -> Vec<ConsentCall<'a>> {
-    let tool = |call: &ToolCall| tools.iter().find(|it| it.confirm && it.name == call.name);
-    let calls = calls.iter().filter_map(|call| {
-        Some(ConsentCall {
-            skill: &call.name,
-            input: &call.input,
-            schema: &tool(call)?.input.schema,
-        })
+/// What the user is asked: whether the worker may use more tokens, or may call tools.
+fn calls_to_confirm(conversation: &Conversation, setup: &LlmSetup) -> Vec<ToolCall> {
+    if let Some(call) = conversation.call_for_more(setup) {
+        return vec![call];
+    }
+    let mut calls = conversation.open_calls();
+    calls.retain(|call| {
+        setup
+            .tools
+            .iter()
+            .any(|it| it.confirm && it.name == call.name)
     });
-    calls.collect()
+    calls
+}
+
+impl ToolCall {
+    fn as_consent<'a>(&'a self, setup: &'a LlmSetup) -> ConsentCall<'a> {
+        let tool = setup.tools.iter().find(|it| it.name == self.name);
+        ConsentCall {
+            skill: &self.name,
+            input: &self.input,
+            schema: tool.map_or(&Value::Null, |tool| &tool.input.schema),
+        }
+    }
 }

@@ -17,13 +17,16 @@ use a2a_lambda_skill::{
 };
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// What a model reads at the end of the last request of a budget.
 const LAST: &str =
     "There is no room for more calls: answer with what you have, and say what is missing.";
+
+/// The name of the question for more tokens.
+const MORE: &str = "use more tokens";
 
 /// A conversation as far as it got. A worker that asks its user stores it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -41,6 +44,18 @@ pub(super) struct Conversation {
     /// Whether the thread of the context gets the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_chat: bool,
+    more_tokens: MoreTokens,
+}
+
+/// What the user says about more tokens than the budget of the worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum MoreTokens {
+    #[default]
+    Unasked,
+    Asked,
+    Granted,
+    Refused,
 }
 
 /// An answer of the model as the result of a step.
@@ -55,6 +70,9 @@ struct TimedReply {
     /// Whether there was no room for tools and a call after them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_last: bool,
+    /// Whether the user has to be asked for more tokens, in place of the model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    needs_more: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -81,7 +99,7 @@ pub(super) enum Approval {
 #[derive(Debug)]
 pub(super) enum ConversationEnd {
     Answer(Value),
-    /// The user has to confirm tools first.
+    /// The user has to confirm tools, or more tokens, first.
     Confirm(Conversation),
 }
 
@@ -117,6 +135,16 @@ impl Conversation {
             Some(ModelMessage::Model(content)) => calls_of(content),
             _ => Vec::new(),
         }
+    }
+
+    /// The question for more tokens as a call, if it is open.
+    pub(super) fn call_for_more(&self, setup: &LlmSetup) -> Option<ToolCall> {
+        let most = setup.more_tokens.unwrap_or_default();
+        (self.more_tokens == MoreTokens::Asked).then(|| ToolCall {
+            id: String::new(),
+            name: MORE.to_owned(),
+            input: json!({"used": self.tokens, "most": most}),
+        })
     }
 
     fn add(&mut self, reply: ModelReply) {
@@ -187,15 +215,20 @@ impl<'a> Talk<'a> {
         })
     }
 
-    /// Talks with the model until it has answered, or the user has to confirm tools. `approval`
-    /// is about the open calls of `conversation`.
+    /// Talks with the model until it has answered, or the user has to confirm tools or more tokens.
+    /// `approval` is about the open question of `conversation`.
     pub(super) async fn run(
         &self,
         mut conversation: Conversation,
         approval: Option<Approval>,
     ) -> AgentResult<ConversationEnd> {
         let mut since = Instant::now();
-        if let Some(approval) = approval {
+        if let (Some(approval), MoreTokens::Asked) = (approval, conversation.more_tokens) {
+            conversation.more_tokens = match approval {
+                Approval::Given(_) => MoreTokens::Granted,
+                Approval::Refused => MoreTokens::Refused,
+            };
+        } else if let Some(approval) = approval {
             let calls = conversation.open_calls();
             self.call_tools(&mut conversation, &calls, Some(&approval))
                 .await?;
@@ -205,6 +238,10 @@ impl<'a> Talk<'a> {
             let answer = self.ask(&conversation, since).await?;
             // What is spent is part of the answer, which another run may have got.
             (conversation.spent_ms, since) = (answer.spent_ms, Instant::now());
+            if answer.needs_more {
+                conversation.more_tokens = MoreTokens::Asked;
+                return Ok(ConversationEnd::Confirm(conversation));
+            }
             conversation.add(answer.reply);
             match self.meaning(&conversation) {
                 Meaning::Calls(_) if answer.is_last => {
@@ -259,31 +296,43 @@ impl<'a> Talk<'a> {
     }
 
     /// The request within what the budgets of the worker and of the task have left, and whether
-    /// it is the last one. One with tools needs room for a call after it, with its request and both
-    /// answers.
+    /// it is the last one; `None` if the user has to be asked for more. One with tools needs room
+    /// for a call after it, with its request and both answers.
     fn fit(
         &self,
         conversation: &Conversation,
         mut request: ModelRequest,
-    ) -> AgentResult<(ModelRequest, bool)> {
-        let most = self.setup.budget.tokens;
+    ) -> AgentResult<Option<(ModelRequest, bool)>> {
+        let granted = self.setup.more_tokens;
+        let granted = granted.filter(|_| conversation.more_tokens == MoreTokens::Granted);
+        let most = granted.or(self.setup.budget.tokens);
         let worker = most.map(|most| most.saturating_sub(conversation.tokens));
         let task = self.host.turn().and_then(TaskContext::tokens_left);
         let Some(rest) = worker.into_iter().chain(task).min() else {
-            return Ok((request, false));
+            return Ok(Some((request, false)));
         };
         let need = CallTokens::of(&mut request.clone(), u64::MAX).unwrap_or_default();
         let two = need.tokens().saturating_mul(2).saturating_add(need.output);
         let is_last = !self.setup.tools.is_empty() && rest < two;
+        if is_last && self.may_ask_for_more(conversation) && task.is_none_or(|rest| rest >= two) {
+            return Ok(None);
+        }
         if is_last {
             let form = self.setup.request(&self.form, true);
             request.tool_choice = form.tool_choice;
             hand_back(&mut request, rest.saturating_sub(need.output.min(rest / 2)));
         }
         match CallTokens::of(&mut request, rest) {
-            Some(_) => Ok((request, is_last)),
+            Some(_) => Ok(Some((request, is_last))),
             None => Err(AgentError::budget_exceeded(format!("{rest} tokens left"))),
         }
+    }
+
+    /// Whether the worker has another budget, which its user was not asked for.
+    fn may_ask_for_more(&self, conversation: &Conversation) -> bool {
+        let most = self.setup.more_tokens.zip(self.setup.budget.tokens);
+        conversation.more_tokens == MoreTokens::Unasked
+            && most.is_some_and(|(more, budget)| more > budget)
     }
 
     fn request(&self, conversation: &Conversation) -> ModelRequest {
@@ -295,36 +344,51 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// Asks the model within what the budget has left, unless the user has to be asked for more.
+    /// In a turn this is the work of a step: a run that finds its answer has another rest.
+    async fn ask_once(
+        &self,
+        conversation: &Conversation,
+        since: Instant,
+        request: ModelRequest,
+        model: &dyn Model,
+        chunks: Option<ArtifactChunks<'_>>,
+    ) -> AgentResult<TimedReply> {
+        let before = Duration::from_millis(conversation.spent_ms);
+        let elapsed = || before.saturating_add(since.elapsed());
+        let time = self.setup.budget.time;
+        let fit = self.fit(conversation, request)?;
+        let needs_more = fit.is_none();
+        let (reply, is_last) = match fit {
+            Some((request, is_last)) => {
+                // A future is moved with room for all that it awaits.
+                let answer = Box::pin(converse(model, request, chunks));
+                let remaining = time.map_or(Duration::MAX, |time| time.saturating_sub(elapsed()));
+                let reply = tokio::time::timeout(remaining, answer).await;
+                (reply.map_err(|_| AgentError::deadline())??, is_last)
+            }
+            None => Default::default(),
+        };
+        let spent = time.map_or(Duration::ZERO, |_| elapsed());
+        Ok(TimedReply {
+            reply,
+            spent_ms: u64::try_from(spent.as_millis()).unwrap_or(u64::MAX),
+            is_last,
+            needs_more,
+        })
+    }
+
     /// Asks the model, in a turn as a step. The conversation has run `since` its last answer.
     async fn ask(&self, conversation: &Conversation, since: Instant) -> AgentResult<TimedReply> {
         let request = self.request(conversation);
         let own_model = self.setup.model.as_deref();
-        let before = Duration::from_millis(conversation.spent_ms);
-        let elapsed = || before.saturating_add(since.elapsed());
-        let converse = async |model: &dyn Model, chunks| {
-            // In the step: a run that finds its answer has another rest.
-            let (request, is_last) = self.fit(conversation, request.clone())?;
-            // A future is moved with room for all that it awaits.
-            let answer = Box::pin(converse(model, request, chunks));
-            let (reply, spent) = match self.setup.budget.time {
-                None => (answer.await?, Duration::ZERO),
-                Some(time) => {
-                    let remaining = time.saturating_sub(elapsed());
-                    let reply = tokio::time::timeout(remaining, answer).await;
-                    (reply.map_err(|_| AgentError::deadline())??, elapsed())
-                }
-            };
-            Ok(TimedReply {
-                reply,
-                spent_ms: u64::try_from(spent.as_millis()).unwrap_or(u64::MAX),
-                is_last,
-            })
-        };
+        let ask_once =
+            |model, chunks| self.ask_once(conversation, since, request.clone(), model, chunks);
         match self.host {
             Place::Program(model) => {
                 let mut tries = 1;
                 loop {
-                    let answer = converse(&LoggedModel(model), None).await;
+                    let answer = ask_once(&LoggedModel(model), None).await;
                     let error = answer.as_ref().err();
                     match error.and_then(|error| TryPolicy::MODEL.wait_after(tries, error)) {
                         Some(wait) => tokio::time::sleep(wait).await,
@@ -350,7 +414,7 @@ impl<'a> Talk<'a> {
                         TextArtifact::Named(name) => cx.artifact_chunks(name),
                         TextArtifact::Result => cx.result_chunks(),
                     });
-                    converse(model, artifact.map(ArtifactChunks::of_model)).await
+                    ask_once(model, artifact.map(ArtifactChunks::of_model)).await
                 };
                 cx.run_step(&name, input, TryPolicy::MODEL, || Some(work()))
                     .await

@@ -30,6 +30,8 @@ pub(super) struct LlmSetup {
     /// Whether it can ask its user to confirm a tool.
     pub(super) asks: bool,
     pub(super) budget: LlmBudget,
+    /// The most tokens once the user has agreed to more.
+    pub(super) more_tokens: Option<u64>,
     pub(super) max_tokens: Option<u32>,
     pub(super) options: Map<String, Value>,
     /// Whether the service enforces the schema of the answer.

@@ -153,6 +153,15 @@ impl<T, K> LlmWorker<T, K> {
 }
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming> {
+    /// Lets the worker ask its user, once, when [`LlmBudget::tokens`] leave no room for more calls:
+    /// after a `yes` it may use `max` tokens in all, after a `no` its next call is the last. The
+    /// budgets of the task and of the day bind as before.
+    #[must_use]
+    pub const fn may_ask_for_more(mut self, max: u64) -> Self {
+        self.setup.more_tokens = Some(max);
+        self
+    }
+
     /// Works until there is an answer, or a tool that the user has to confirm. The skill then
     /// asks the question and keeps the slot.
     ///
@@ -179,8 +188,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         self.outcome(cx, end)
     }
 
-    /// Continues with the answer of the user: `yes` runs the tools, and the model learns of a
-    /// `no`. Other answers do not reach the skill; the client gets the question again. After a
+    /// Continues with the answer of the user: `yes` runs the tools, or gives more tokens, and the
+    /// model learns of a `no`. Other answers do not reach the skill; the client gets the question again. After a
     /// deployment that has changed the schema of a tool the worker asks a new question.
     ///
     /// # Errors
@@ -192,7 +201,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         answer: &Content,
     ) -> AgentResult<LlmOutcome<T>> {
         let conversation = slot.0;
-        let approval = match consent(cx, &conversation, &self.setup.tools)? {
+        let approval = match consent(cx, &conversation, &self.setup)? {
             Some(consent) => Approval::Given(consent),
             None if is_refusal(answer) => Approval::Refused,
             None => return self.outcome(cx, ConversationEnd::Confirm(conversation)),
@@ -210,8 +219,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         Ok(match end {
             ConversationEnd::Answer(value) => LlmOutcome::Answer(decoded(&value)?),
             ConversationEnd::Confirm(conversation) => {
-                let tools = &self.setup.tools;
-                LlmOutcome::Confirm(LlmConfirm::of(cx, conversation, tools)?)
+                LlmOutcome::Confirm(LlmConfirm::of(cx, conversation, &self.setup)?)
             }
         })
     }

@@ -178,7 +178,7 @@ pub enum ToolChoice {
 }
 
 /// The answer of a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ModelReply {
     /// The content.
     pub content: Vec<ModelContent>,
@@ -208,10 +208,11 @@ impl ModelReply {
 }
 
 /// Why a model stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StopReason {
     /// The answer is complete.
+    #[default]
     EndTurn,
     /// The model waits for the results of its tool calls.
     ToolUse,

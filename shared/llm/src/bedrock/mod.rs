@@ -146,7 +146,8 @@ impl BedrockModel {
             };
             stream::try_unfold(output.stream, read).boxed()
         } else {
-            let output = wait(TOTAL, input.send_with(client)).await?;
+            // A future of the SDK is large.
+            let output = Box::pin(wait(TOTAL, input.send_with(client))).await?;
             let output = output.map_err(|error| of_call(&error))?;
             stream::iter([Ok(ConverseEvent::Whole(output))]).boxed()
         };

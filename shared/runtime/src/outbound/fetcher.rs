@@ -10,7 +10,6 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 #[cfg(feature = "fetch")]
 use http_body::Body;
-use std::fmt::Display;
 use std::time::Duration;
 
 /// Sends requests to other services. Clones share their connections.
@@ -72,8 +71,10 @@ impl Fetcher {
     pub async fn open(
         &self,
         request: http::Request<Bytes>,
-    ) -> Result<http::Response<impl Body<Data = Bytes, Error: Display> + Unpin + use<>>, FetchError>
-    {
+    ) -> Result<
+        http::Response<impl Body<Data = Bytes, Error: std::fmt::Display> + Unpin + use<>>,
+        FetchError,
+    > {
         OutboundUrl::parse(&request.uri().to_string(), self.reach).map_err(spelled)?;
         let response = tokio::time::timeout(self.timeout, self.client.open(request)).await;
         let response = response.map_err(|_| FetchError::Timeout(self.timeout))??;

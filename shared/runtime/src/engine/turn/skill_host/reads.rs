@@ -3,7 +3,7 @@
 use super::TurnHandle;
 use crate::engine::clock::lock;
 use crate::task::{SessionRead, SessionReads};
-use a2a_lambda_skill::AgentResult;
+use a2a_lambda_skill::{AgentResult, MeterCalls as _};
 use serde_json::Value;
 use std::sync::Mutex;
 
