@@ -1,12 +1,11 @@
 //! Opens a raw request: finds its operation and its dialect. The parameters stay
 //! unread until the caller is authenticated and the limiter admits the request.
 
-use super::json::PathStep;
 use super::jsonrpc::{self, Envelope, MAX_BATCH};
 use super::method::GenerationRule;
 use super::rest::PathTarget;
 use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, version};
-use a2a_lambda_model::task::{A2aError, FieldViolation, Generation};
+use a2a_lambda_model::task::{A2aError, Generation};
 use serde_json::Value;
 
 /// A request as received, without the types of an HTTP library.
@@ -68,7 +67,7 @@ pub struct Call {
     pub(super) events_alone: bool,
 }
 
-/// The unread parameters of a call, and the faults found in their JSON.
+/// The unread parameters of a call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Params {
     /// The JSON-RPC parameters or the body; `null` when there is none.
@@ -79,8 +78,8 @@ pub(super) struct Params {
     pub(super) config: Option<String>,
     /// The query.
     pub(super) pairs: Vec<(String, String)>,
-    /// Faults that `value` no longer shows, such as duplicate members.
-    pub(super) faults: Vec<FieldViolation>,
+    /// The first fault that is known before they are read, such as a duplicate member.
+    pub(super) fault: Option<A2aError>,
 }
 
 /// A request that is refused before it becomes a call.
@@ -120,10 +119,10 @@ pub(super) struct RequestReader<'a> {
 impl RequestReader<'_> {
     pub(super) fn json_rpc(&self) -> Result<OpenedRequest, Rejected> {
         let reject = |error| self.refused(Generation::V10, RpcId::Null, error);
-        let (value, duplicates) = self.read_body().map_err(reject)?;
+        let value = self.read_body().map_err(reject)?;
         // JSON-RPC 2.0 §6: an array is a batch.
         let Value::Array(entries) = value else {
-            let call = self.envelope(value, &duplicates)?;
+            let call = self.envelope(value)?;
             return Ok(OpenedRequest::One(Box::new(call)));
         };
         if entries.is_empty() || entries.len() > MAX_BATCH {
@@ -131,18 +130,13 @@ impl RequestReader<'_> {
             return Err(reject(jsonrpc::invalid(why)));
         }
         let alone = entries.len() == 1;
-        let open_entry = |(index, entry): (usize, Value)| {
-            let inside: Vec<Vec<PathStep>> = duplicates
-                .iter()
-                .filter(|path| path.first() == Some(&PathStep::Index(index)))
-                .map(|path| path.get(1..).unwrap_or_default().to_vec())
-                .collect();
-            let mut call = self.envelope(entry, &inside)?;
+        let open_entry = |entry| {
+            let mut call = self.envelope(entry)?;
             // One header cannot be the key of two sends.
             if !alone && call.operation == Operation::Send && call.idempotency_key.is_some() {
                 let why = "names one send: give each of a batch its own in its metadata";
-                let fault = FieldViolation::new(idempotency::HEADER, why);
-                call.params.faults.push(fault);
+                let fault = || A2aError::invalid(idempotency::HEADER, why);
+                call.params.fault.get_or_insert_with(fault);
             }
             // The batch has one JSON response, so no entry can answer with a stream.
             if call.operation.streams() {
@@ -152,7 +146,7 @@ impl RequestReader<'_> {
             Ok(call)
         };
         Ok(OpenedRequest::Batch(
-            entries.into_iter().enumerate().map(open_entry).collect(),
+            entries.into_iter().map(open_entry).collect(),
         ))
     }
 
@@ -160,8 +154,8 @@ impl RequestReader<'_> {
         rejected(self.request, Dialect::json_rpc(generation), id, error)
     }
 
-    fn envelope(&self, value: Value, duplicates: &[Vec<PathStep>]) -> Result<Call, Rejected> {
-        let envelope = jsonrpc::envelope(value, duplicates)
+    fn envelope(&self, value: Value) -> Result<Call, Rejected> {
+        let envelope = jsonrpc::envelope(value)
             .map_err(|(id, error)| self.refused(Generation::V10, id, error))?;
         let Some((operation, rule)) = method::named(&envelope.method) else {
             let family = method::family(&envelope.method);
@@ -174,7 +168,6 @@ impl RequestReader<'_> {
         let dialect = Dialect::json_rpc(rule.before_load());
         let params = Params {
             value: envelope.params,
-            faults: envelope.duplicates,
             ..Params::default()
         };
         Call {
@@ -186,17 +179,17 @@ impl RequestReader<'_> {
     /// 0.1 with one path per method: the body is an envelope or the bare parameters.
     pub(super) fn path_a_method(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
         let bare = Dialect::rest(Generation::V01);
-        let (value, duplicates) = self
+        let value = self
             .read_body()
             .map_err(|error| rejected(self.request, bare, RpcId::Null, error))?;
         let rule = GenerationRule::Named(Generation::V01);
         if !jsonrpc::looks_like_envelope(&value) {
-            let params = self.params(value, &duplicates, None);
+            let params = self.params(value);
             let call = self.call(target.operation, bare, rule, None, params);
             return Ok(OpenedRequest::One(Box::new(call)));
         }
         let reject = |(id, error)| self.refused(Generation::V01, id, error);
-        let envelope = jsonrpc::envelope(value, &duplicates).map_err(reject)?;
+        let envelope = jsonrpc::envelope(value).map_err(reject)?;
         let same = method::named(&envelope.method).is_some_and(|(operation, rule)| {
             let of_v01 = rule != GenerationRule::Named(Generation::V03)
                 && rule != GenerationRule::Named(Generation::V10);
@@ -214,14 +207,17 @@ impl RequestReader<'_> {
     pub(super) fn path(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
         let dialect = Dialect::rest(target.generation);
         // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
-        let (value, duplicates) = if self.request.method != "POST" || self.request.body.is_empty() {
-            (Value::Null, Vec::new())
+        let value = if self.request.method != "POST" || self.request.body.is_empty() {
+            Value::Null
         } else {
             self.read_body()
                 .map_err(|error| rejected(self.request, dialect, RpcId::Null, error))?
         };
-        let mut params = self.params(value, &duplicates, target.id.clone());
-        params.config.clone_from(&target.config_id);
+        let params = Params {
+            id: target.id.clone(),
+            config: target.config_id.clone(),
+            ..self.params(value)
+        };
         let rule = GenerationRule::Named(target.generation);
         let call = self.call(
             target.operation,
@@ -233,24 +229,18 @@ impl RequestReader<'_> {
         Ok(OpenedRequest::One(Box::new(call)))
     }
 
-    fn params(&self, value: Value, duplicates: &[Vec<PathStep>], id: Option<String>) -> Params {
+    fn params(&self, value: Value) -> Params {
         Params {
             value,
-            id,
-            config: None,
             pairs: self.pairs.clone(),
-            faults: duplicates
-                .iter()
-                .map(|path| json::duplicate(path))
-                .collect(),
+            ..Params::default()
         }
     }
 
-    fn read_body(&self) -> Result<(Value, Vec<Vec<PathStep>>), A2aError> {
+    fn read_body(&self) -> Result<Value, A2aError> {
         // The content type comes first: a body of another type need not be JSON.
         media::check(self.request.content_type)?;
-        let body = json::read(self.request.body)?;
-        Ok((body.value, body.duplicates))
+        json::read(self.request.body)
     }
 
     /// The call that a request makes, whatever its dialect: its parameters and what its
@@ -264,10 +254,13 @@ impl RequestReader<'_> {
         mut params: Params,
     ) -> Call {
         let request = self.request;
+        let duplicate = json::duplicate(&params.value);
+        params.fault =
+            duplicate.map(|path| A2aError::invalid(path, "must stand only once in its object"));
         let tenant = given_tenant(dialect, &params);
         if path_tenant.is_some() && tenant.is_some() && path_tenant != tenant {
-            let why = "must be the tenant of the path";
-            params.faults.push(FieldViolation::new("tenant", why));
+            let fault = || A2aError::invalid("tenant", "must be the tenant of the path");
+            params.fault.get_or_insert_with(fault);
         }
         let text_of = |text: &str| {
             let text = text.trim();

@@ -220,19 +220,15 @@ pub(super) fn header(error: &A2aError) -> Option<(&'static str, String)> {
     }
 }
 
-/// The details of an error: field violations first, then the reason. The older
+/// The details of an error: its field first, then the reason. The older
 /// generations leave the form of `data` open, so they get the array of 1.0.
 fn details(error: &A2aError, row: &ErrorRow) -> Value {
     // A2A 1.0 §9.5, §11.6: each object of the array has a `@type`.
     let mut details = Vec::new();
-    if let A2aError::InvalidParams { violations } = error {
-        let violations: Vec<Value> = violations
-            .iter()
-            .map(|v| json!({"field": short(&v.field), "description": short(&v.description)}))
-            .collect();
+    if let A2aError::InvalidParams { field, description } = error {
         details.push(json!({
             "@type": "type.googleapis.com/google.rpc.BadRequest",
-            "fieldViolations": violations,
+            "fieldViolations": [{"field": short(field), "description": short(description)}],
         }));
     }
     let mut info = json!({

@@ -89,7 +89,7 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
 /// Writes the error of a call.
 #[must_use]
 pub fn refuse(call: &Call, error: &A2aError) -> WireResponse {
-    let error = call.own_fields(error);
+    let error = call.own_field(error);
     let response = refused(&error, call.dialect, &call.rpc_id, call.media);
     if call.reads_only_a_stream(&error) {
         return as_event(response);
@@ -186,19 +186,15 @@ impl Call {
         self.streams() && self.events_alone && is_rpc && !is_plain
     }
 
-    /// The error with its fields named as in the client's request. The engine names
+    /// The error with its field named as in the client's request. The engine names
     /// the fields as in 1.0.
-    fn own_fields(&self, error: &A2aError) -> A2aError {
+    fn own_field(&self, error: &A2aError) -> A2aError {
         let mut error = error.clone();
-        let A2aError::InvalidParams { violations } = &mut error else {
-            return error;
-        };
-        for violation in violations {
-            if self.dialect.generation == Generation::V01 && violation.field == "message.contextId"
-            {
-                violation.field = "sessionId".to_owned();
-            } else if let Some(field) = self.own_part(&violation.field) {
-                violation.field = field;
+        if let A2aError::InvalidParams { field, .. } = &mut error {
+            if self.dialect.generation == Generation::V01 && field == "message.contextId" {
+                *field = "sessionId".to_owned();
+            } else if let Some(own) = self.own_part(field) {
+                *field = own;
             }
         }
         error
