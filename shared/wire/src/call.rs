@@ -2,11 +2,12 @@
 //! unread until the caller is authenticated and the limiter admits the request.
 
 use super::jsonrpc::{self, Envelope, MAX_BATCH};
-use super::method::GenerationRule;
+use super::method::{GenerationRule, Operation as O};
+use super::params::{self, FieldCase, Object, ReadResult};
 use super::rest::PathTarget;
 use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, version};
 use a2a_lambda_model::task::{A2aError, Generation};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A request as received, without the types of an HTTP library.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,7 +58,11 @@ pub struct Call {
     /// never an identity.
     pub routing_tenant: Option<String>,
     pub(super) rule: GenerationRule,
-    pub(super) params: Params,
+    /// The parameters, with what path and query add to them; empty if there is a `fault`.
+    pub(super) params: Map<String, Value>,
+    pub(super) case: FieldCase,
+    /// The first fault that is known before they are read, such as a duplicate member.
+    pub(super) fault: Option<A2aError>,
     pub(super) version: Option<String>,
     pub(super) last_event_id: Option<String>,
     pub(super) idempotency_key: Option<Vec<u8>>,
@@ -65,21 +70,6 @@ pub struct Call {
     pub(super) media: &'static str,
     /// Whether `Accept` names server-sent events and no other type.
     pub(super) events_alone: bool,
-}
-
-/// The unread parameters of a call.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Params {
-    /// The JSON-RPC parameters or the body; `null` when there is none.
-    pub(super) value: Value,
-    /// The id in the path.
-    pub(super) id: Option<String>,
-    /// The id of the push config in the path.
-    pub(super) config: Option<String>,
-    /// The query.
-    pub(super) pairs: Vec<(String, String)>,
-    /// The first fault that is known before they are read, such as a duplicate member.
-    pub(super) fault: Option<A2aError>,
 }
 
 /// A request that is refused before it becomes a call.
@@ -118,8 +108,7 @@ pub(super) struct RequestReader<'a> {
 
 impl RequestReader<'_> {
     pub(super) fn json_rpc(&self) -> Result<OpenedRequest, Rejected> {
-        let reject = |error| self.refused(Generation::V10, RpcId::Null, error);
-        let value = self.read_body().map_err(reject)?;
+        let value = self.read_body(Dialect::json_rpc(Generation::V10))?;
         // JSON-RPC 2.0 §6: an array is a batch.
         let Value::Array(entries) = value else {
             let call = self.envelope(value)?;
@@ -127,7 +116,7 @@ impl RequestReader<'_> {
         };
         if entries.is_empty() || entries.len() > MAX_BATCH {
             let why = format!("a batch has 1 to {MAX_BATCH} requests");
-            return Err(reject(jsonrpc::invalid(why)));
+            return Err(self.refused(Generation::V10, RpcId::Null, jsonrpc::invalid(why)));
         }
         let alone = entries.len() == 1;
         let open_entry = |entry| {
@@ -136,7 +125,7 @@ impl RequestReader<'_> {
             if !alone && call.operation == Operation::Send && call.idempotency_key.is_some() {
                 let why = "names one send: give each of a batch its own in its metadata";
                 let fault = || A2aError::invalid(idempotency::HEADER, why);
-                call.params.fault.get_or_insert_with(fault);
+                call.fault.get_or_insert_with(fault);
             }
             // The batch has one JSON response, so no entry can answer with a stream.
             if call.operation.streams() {
@@ -165,27 +154,21 @@ impl RequestReader<'_> {
     }
 
     fn call_of(&self, envelope: Envelope, operation: Operation, rule: GenerationRule) -> Call {
-        let dialect = Dialect::json_rpc(rule.before_load());
-        let params = Params {
-            value: envelope.params,
-            ..Params::default()
-        };
+        let generation = rule.before_load();
+        let target = PathTarget::new(operation, generation);
         Call {
             rpc_id: envelope.id,
-            ..self.call(operation, dialect, rule, None, params)
+            rule,
+            ..self.call(&target, Dialect::json_rpc(generation), envelope.params)
         }
     }
 
     /// 0.1 with one path per method: the body is an envelope or the bare parameters.
     pub(super) fn path_a_method(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
         let bare = Dialect::rest(Generation::V01);
-        let value = self
-            .read_body()
-            .map_err(|error| rejected(self.request, bare, RpcId::Null, error))?;
-        let rule = GenerationRule::Named(Generation::V01);
+        let value = self.read_body(bare)?;
         if !jsonrpc::looks_like_envelope(&value) {
-            let params = self.params(value);
-            let call = self.call(target.operation, bare, rule, None, params);
+            let call = self.call(target, bare, value);
             return Ok(OpenedRequest::One(Box::new(call)));
         }
         let reject = |(id, error)| self.refused(Generation::V01, id, error);
@@ -200,6 +183,7 @@ impl RequestReader<'_> {
             return Err(reject((envelope.id, error)));
         }
         // Only 0.1 has these paths, although 0.3 shares some of the method names.
+        let rule = GenerationRule::Named(Generation::V01);
         let call = self.call_of(envelope, target.operation, rule);
         Ok(OpenedRequest::One(Box::new(call)))
     }
@@ -207,72 +191,40 @@ impl RequestReader<'_> {
     pub(super) fn path(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
         let dialect = Dialect::rest(target.generation);
         // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
-        let value = if self.request.method != "POST" || self.request.body.is_empty() {
-            Value::Null
-        } else {
-            self.read_body()
-                .map_err(|error| rejected(self.request, dialect, RpcId::Null, error))?
+        let has_body = self.request.method == "POST" && !self.request.body.is_empty();
+        let value = match has_body {
+            true => self.read_body(dialect)?,
+            false => Value::Null,
         };
-        let params = Params {
-            id: target.id.clone(),
-            config: target.config_id.clone(),
-            ..self.params(value)
-        };
-        let rule = GenerationRule::Named(target.generation);
-        let call = self.call(
-            target.operation,
-            dialect,
-            rule,
-            target.tenant.clone(),
-            params,
-        );
+        let call = self.call(target, dialect, value);
         Ok(OpenedRequest::One(Box::new(call)))
     }
 
-    fn params(&self, value: Value) -> Params {
-        Params {
-            value,
-            pairs: self.pairs.clone(),
-            ..Params::default()
-        }
-    }
-
-    fn read_body(&self) -> Result<Value, A2aError> {
+    fn read_body(&self, dialect: Dialect) -> Result<Value, Rejected> {
         // The content type comes first: a body of another type need not be JSON.
-        media::check(self.request.content_type)?;
-        json::read(self.request.body)
+        media::check(self.request.content_type)
+            .and_then(|()| json::read(self.request.body))
+            .map_err(|error| rejected(self.request, dialect, RpcId::Null, error))
     }
 
     /// The call that a request makes, whatever its dialect: its parameters and what its
-    /// headers say. A tenant in the path and another in the body are a fault of the body.
-    fn call(
-        &self,
-        operation: Operation,
-        dialect: Dialect,
-        rule: GenerationRule,
-        path_tenant: Option<String>,
-        mut params: Params,
-    ) -> Call {
+    /// headers say.
+    fn call(&self, target: &PathTarget, dialect: Dialect, value: Value) -> Call {
         let request = self.request;
-        let duplicate = json::duplicate(&params.value);
-        params.fault =
-            duplicate.map(|path| A2aError::invalid(path, "must stand only once in its object"));
-        let tenant = given_tenant(dialect, &params);
-        if path_tenant.is_some() && tenant.is_some() && path_tenant != tenant {
-            let fault = || A2aError::invalid("tenant", "must be the tenant of the path");
-            params.fault.get_or_insert_with(fault);
-        }
         let text_of = |text: &str| {
             let text = text.trim();
             (!text.is_empty()).then(|| text.to_owned())
         };
-        Call {
-            operation,
+        let in_body = self.tenant(dialect, &value);
+        let mut call = Call {
+            operation: target.operation,
             dialect,
             rpc_id: RpcId::Null,
-            routing_tenant: path_tenant.or(tenant),
-            rule,
-            params,
+            routing_tenant: target.tenant.clone().or(in_body),
+            rule: GenerationRule::Named(dialect.generation),
+            params: Map::new(),
+            case: field_case(target, dialect),
+            fault: None,
             version: version::named(request.version, &self.pairs),
             last_event_id: request.last_event_id.and_then(text_of),
             idempotency_key: request.idempotency_key.map(<[u8]>::to_vec),
@@ -284,26 +236,90 @@ impl RequestReader<'_> {
                 .collect(),
             media: media::of_answer(dialect, request.content_type, request.accept),
             events_alone: media::events_alone(request.accept),
+        };
+        match self.params(&call, target, value) {
+            Ok(params) => call.params = params,
+            Err(fault) => call.fault = Some(fault),
         }
+        call
+    }
+
+    /// The parameters of `call`: those of JSON-RPC, the body, or the query of a request that
+    /// only reads. An id in the path replaces that member.
+    fn params(
+        &self,
+        call: &Call,
+        target: &PathTarget,
+        value: Value,
+    ) -> ReadResult<Map<String, Value>> {
+        if let Some(path) = json::duplicate(&value) {
+            return Err(A2aError::invalid(
+                path,
+                "must stand only once in its object",
+            ));
+        }
+        let tenant = self.tenant(call.dialect, &value);
+        if tenant.is_some() && tenant != call.routing_tenant {
+            return Err(A2aError::invalid(
+                "tenant",
+                "must be the tenant of the path",
+            ));
+        }
+        let is_query = call.dialect.binding == Binding::Rest;
+        let mut members = match (value, call.operation) {
+            (_, O::Card | O::LegacyCard | O::Schemas | O::ExtendedCard | O::ListSkills) => {
+                return Ok(Map::new());
+            }
+            (Value::Object(members), _) => members,
+            // Absent parameters count as an empty object, so that a missing field is named.
+            (Value::Null, O::Get | O::List | O::ListPushConfigs | O::ListContexts)
+                if is_query && call.case == FieldCase::ProtoJson =>
+            {
+                params::members(&self.pairs)?
+            }
+            (Value::Null, _) if call.case == FieldCase::ProtoJson => Map::new(),
+            _ => return Err(A2aError::invalid("params", "must be an object")),
+        };
+        let task = target.id.iter().map(|id| (call.task_member(), id));
+        let config = target.config_id.iter().map(|id| (call.config_member(), id));
+        for (name, id) in task.chain(config) {
+            // A2A 1.0 §5.5: ProtoJSON readers take the proto name too, so it is replaced as well.
+            members.remove(&params::snake(name));
+            members.insert(name.to_owned(), id.as_str().into());
+        }
+        if call.dialect.generation == Generation::V10 {
+            // The route names the tenant; a request repeats it.
+            Object::new(&members, call.case).string("tenant")?;
+        }
+        Ok(members)
+    }
+
+    /// The tenant that a client names in the parameters or the query.
+    fn tenant(&self, dialect: Dialect, params: &Value) -> Option<String> {
+        // A2A 1.0 §4.4.6: requests name the tenant. The older generations have no such
+        // member.
+        if dialect.generation != Generation::V10 {
+            return None;
+        }
+        let in_query = || {
+            let pair = self.pairs.iter().find(|(name, _)| name == "tenant")?;
+            (dialect.binding == Binding::Rest).then_some(pair.1.as_str())
+        };
+        let member = params.get("tenant").and_then(Value::as_str);
+        let tenant = member.or_else(in_query).filter(|tenant| !tenant.is_empty());
+        tenant.map(str::to_owned)
     }
 }
 
-/// The tenant that a client names in the parameters or the query.
-fn given_tenant(dialect: Dialect, params: &Params) -> Option<String> {
-    // A2A 1.0 §4.4.6: requests name the tenant. The older generations have no such
-    // member.
-    if dialect.generation != Generation::V10 {
-        return None;
+fn field_case(target: &PathTarget, dialect: Dialect) -> FieldCase {
+    match (dialect.generation, dialect.binding) {
+        // An upload is ordered in plain JSON, which is the same for all generations.
+        _ if target.operation == O::CreateUpload => FieldCase::Json,
+        (Generation::V10, _) | (Generation::V03, Binding::Rest) => FieldCase::ProtoJson,
+        // The parameters are a query, in which a number is a text.
+        (Generation::V01, _) if target.id.is_some() => FieldCase::ProtoJson,
+        (Generation::V03 | Generation::V01, _) => FieldCase::Json,
     }
-    let in_query = || {
-        let pair = params.pairs.iter().find(|(name, _)| name == "tenant")?;
-        (dialect.binding == Binding::Rest).then_some(pair.1.as_str())
-    };
-    let member = params.value.get("tenant").and_then(Value::as_str);
-    member
-        .or_else(in_query)
-        .filter(|tenant| !tenant.is_empty())
-        .map(str::to_owned)
 }
 
 impl Call {

@@ -2,7 +2,7 @@
 
 use super::card::WEBHOOK_SIGNATURES;
 use super::method::Operation as O;
-use super::params::{FieldCase, MAX_HISTORY, Object, ReadResult};
+use super::params::{MAX_HISTORY, Object, ReadResult};
 use super::state_name::state_filter;
 use super::{Binding, Call, Dialect, idempotency, params, push, upload, v01, v1, v03};
 use a2a_lambda_model::task::metadata_keys::BUDGET;
@@ -11,8 +11,6 @@ use a2a_lambda_model::task::{
     Generation, GetQuery, ListQuery, PushId, PushListQuery, PushOffer, PushQuery, SendCommand,
     SubscribeCommand, TaskId, UploadOrder,
 };
-use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 /// The public documents about the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,50 +93,44 @@ impl Call {
     /// # Errors
     /// [`A2aError::InvalidParams`] naming the first faulty field by its path.
     pub fn decode(&self) -> Result<MethodCall, A2aError> {
-        if let Some(fault) = &self.params.fault {
+        if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
-        let members = self.members();
-        let params = || match &members {
-            Ok(members) => self.object(members),
-            Err(error) => Err(error.clone()),
-        };
+        let params = &Object::new(&self.params, self.case);
         Ok(match self.operation {
-            O::Send => MethodCall::Send(Box::new(self.read_send(&params()?)?)),
-            O::Stream => MethodCall::Stream(Box::new(self.read_send(&params()?)?)),
-            O::Get => MethodCall::Get(self.read_get(&params()?)?),
+            O::Send => MethodCall::Send(Box::new(self.read_send(params)?)),
+            O::Stream => MethodCall::Stream(Box::new(self.read_send(params)?)),
+            O::Get => MethodCall::Get(self.read_get(params)?),
             O::List => {
                 let states = state_filter(self.dialect.generation);
-                MethodCall::List(params::read_list(&params()?, &states)?)
+                MethodCall::List(params::read_list(params, &states)?)
             }
             O::Cancel => MethodCall::Cancel(CancelCommand {
-                id: params()?.required_id("id", TaskId::parse)?,
-                metadata: params()?.metadata("metadata")?,
+                id: params.required_id("id", TaskId::parse)?,
+                metadata: params.metadata("metadata")?,
             }),
             O::Subscribe => MethodCall::Subscribe(SubscribeCommand {
                 last_event: self.last_event()?,
-                id: params()?.required_id("id", TaskId::parse)?,
+                id: params.required_id("id", TaskId::parse)?,
                 generation: self.dialect.generation,
             }),
             O::ListContexts => MethodCall::ListContexts(ContextQuery {
-                page_size: params()?.page_size()?,
-                page_token: params()?.text("pageToken")?.map(str::to_owned),
+                page_size: params.page_size()?,
+                page_token: params.text("pageToken")?.map(str::to_owned),
             }),
             O::DeleteContext => {
-                MethodCall::DeleteContext(params()?.required_id("id", ContextId::parse)?)
+                MethodCall::DeleteContext(params.required_id("id", ContextId::parse)?)
             }
-            O::DeleteTask => MethodCall::DeleteTask(params()?.required_id("id", TaskId::parse)?),
+            O::DeleteTask => MethodCall::DeleteTask(params.required_id("id", TaskId::parse)?),
             O::Card => MethodCall::Card(CardForm::AgentCard),
             O::LegacyCard => MethodCall::Card(CardForm::LegacyAgentJson),
             O::Schemas => MethodCall::Card(CardForm::Schemas),
             O::ExtendedCard => MethodCall::ExtendedCard,
-            O::CreatePushConfig => {
-                MethodCall::CreatePush(Box::new(self.read_new_push(&params()?)?))
-            }
-            O::GetPushConfig => MethodCall::GetPush(self.read_push(&params()?)?),
-            O::ListPushConfigs => MethodCall::ListPushes(self.read_push_list(&params()?)?),
-            O::DeletePushConfig => MethodCall::DeletePush(self.read_push(&params()?)?),
-            O::CreateUpload => MethodCall::CreateUpload(upload::read(&params()?)?),
+            O::CreatePushConfig => MethodCall::CreatePush(Box::new(self.read_new_push(params)?)),
+            O::GetPushConfig => MethodCall::GetPush(self.read_push(params)?),
+            O::ListPushConfigs => MethodCall::ListPushes(self.read_push_list(params)?),
+            O::DeletePushConfig => MethodCall::DeletePush(self.read_push(params)?),
+            O::CreateUpload => MethodCall::CreateUpload(upload::read(params)?),
             O::ListSkills => MethodCall::Skills,
         })
     }
@@ -196,13 +188,12 @@ impl Call {
     /// Reads which push config to get or to delete.
     fn read_push(&self, params: &Object<'_>) -> ReadResult<PushQuery> {
         let name = self.config_member();
-        let is_named = self.params.config.is_some();
         Ok(PushQuery {
             task: params.required_id(self.task_member(), TaskId::parse)?,
             id: match (self.dialect.generation, self.operation) {
                 (Generation::V01, _) => Some(PushId::only()),
                 // A2A 0.3 §7.6.1: the id is optional.
-                (Generation::V03, O::GetPushConfig) if !is_named => {
+                (Generation::V03, O::GetPushConfig) if self.dialect.binding == Binding::JsonRpc => {
                     params.id(name, PushId::parse)?
                 }
                 (Generation::V03 | Generation::V10, _) => {
@@ -229,56 +220,8 @@ impl Call {
         Ok(query)
     }
 
-    /// The members of the parameters: those of JSON-RPC, the body, or the query of a request
-    /// that only reads. An id in the path replaces that member.
-    fn members(&self) -> ReadResult<Cow<'_, Map<String, Value>>> {
-        let mut members = match &self.params.value {
-            Value::Object(members) => Cow::Borrowed(members),
-            // Absent parameters count as an empty object, so that a missing field is named.
-            Value::Null if self.field_case() != FieldCase::Json => match self.operation {
-                O::Get | O::List | O::ListPushConfigs | O::ListContexts => {
-                    Cow::Owned(params::members(&self.params.pairs)?)
-                }
-                _ => Cow::Owned(Map::new()),
-            },
-            _ => return Err(A2aError::invalid("params", "must be an object")),
-        };
-        let task = self.params.id.iter().map(|id| (self.task_member(), id));
-        let config = self
-            .params
-            .config
-            .iter()
-            .map(|id| (self.config_member(), id));
-        for (name, id) in task.chain(config) {
-            // A2A 1.0 §5.5: ProtoJSON readers take the proto name too, so it is replaced as well.
-            members.to_mut().remove(&params::snake(name));
-            members.to_mut().insert(name.to_owned(), id.as_str().into());
-        }
-        Ok(members)
-    }
-
-    fn object<'m>(&self, members: &'m Map<String, Value>) -> ReadResult<Object<'m>> {
-        let object = Object::new(members, self.field_case());
-        if self.dialect.generation == Generation::V10 {
-            // The route names the tenant; a request repeats it.
-            object.string("tenant")?;
-        }
-        Ok(object)
-    }
-
-    const fn field_case(&self) -> FieldCase {
-        match (self.dialect.generation, self.dialect.binding) {
-            // Its order is the same plain JSON for all generations.
-            _ if matches!(self.operation, O::CreateUpload) => FieldCase::Json,
-            (Generation::V10, _) | (Generation::V03, Binding::Rest) => FieldCase::ProtoJson,
-            // The parameters are a query, in which a number is a text.
-            (Generation::V01, _) if self.params.id.is_some() => FieldCase::ProtoJson,
-            (Generation::V03 | Generation::V01, _) => FieldCase::Json,
-        }
-    }
-
     /// The member that names the task.
-    fn task_member(&self) -> &'static str {
+    pub(super) fn task_member(&self) -> &'static str {
         let is_set = self.operation == O::CreatePushConfig;
         match self.dialect.generation {
             Generation::V10 if self.operation.is_push() => "taskId",
@@ -288,7 +231,7 @@ impl Call {
     }
 
     /// The member that names the push config.
-    const fn config_member(&self) -> &'static str {
+    pub(super) const fn config_member(&self) -> &'static str {
         match self.dialect.generation {
             // A2A 0.3 §7.6.1, §7.8.1: the name of its id.
             Generation::V03 => "pushNotificationConfigId",

@@ -205,7 +205,7 @@ impl Call {
     fn own_part(&self, field: &str) -> Option<String> {
         let inside = field.strip_prefix("message.parts")?;
         let rest_03 = self.dialect == Dialect::rest(Generation::V03);
-        let message = self.params.value.get("message")?;
+        let message = self.params.get("message")?;
         let list = match message.get("content") {
             Some(_) if rest_03 => "content",
             _ => "parts",
@@ -270,7 +270,7 @@ impl Call {
     /// number. Shared methods are decoded as 0.3, whose default is 100 messages.
     fn with_history_of_v01(&self, task: &Task) -> Task {
         // A2A 0.1 §7.3.1: history is included if `historyLength` is positive.
-        let has_history = match self.params.value.get("historyLength") {
+        let has_history = match self.params.get("historyLength") {
             None | Some(Value::Null) => false,
             Some(length) => length.as_u64() != Some(0),
         };
@@ -282,7 +282,7 @@ impl Call {
 
     /// The task id that a client of 0.1 made.
     pub(super) fn client_task_id(&self) -> Option<TaskId> {
-        let id = self.params.value.get("id").and_then(Value::as_str)?;
+        let id = self.params.get("id").and_then(Value::as_str)?;
         TaskId::parse(id).ok()
     }
 

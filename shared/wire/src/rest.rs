@@ -64,7 +64,7 @@ pub(super) struct PathTarget {
 }
 
 impl PathTarget {
-    const fn new(operation: Operation, generation: Generation) -> Self {
+    pub(super) const fn new(operation: Operation, generation: Generation) -> Self {
         Self {
             operation,
             generation,
