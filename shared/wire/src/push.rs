@@ -36,7 +36,7 @@ pub(crate) fn read_new(params: &Object<'_>, dialect: Dialect) -> ReadResult<Push
 /// `{"parent", "configId", "config": {"name", "pushNotificationConfig"}}`. The JSON-RPC format
 /// is read too.
 fn read_resource(body: &Object<'_>) -> ReadResult<PushOffer> {
-    let id = body.id("configId", PushId::parse)?;
+    let id = body.id("configId")?;
     let outer = body.object("config")?;
     let outer = outer.as_ref().unwrap_or(body);
     let mut offer = read(&outer.required_object(CONFIG)?, Generation::V03)?;
@@ -52,7 +52,7 @@ fn read_resource(body: &Object<'_>) -> ReadResult<PushOffer> {
 /// Reads a push config, alone or inside a send (A2A 1.0 §4.3.1; A2A 0.3 §6.8; A2A 0.1 §6.8).
 pub(crate) fn read(config: &Object<'_>, generation: Generation) -> ReadResult<PushOffer> {
     let url = config.required("url", config.printable("url", MAX_PUSH_URL)?)?;
-    let id = config.id("id", PushId::parse)?;
+    let id = config.id("id")?;
     let token = config.printable("token", MAX_PUSH_TOKEN)?.map(Secret::new);
     let (schemes, credentials) = match config.object("authentication")? {
         Some(it) => (

@@ -106,22 +106,20 @@ impl Call {
                 MethodCall::List(params::read_list(params, &states)?)
             }
             O::Cancel => MethodCall::Cancel(CancelCommand {
-                id: params.required_id("id", TaskId::parse)?,
+                id: params.required_id("id")?,
                 metadata: params.metadata("metadata")?,
             }),
             O::Subscribe => MethodCall::Subscribe(SubscribeCommand {
                 last_event: self.last_event()?,
-                id: params.required_id("id", TaskId::parse)?,
+                id: params.required_id("id")?,
                 generation: self.dialect.generation,
             }),
             O::ListContexts => MethodCall::ListContexts(ContextQuery {
                 page_size: params.page_size()?,
                 page_token: params.text("pageToken")?.map(str::to_owned),
             }),
-            O::DeleteContext => {
-                MethodCall::DeleteContext(params.required_id("id", ContextId::parse)?)
-            }
-            O::DeleteTask => MethodCall::DeleteTask(params.required_id("id", TaskId::parse)?),
+            O::DeleteContext => MethodCall::DeleteContext(params.required_id("id")?),
+            O::DeleteTask => MethodCall::DeleteTask(params.required_id("id")?),
             O::Card => MethodCall::Card(CardForm::AgentCard),
             O::LegacyCard => MethodCall::Card(CardForm::LegacyAgentJson),
             O::Schemas => MethodCall::Card(CardForm::Schemas),
@@ -173,13 +171,13 @@ impl Call {
             Generation::V01 => 0,
         };
         Ok(GetQuery {
-            id: params.required_id("id", TaskId::parse)?,
+            id: params.required_id("id")?,
             history_length: params.history_length(default)?,
         })
     }
 
     fn read_new_push(&self, params: &Object<'_>) -> ReadResult<CreatePush> {
-        let task = params.required_id(self.task_member(), TaskId::parse)?;
+        let task = params.required_id(self.task_member())?;
         let mut offer = push::read_new(params, self.dialect)?;
         self.note_signatures(&mut offer)?;
         Ok(CreatePush { task, offer })
@@ -189,23 +187,21 @@ impl Call {
     fn read_push(&self, params: &Object<'_>) -> ReadResult<PushQuery> {
         let name = self.config_member();
         Ok(PushQuery {
-            task: params.required_id(self.task_member(), TaskId::parse)?,
+            task: params.required_id(self.task_member())?,
             id: match (self.dialect.generation, self.operation) {
                 (Generation::V01, _) => Some(PushId::only()),
                 // A2A 0.3 §7.6.1: the id is optional.
                 (Generation::V03, O::GetPushConfig) if self.dialect.binding == Binding::JsonRpc => {
-                    params.id(name, PushId::parse)?
+                    params.id(name)?
                 }
-                (Generation::V03 | Generation::V10, _) => {
-                    Some(params.required_id(name, PushId::parse)?)
-                }
+                (Generation::V03 | Generation::V10, _) => Some(params.required_id(name)?),
             },
         })
     }
 
     fn read_push_list(&self, params: &Object<'_>) -> ReadResult<PushListQuery> {
         let mut query = PushListQuery {
-            task: params.required_id(self.task_member(), TaskId::parse)?,
+            task: params.required_id(self.task_member())?,
             page_size: None,
             page_token: None,
         };

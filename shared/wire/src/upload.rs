@@ -1,6 +1,7 @@
 //! Reads and writes `POST /a2a-lambda/uploads`, an extension of this project that is
 //! the same for all generations.
 
+use super::json_object::JsonObject;
 use super::params::{Object, ReadResult};
 use a2a_lambda_model::task::{UploadGrant, UploadOrder};
 use serde_json::{Map, Value, json};
@@ -36,26 +37,19 @@ pub(super) fn read(order: &Object<'_>) -> ReadResult<UploadOrder> {
 /// Writes how to upload the file, and the part that refers to it afterwards. The
 /// part has the format of 1.0; older generations put the reference in `file.uri`.
 pub(super) fn encode(grant: &UploadGrant) -> Value {
-    let headers: Map<String, Value> = grant
-        .headers
-        .iter()
-        .map(|(name, value)| (name.clone(), json!(value)))
-        .collect();
-    let mut part = Map::new();
-    part.insert("url".to_owned(), json!(grant.reference));
-    if let Some(name) = &grant.filename {
-        part.insert("filename".to_owned(), json!(name));
-    }
-    if let Some(media_type) = &grant.media_type {
-        part.insert("mediaType".to_owned(), json!(media_type));
-    }
+    let headers = grant.headers.iter();
+    let headers = headers.map(|(name, value)| (name.clone(), json!(value)));
     json!({
         "method": "PUT",
         "url": grant.url,
-        "headers": headers,
+        "headers": headers.collect::<Map<String, Value>>(),
         "expiresAt": grant.expires_at.to_rfc3339(),
         "reference": grant.reference,
-        "part": part,
+        "part": JsonObject::new()
+            .with("url", grant.reference.as_str())
+            .maybe("filename", grant.filename.as_deref())
+            .maybe("mediaType", grant.media_type.as_deref())
+            .build(),
     })
 }
 

@@ -168,23 +168,22 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// An optional id, which `parse` reads.
-    pub(crate) fn id<T>(
-        &self,
-        name: &str,
-        parse: impl FnOnce(&'a str) -> Result<T, IdError>,
-    ) -> ReadResult<Option<T>> {
-        let fault = |error: IdError| self.fault(name, format!("must be {}", error.rule));
-        self.text(name)?.map(parse).transpose().map_err(fault)
+    /// An optional id.
+    pub(crate) fn id<T>(&self, name: &str) -> ReadResult<Option<T>>
+    where
+        T: TryFrom<String, Error = IdError>,
+    {
+        let id = self.text(name)?.map(|text| T::try_from(text.to_owned()));
+        id.transpose()
+            .map_err(|error| self.fault(name, format!("must be {}", error.rule)))
     }
 
-    /// A required id, which `parse` reads.
-    pub(crate) fn required_id<T>(
-        &self,
-        name: &str,
-        parse: impl FnOnce(&'a str) -> Result<T, IdError>,
-    ) -> ReadResult<T> {
-        self.required(name, self.id(name, parse)?)
+    /// A required id.
+    pub(crate) fn required_id<T>(&self, name: &str) -> ReadResult<T>
+    where
+        T: TryFrom<String, Error = IdError>,
+    {
+        self.required(name, self.id(name)?)
     }
 
     /// An optional boolean.

@@ -2,8 +2,7 @@
 
 use super::{MAX_HISTORY, Object, ReadResult};
 use a2a_lambda_model::task::{
-    ContextId, Generation, ListQuery, Message, Metadata, Part, SendCommand, SendMode, TaskId,
-    TaskState, Timestamp,
+    Generation, ListQuery, Message, Metadata, Part, SendCommand, SendMode, TaskState, Timestamp,
 };
 
 /// Reads a message of 0.3 or 1.0. The member `parts_name` holds its parts, each read by `part`.
@@ -15,8 +14,8 @@ pub(crate) fn read_message(
 ) -> ReadResult<Message> {
     // A2A 1.0 §4.1.4; A2A 0.3 §6.4: the members of a message.
     let id = message.required_text("messageId")?;
-    let context_id = message.id("contextId", ContextId::parse)?;
-    let task_id = message.id("taskId", TaskId::parse)?;
+    let context_id = message.id("contextId")?;
+    let task_id = message.id("taskId")?;
     message.role(roles)?;
     let parts = message.parts(parts_name, part)?;
     Ok(Message {
@@ -74,7 +73,7 @@ pub(crate) fn read_list(
 ) -> ReadResult<ListQuery> {
     // A2A 1.0 §3.1.4: the members and their defaults.
     Ok(ListQuery {
-        context_id: params.id("contextId", ContextId::parse)?,
+        context_id: params.id("contextId")?,
         status: params.choice("status", states)?,
         page_size: params.page_size()?,
         page_token: params.text("pageToken")?.map(str::to_owned),

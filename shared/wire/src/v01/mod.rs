@@ -29,8 +29,8 @@ const ARTIFACT_ID: &str = "artifactId";
 /// (A2A 0.1 §7.1.1). The message id is empty: 0.1 has none, and the engine makes
 /// one.
 pub(crate) fn read_send(params: &Object<'_>) -> ReadResult<SendCommand> {
-    let id = params.required_id("id", TaskId::parse)?;
-    let context_id = params.id("sessionId", ContextId::parse)?;
+    let id = params.required_id("id")?;
+    let context_id = params.id("sessionId")?;
     let message = params.required_object("message")?;
     // A2A 0.1 §6.4: the role is `user` or `agent`; a client sends as `user`.
     message.role(&["user"])?;

@@ -18,7 +18,7 @@ pub(crate) fn read_send(params: &Object<'_>) -> ReadResult<SendCommand> {
             let push =
                 configuration.either("taskPushNotificationConfig", "pushNotificationConfig")?;
             if let Some(push) = configuration.object(push)? {
-                push.id("taskId", TaskId::parse)?;
+                push.id::<TaskId>("taskId")?;
                 push.string("tenant")?;
                 command.push = Some(push::read(&push, Generation::V10)?);
             }
