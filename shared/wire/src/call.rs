@@ -44,6 +44,12 @@ pub enum OpenedRequest {
     Batch(Vec<Result<Call, Rejected>>),
 }
 
+impl OpenedRequest {
+    pub(super) fn one(call: Call) -> Self {
+        Self::One(Box::new(call))
+    }
+}
+
 /// A call whose parameters are unread.
 #[derive(Debug, Clone)]
 pub struct Call {
@@ -58,7 +64,7 @@ pub struct Call {
     /// never an identity.
     pub routing_tenant: Option<String>,
     pub(super) rule: GenerationRule,
-    /// The parameters, with what path and query add to them; empty if there is a `fault`.
+    /// The parameters, with what path and query add to them.
     pub(super) params: Map<String, Value>,
     pub(super) case: FieldCase,
     /// The first fault that is known before they are read, such as a duplicate member.
@@ -111,8 +117,7 @@ impl RequestReader<'_> {
         let value = self.read_body(Dialect::json_rpc(Generation::V10))?;
         // JSON-RPC 2.0 §6: an array is a batch.
         let Value::Array(entries) = value else {
-            let call = self.envelope(value)?;
-            return Ok(OpenedRequest::One(Box::new(call)));
+            return self.envelope(value).map(OpenedRequest::one);
         };
         if entries.is_empty() || entries.len() > MAX_BATCH {
             let why = format!("a batch has 1 to {MAX_BATCH} requests");
@@ -164,31 +169,34 @@ impl RequestReader<'_> {
     }
 
     /// 0.1 with one path per method: the body is an envelope or the bare parameters.
-    pub(super) fn path_a_method(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
+    fn path_a_method(&self, target: &PathTarget) -> Result<Call, Rejected> {
         let bare = Dialect::rest(Generation::V01);
         let value = self.read_body(bare)?;
-        if !jsonrpc::looks_like_envelope(&value) {
-            let call = self.call(target, bare, value);
-            return Ok(OpenedRequest::One(Box::new(call)));
+        if value.get("jsonrpc").is_none() {
+            return Ok(self.call(target, bare, value));
         }
         let reject = |(id, error)| self.refused(Generation::V01, id, error);
         let envelope = jsonrpc::envelope(value).map_err(reject)?;
-        let same = method::named(&envelope.method).is_some_and(|(operation, rule)| {
-            let of_v01 = rule != GenerationRule::Named(Generation::V03)
-                && rule != GenerationRule::Named(Generation::V10);
-            operation == target.operation && of_v01
-        });
-        if !same {
-            let error = jsonrpc::invalid("`method` is not the one of this path");
-            return Err(reject((envelope.id, error)));
-        }
         // Only 0.1 has these paths, although 0.3 shares some of the method names.
-        let rule = GenerationRule::Named(Generation::V01);
-        let call = self.call_of(envelope, target.operation, rule);
-        Ok(OpenedRequest::One(Box::new(call)))
+        let of_v01 = GenerationRule::Named(Generation::V01);
+        match method::named(&envelope.method) {
+            Some((operation, rule))
+                if operation == target.operation
+                    && (rule == of_v01 || rule == GenerationRule::OfTask) =>
+            {
+                Ok(self.call_of(envelope, operation, of_v01))
+            }
+            _ => {
+                let error = jsonrpc::invalid("`method` is not the one of this path");
+                Err(reject((envelope.id, error)))
+            }
+        }
     }
 
-    pub(super) fn path(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
+    pub(super) fn path(&self, target: &PathTarget) -> Result<Call, Rejected> {
+        if target.params_in_body {
+            return self.path_a_method(target);
+        }
         let dialect = Dialect::rest(target.generation);
         // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
         let has_body = self.request.method == "POST" && !self.request.body.is_empty();
@@ -196,8 +204,7 @@ impl RequestReader<'_> {
             true => self.read_body(dialect)?,
             false => Value::Null,
         };
-        let call = self.call(target, dialect, value);
-        Ok(OpenedRequest::One(Box::new(call)))
+        Ok(self.call(target, dialect, value))
     }
 
     fn read_body(&self, dialect: Dialect) -> Result<Value, Rejected> {
@@ -253,17 +260,13 @@ impl RequestReader<'_> {
         value: Value,
     ) -> ReadResult<Map<String, Value>> {
         if let Some(path) = json::duplicate(&value) {
-            return Err(A2aError::invalid(
-                path,
-                "must stand only once in its object",
-            ));
+            let why = "must stand only once in its object";
+            return Err(A2aError::invalid(path, why));
         }
         let tenant = self.tenant(call.dialect, &value);
         if tenant.is_some() && tenant != call.routing_tenant {
-            return Err(A2aError::invalid(
-                "tenant",
-                "must be the tenant of the path",
-            ));
+            let why = "must be the tenant of the path";
+            return Err(A2aError::invalid("tenant", why));
         }
         let is_query = call.dialect.binding == Binding::Rest;
         let mut members = match (value, call.operation) {
@@ -289,7 +292,7 @@ impl RequestReader<'_> {
         }
         if call.dialect.generation == Generation::V10 {
             // The route names the tenant; a request repeats it.
-            Object::new(&members, call.case).string("tenant")?;
+            Object::new(String::new(), &members, call.case).string("tenant")?;
         }
         Ok(members)
     }

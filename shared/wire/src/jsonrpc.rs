@@ -93,11 +93,6 @@ pub(super) fn invalid(why: impl Into<String>) -> A2aError {
     A2aError::InvalidRequest { why: why.into() }
 }
 
-/// Whether a body on a path of 0.1 is an envelope and not the bare parameters.
-pub(super) fn looks_like_envelope(value: &Value) -> bool {
-    value.get("jsonrpc").is_some()
-}
-
 /// The response with a result.
 pub(super) const fn result<T: Serialize>(id: &RpcId, result: T) -> RpcResult<'_, T> {
     RpcResult {

@@ -96,7 +96,7 @@ impl Call {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
-        let params = &Object::new(&self.params, self.case);
+        let params = &Object::new(String::new(), &self.params, self.case);
         Ok(match self.operation {
             O::Send => MethodCall::Send(Box::new(self.read_send(params)?)),
             O::Stream => MethodCall::Stream(Box::new(self.read_send(params)?)),

@@ -25,22 +25,14 @@ pub(crate) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// The parameters of a request.
-    pub(crate) const fn new(map: &'a Map<String, Value>, case: FieldCase) -> Self {
-        Self {
-            path: String::new(),
-            map,
-            case,
-        }
+    /// The object at `path`, which is empty for the parameters of a request.
+    pub(crate) const fn new(path: String, map: &'a Map<String, Value>, case: FieldCase) -> Self {
+        Self { path, map, case }
     }
 
     fn inside(&self, path: String, value: &'a Value) -> ReadResult<Self> {
         match value {
-            Value::Object(map) => Ok(Self {
-                path,
-                map,
-                case: self.case,
-            }),
+            Value::Object(map) => Ok(Self::new(path, map, self.case)),
             _ => Err(A2aError::invalid(path, "must be an object")),
         }
     }
@@ -96,16 +88,14 @@ impl<'a> Object<'a> {
         &self,
         contents: [(&'static str, Option<T>); N],
     ) -> ReadResult<(&'static str, T)> {
-        let rule = format!(
-            "must have exactly one of {}",
-            quoted(contents.iter().map(|it| it.0))
-        );
-        let mut contents = contents
-            .into_iter()
-            .filter_map(|(name, it)| Some((name, it?)));
-        match (contents.next(), contents.next()) {
-            (Some(content), None) => Ok(content),
-            _ => Err(A2aError::invalid(&self.path, rule)),
+        let names = contents.each_ref().map(|content| content.0);
+        let mut given = contents.into_iter().filter(|content| content.1.is_some());
+        match (given.next(), given.next()) {
+            (Some((name, Some(content))), None) => Ok((name, content)),
+            _ => {
+                let why = format!("must have exactly one of {}", quoted(names));
+                Err(A2aError::invalid(&self.path, why))
+            }
         }
     }
 
@@ -173,9 +163,9 @@ impl<'a> Object<'a> {
     where
         T: TryFrom<String, Error = IdError>,
     {
-        let id = self.text(name)?.map(|text| T::try_from(text.to_owned()));
-        id.transpose()
-            .map_err(|error| self.fault(name, format!("must be {}", error.rule)))
+        let fault = |error: IdError| self.fault(name, format!("must be {}", error.rule));
+        let read = |text: &str| T::try_from(text.to_owned()).map_err(fault);
+        self.text(name)?.map(read).transpose()
     }
 
     /// A required id.
@@ -251,9 +241,8 @@ impl<'a> Object<'a> {
 
     /// Optional bytes, in base64.
     pub(crate) fn base64(&self, name: &str) -> ReadResult<Option<Bytes>> {
-        self.value_as(name, "must be a base64 string", |value| {
-            base64(value.as_str()?)
-        })
+        let read = |value: &Value| base64(value.as_str()?);
+        self.value_as(name, "must be a base64 string", read)
     }
 
     /// An optional object.
@@ -269,10 +258,8 @@ impl<'a> Object<'a> {
 
     /// An object with any members; empty if absent.
     pub(crate) fn metadata(&self, name: &str) -> ReadResult<Metadata> {
-        Ok(self
-            .object(name)?
-            .map(|it| it.map.clone())
-            .unwrap_or_default())
+        let object = self.object(name)?;
+        Ok(object.map(|it| it.map.clone()).unwrap_or_default())
     }
 
     /// An optional list, whose elements `read` reads with their paths.
@@ -294,9 +281,8 @@ impl<'a> Object<'a> {
             Some(text) => Ok(text.to_owned()),
             None => Err(A2aError::invalid(path, "must be a string")),
         };
-        Ok(self
-            .list(name, "must be a list of strings", read)?
-            .unwrap_or_default())
+        let texts = self.list(name, "must be a list of strings", read)?;
+        Ok(texts.unwrap_or_default())
     }
 
     /// The parts of a message, 1 to [`MAX_PARTS`], each read by `read`.
@@ -316,12 +302,12 @@ impl<'a> Object<'a> {
     }
 }
 
-fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
-    let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
-    words.join(", ")
+fn quoted<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    let words = words.into_iter().map(|word| format!("`{word}`"));
+    words.collect::<Vec<_>>().join(", ")
 }
 
-fn one_of<'w>(words: impl Iterator<Item = &'w str>) -> String {
+fn one_of<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     format!("must be one of {}", quoted(words))
 }
 

@@ -16,7 +16,12 @@ fn read<T>(
     case: FieldCase,
     decode: impl FnOnce(&Object<'_>) -> ReadResult<T>,
 ) -> Result<T, (String, String)> {
-    decode(&Object::new(params.as_object().unwrap(), case)).map_err(fault)
+    decode(&Object::new(
+        String::new(),
+        params.as_object().unwrap(),
+        case,
+    ))
+    .map_err(fault)
 }
 
 fn fault(error: A2aError) -> (String, String) {
@@ -158,7 +163,7 @@ fn a_query_is_read_by_the_same_rules() {
     let pairs = [("includeArtifacts", "true"), ("pageSize", "0")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let query = members(&pairs).unwrap();
-    let query = Object::new(&query, FieldCase::ProtoJson);
+    let query = Object::new(String::new(), &query, FieldCase::ProtoJson);
     assert_eq!(query.boolean("includeArtifacts"), Ok(Some(true)));
     let (name, rule) = fault(query.page_size().unwrap_err());
     assert_eq!(name, "pageSize");
