@@ -103,13 +103,10 @@ fn read_data(part: &Object<'_>, form: PartForm) -> ReadResult<Option<Part>> {
         true => "must be an object or an array",
         false => "must be an object",
     };
+    let is_proto = form == PROTO;
     part.value_as("data", rule, |data| {
         let is_data = data.is_object() || form.arrays && data.is_array();
-        let inner = if form == PROTO {
-            proto_data(data)
-        } else {
-            data
-        };
+        let inner = if is_proto { proto_data(data) } else { data };
         is_data.then(|| Part::data(inner.clone()))
     })
 }
@@ -138,13 +135,8 @@ fn read_file(file: &Object<'_>, form: PartForm) -> ReadResult<Part> {
     if form == PROTO {
         (bytes, uri) = (file.either(bytes, "bytes")?, file.either(uri, "uri")?);
     }
-    let text = |name| {
-        Ok(file
-            .string(name)?
-            .filter(|it| !it.is_empty())
-            .map(str::to_owned))
-    };
-    let (filename, media_type) = (text("name")?, text("mimeType")?);
+    let filename = file.string("name")?.filter(|text| !text.is_empty());
+    let media_type = file.string("mimeType")?.filter(|text| !text.is_empty());
     let url = file.string(uri)?.map(str::to_owned);
     let (member, content) = file.only([
         (bytes, file.base64(bytes)?.map(PartContent::Raw)),
@@ -154,8 +146,8 @@ fn read_file(file: &Object<'_>, form: PartForm) -> ReadResult<Part> {
         return Err(file.fault(member, "must not be empty"));
     }
     Ok(Part {
-        filename,
-        media_type,
+        filename: filename.map(str::to_owned),
+        media_type: media_type.map(str::to_owned),
         ..Part::new(content)
     })
 }

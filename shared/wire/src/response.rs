@@ -210,24 +210,16 @@ impl Call {
             Some(_) if rest_03 => "content",
             _ => "parts",
         };
-        let path = format!("message.{list}{inside}");
-        let Some((index, suffix)) = inside
-            .strip_prefix('[')
-            .and_then(|inside| inside.split_once("].data"))
-        else {
-            return Some(path);
+        let wrapped = |(index, inner): (&str, &str)| {
+            let part = message.get(list)?.get(index.parse::<usize>().ok()?)?;
+            let wrapping = compat::wrapping(part, part.get("data")?, rest_03);
+            Some(format!("message.{list}[{index}].data{wrapping}{inner}"))
         };
-        let part = index
-            .parse::<usize>()
-            .ok()
-            .and_then(|index| message.get(list)?.get(index));
-        let wrapping = match part.and_then(|part| Some((part, part.get("data")?))) {
-            Some((part, data)) if self.dialect.generation != Generation::V10 => {
-                compat::wrapping(part, data, rest_03)
-            }
-            _ => String::new(),
-        };
-        Some(format!("message.{list}[{index}].data{wrapping}{suffix}"))
+        let is_legacy = self.dialect.generation != Generation::V10;
+        let data = inside.strip_prefix('[').filter(|_| is_legacy);
+        let data = data.and_then(|it| it.split_once("].data"));
+        let own = || format!("message.{list}{inside}");
+        Some(data.and_then(wrapped).unwrap_or_else(own))
     }
 
     /// Writes the result of a send.
