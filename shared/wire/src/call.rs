@@ -179,11 +179,9 @@ impl RequestReader<'_> {
         let envelope = jsonrpc::envelope(value).map_err(reject)?;
         // Only 0.1 has these paths, although 0.3 shares some of the method names.
         let of_v01 = GenerationRule::Named(Generation::V01);
+        let rules = [of_v01, GenerationRule::OfTask];
         match method::named(&envelope.method) {
-            Some((operation, rule))
-                if operation == target.operation
-                    && (rule == of_v01 || rule == GenerationRule::OfTask) =>
-            {
+            Some((operation, rule)) if operation == target.operation && rules.contains(&rule) => {
                 Ok(self.call_of(envelope, operation, of_v01))
             }
             _ => {

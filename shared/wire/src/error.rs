@@ -16,6 +16,7 @@ use super::json_object::JsonObject;
 use super::{Binding, Dialect};
 use a2a_lambda_model::task::{A2aError, Generation};
 use serde_json::{Map, Value, json};
+use std::fmt::Display;
 
 /// The domain of the errors that A2A defines (A2A 1.0 §10.6, §11.6).
 const A2A: &str = "a2a-protocol.org";
@@ -243,28 +244,23 @@ fn details(error: &A2aError, row: &ErrorRow) -> Value {
 
 /// The values of an error as text: `ErrorInfo.metadata` maps strings to strings.
 fn metadata(error: &A2aError) -> Map<String, Value> {
-    let facts: Vec<(&str, String)> = match error {
+    let facts: &[(&str, &dyn Display)] = match error {
         A2aError::TaskNotCancelable { state } | A2aError::TaskFinished { state } => {
-            vec![("state", state.to_string())]
+            &[("state", state)]
         }
-        A2aError::StateTooLarge { current, limit } => vec![
-            ("current", current.to_string()),
-            ("allowed", limit.to_string()),
-        ],
-        A2aError::PayloadTooLarge { limit } => vec![("allowed", limit.to_string())],
+        A2aError::StateTooLarge { current, limit } => &[("current", current), ("allowed", limit)],
+        A2aError::PayloadTooLarge { limit } => &[("allowed", limit)],
         A2aError::RateLimited { retry_after }
         | A2aError::Unavailable { retry_after }
-        | A2aError::Unfinished { retry_after } => {
-            vec![("retryAfter", retry_after.to_string())]
-        }
-        A2aError::VersionNotSupported { version, .. } => vec![("version", version.clone())],
-        A2aError::ExtensionSupportRequired { uri } => vec![("uri", uri.clone())],
-        _ => Vec::new(),
+        | A2aError::Unfinished { retry_after } => &[("retryAfter", retry_after)],
+        A2aError::VersionNotSupported { version, .. } => &[("version", version)],
+        A2aError::ExtensionSupportRequired { uri } => &[("uri", uri)],
+        _ => &[],
     };
-    facts
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), Value::String(value)))
-        .collect()
+    let texts = facts
+        .iter()
+        .map(|(name, fact)| ((*name).to_owned(), fact.to_string().into()));
+    texts.collect()
 }
 
 #[cfg(test)]

@@ -162,9 +162,10 @@ impl<'de> Visitor<'de> for &mut JsonReader {
             // Names are not counted. Each has a value, which the seed below counts, so
             // a huge object reaches the limit too.
             let value = members.next_value_seed(&mut *self)?;
-            if values.insert(name.clone(), value).is_some() {
-                values.entry(RESERVED).or_insert(name.into());
+            if values.contains_key(&name) {
+                values.entry(RESERVED).or_insert(name.as_str().into());
             }
+            values.insert(name, value);
         }
         self.depth -= 1;
         Ok(Value::Object(values))

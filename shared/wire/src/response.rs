@@ -210,7 +210,7 @@ impl Call {
             Some(_) if rest_03 => "content",
             _ => "parts",
         };
-        let wrapped = |(index, inner): (&str, &str)| {
+        let path_inside = |(index, inner): (&str, &str)| {
             let part = message.get(list)?.get(index.parse::<usize>().ok()?)?;
             let wrapping = compat::wrapping(part, part.get("data")?, rest_03);
             Some(format!("message.{list}[{index}].data{wrapping}{inner}"))
@@ -219,7 +219,7 @@ impl Call {
         let data = inside.strip_prefix('[').filter(|_| is_legacy);
         let data = data.and_then(|it| it.split_once("].data"));
         let own = || format!("message.{list}{inside}");
-        Some(data.and_then(wrapped).unwrap_or_else(own))
+        Some(data.and_then(path_inside).unwrap_or_else(own))
     }
 
     /// Writes the result of a send.

@@ -89,8 +89,8 @@ impl<'a> Object<'a> {
         contents: [(&'static str, Option<T>); N],
     ) -> ReadResult<(&'static str, T)> {
         let names = contents.each_ref().map(|content| content.0);
-        let mut given = contents.into_iter().filter(|content| content.1.is_some());
-        match (given.next(), given.next()) {
+        let mut contents = contents.into_iter().filter(|content| content.1.is_some());
+        match (contents.next(), contents.next()) {
             (Some((name, Some(content))), None) => Ok((name, content)),
             _ => {
                 let why = format!("must have exactly one of {}", quoted(names));
