@@ -1,8 +1,7 @@
 use super::*;
 use crate::{CardForm, MethodCall, WireResponse};
 use crate::{RoutedRequest, open};
-use a2a_lambda_model::task::ContextQuery;
-use a2a_lambda_model::task::EventId;
+use a2a_lambda_model::task::{ContextId, ContextQuery, EventId, TaskId};
 use a2a_lambda_rows::each_row;
 use serde_json::json;
 
@@ -503,6 +502,25 @@ fn the_paths_of_the_extensions_are_read() {
         one(&get("/extendedAgentCard")).decode(),
         Ok(MethodCall::ExtendedCard)
     );
+    let delete = |path| {
+        let request = RawRequest {
+            method: "DELETE",
+            ..get(path)
+        };
+        one(&request).decode()
+    };
+    let context = ContextId::parse("c").unwrap();
+    assert_eq!(
+        delete("/a2a-lambda/contexts/c"),
+        Ok(MethodCall::DeleteContext(context))
+    );
+    let task = TaskId::parse("t").unwrap();
+    assert_eq!(
+        delete("/a2a-lambda/tasks/t"),
+        Ok(MethodCall::DeleteTask(task))
+    );
+    let fault = delete("/a2a-lambda/tasks/a%20b").unwrap_err();
+    assert_eq!(field_of(fault), "id");
 }
 
 #[test]
