@@ -168,20 +168,31 @@ impl RequestReader<'_> {
         }
     }
 
-    /// 0.1 with one path per method: the body is an envelope or the bare parameters.
-    fn path_a_method(&self, target: &PathTarget) -> Result<Call, Rejected> {
-        let bare = Dialect::rest(Generation::V01);
-        let value = self.read_body(bare)?;
-        if value.get("jsonrpc").is_none() {
-            return Ok(self.call(target, bare, value));
+    pub(super) fn path(&self, target: &PathTarget) -> Result<Call, Rejected> {
+        let dialect = Dialect::rest(target.generation);
+        let is_v01 = target.generation == Generation::V01;
+        // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
+        let has_body = self.request.method == "POST" && (is_v01 || !self.request.body.is_empty());
+        let value = match has_body {
+            true => self.read_body(dialect)?,
+            false => Value::Null,
+        };
+        // 0.1 has one path per method: the body is an envelope or the bare parameters.
+        match is_v01 && value.get("jsonrpc").is_some() {
+            true => self.envelope_at(target.operation, value),
+            false => Ok(self.call(target, dialect, value)),
         }
+    }
+
+    /// An envelope at the path of a method of 0.1.
+    fn envelope_at(&self, place: Operation, value: Value) -> Result<Call, Rejected> {
         let reject = |(id, error)| self.refused(Generation::V01, id, error);
         let envelope = jsonrpc::envelope(value).map_err(reject)?;
         // Only 0.1 has these paths, although 0.3 shares some of the method names.
         let of_v01 = GenerationRule::Named(Generation::V01);
         let rules = [of_v01, GenerationRule::OfTask];
         match method::named(&envelope.method) {
-            Some((operation, rule)) if operation == target.operation && rules.contains(&rule) => {
+            Some((operation, rule)) if operation == place && rules.contains(&rule) => {
                 Ok(self.call_of(envelope, operation, of_v01))
             }
             _ => {
@@ -189,20 +200,6 @@ impl RequestReader<'_> {
                 Err(reject((envelope.id, error)))
             }
         }
-    }
-
-    pub(super) fn path(&self, target: &PathTarget) -> Result<Call, Rejected> {
-        if target.params_in_body {
-            return self.path_a_method(target);
-        }
-        let dialect = Dialect::rest(target.generation);
-        // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
-        let has_body = self.request.method == "POST" && !self.request.body.is_empty();
-        let value = match has_body {
-            true => self.read_body(dialect)?,
-            false => Value::Null,
-        };
-        Ok(self.call(target, dialect, value))
     }
 
     fn read_body(&self, dialect: Dialect) -> Result<Value, Rejected> {

@@ -121,13 +121,9 @@ pub(crate) fn read_rest_part(part: &Object<'_>) -> ReadResult<Part> {
 /// The data of a `DataPart`, which the proto puts in a member `data`. A client that
 /// follows the prose leaves that level out.
 fn proto_data(data: &Value) -> &Value {
-    match data.as_object() {
-        Some(object) if object.len() == 1 => object
-            .get("data")
-            .filter(|it| it.is_object())
-            .unwrap_or(data),
-        _ => data,
-    }
+    let object = data.as_object().filter(|it| it.len() == 1);
+    let inner = object.and_then(|it| it.get("data"));
+    inner.filter(|it| it.is_object()).unwrap_or(data)
 }
 
 fn read_file(file: &Object<'_>, form: PartForm) -> ReadResult<Part> {
@@ -165,10 +161,9 @@ fn unwrap_data(mut part: Part) -> Part {
 
 /// The value that `data` wraps, if any; `mark` is the mark in the part's metadata.
 fn wrapped<'v>(data: &'v Value, mark: Option<&Value>) -> Option<&'v Value> {
-    match data.as_object() {
-        Some(object) if mark == Some(&Value::Bool(true)) && object.len() == 1 => object.get(VALUE),
-        _ => None,
-    }
+    let is_marked = mark == Some(&Value::Bool(true));
+    let object = data.as_object().filter(|it| is_marked && it.len() == 1)?;
+    object.get(VALUE)
 }
 
 /// The path from the member `data` of a part, as the client wrote it, to the data that it
