@@ -25,37 +25,29 @@ pub(crate) fn read_send(params: &Object<'_>, binding: Binding) -> ReadResult<Sen
     let message = if is_rest {
         let message = params.required_object(params.either("message", "request")?)?;
         let parts = message.either("content", "parts")?;
-        params::read_message(
-            &message,
-            &["ROLE_USER", "user"],
-            parts,
-            compat::read_rest_part,
-        )?
+        let roles = ["ROLE_USER", "user"];
+        params::read_message(&message, &roles, parts, compat::read_rest_part)?
     } else {
         let message = params.required_object("message")?;
         message.choice("kind", &[("message", ())])?;
         let read_part = |part: &Object<'_>| compat::read_part(part, V03);
         params::read_message(&message, &["user"], "parts", read_part)?
     };
-    params::read_send(
-        params,
-        message,
-        Generation::V03,
-        |configuration, command| {
-            let push = match is_rest {
-                true => configuration.either("pushNotification", "pushNotificationConfig")?,
-                false => "pushNotificationConfig",
-            };
-            if let Some(push) = configuration.object(push)? {
-                command.push = Some(push::read(&push, Generation::V03)?);
-            }
-            // ProtoJSON leaves out a member that is false, so an absent `blocking` is false.
-            if !configuration.boolean("blocking")?.unwrap_or(!is_rest) {
-                command.mode = SendMode::Immediate;
-            }
-            Ok(())
-        },
-    )
+    let read_options = |configuration: &Object<'_>, command: &mut SendCommand| {
+        let push = match is_rest {
+            true => configuration.either("pushNotification", "pushNotificationConfig")?,
+            false => "pushNotificationConfig",
+        };
+        if let Some(push) = configuration.object(push)? {
+            command.push = Some(push::read(&push, Generation::V03)?);
+        }
+        // ProtoJSON leaves out a member that is false, so an absent `blocking` is false.
+        if !configuration.boolean("blocking")?.unwrap_or(!is_rest) {
+            command.mode = SendMode::Immediate;
+        }
+        Ok(())
+    };
+    params::read_send(params, message, Generation::V03, read_options)
 }
 
 /// Writes the objects of 0.3 in one binding.

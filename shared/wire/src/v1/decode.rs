@@ -9,25 +9,21 @@ pub(crate) fn read_send(params: &Object<'_>) -> ReadResult<SendCommand> {
     let message = params.required_object("message")?;
     // A2A 1.0 §4.1.5: `ROLE_USER` is the role of the client.
     let message = params::read_message(&message, &["ROLE_USER"], "parts", read_part)?;
-    params::read_send(
-        params,
-        message,
-        Generation::V10,
-        |configuration, command| {
-            // Clients use the second name, too.
-            let push =
-                configuration.either("taskPushNotificationConfig", "pushNotificationConfig")?;
-            if let Some(push) = configuration.object(push)? {
-                push.id::<TaskId>("taskId")?;
-                push.string("tenant")?;
-                command.push = Some(push::read(&push, Generation::V10)?);
-            }
-            if configuration.boolean("returnImmediately")? == Some(true) {
-                command.mode = SendMode::Immediate;
-            }
-            Ok(())
-        },
-    )
+    params::read_send(params, message, Generation::V10, read_options)
+}
+
+fn read_options(configuration: &Object<'_>, command: &mut SendCommand) -> ReadResult<()> {
+    // Clients use the second name, too.
+    let push = configuration.either("taskPushNotificationConfig", "pushNotificationConfig")?;
+    if let Some(push) = configuration.object(push)? {
+        push.id::<TaskId>("taskId")?;
+        push.string("tenant")?;
+        command.push = Some(push::read(&push, Generation::V10)?);
+    }
+    if configuration.boolean("returnImmediately")? == Some(true) {
+        command.mode = SendMode::Immediate;
+    }
+    Ok(())
 }
 
 fn read_part(part: &Object<'_>) -> ReadResult<Part> {
@@ -38,10 +34,7 @@ fn read_part(part: &Object<'_>) -> ReadResult<Part> {
         ("text", text.map(|it| PartContent::Text(it.to_owned()))),
         ("raw", part.base64("raw")?.map(PartContent::Raw)),
         ("url", url.map(|it| PartContent::Url(it.to_owned()))),
-        (
-            "data",
-            part.raw("data")?.map(|it| PartContent::Data(it.clone())),
-        ),
+        ("data", part.raw("data")?.cloned().map(PartContent::Data)),
     ])?;
     Ok(Part {
         content,
