@@ -3,7 +3,7 @@
 
 use super::jsonrpc::{self, Envelope, MAX_BATCH};
 use super::method::{GenerationRule, Operation as O};
-use super::params::{self, FieldCase, Object, ReadResult};
+use super::params::{self, FieldCase, ReadResult};
 use super::rest::PathTarget;
 use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, version};
 use a2a_lambda_model::task::{A2aError, Generation};
@@ -284,10 +284,6 @@ impl RequestReader<'_> {
             // A2A 1.0 §5.5: ProtoJSON readers take the proto name too, so it is replaced as well.
             members.remove(&params::snake(name));
             members.insert(name.to_owned(), id.as_str().into());
-        }
-        if call.dialect.generation == Generation::V10 {
-            // The route names the tenant; a request repeats it.
-            Object::new(String::new(), &members, call.case).string("tenant")?;
         }
         Ok(members)
     }

@@ -40,12 +40,14 @@ fn read_resource(body: &Object<'_>) -> ReadResult<PushOffer> {
     let outer = body.object("config")?;
     let outer = outer.as_ref().unwrap_or(body);
     let mut offer = read(&outer.required_object(CONFIG)?, Generation::V03)?;
-    // `tasks/{task}/pushNotificationConfigs/{id}`: the server gives the name, so a malformed
-    // one is ignored and not refused.
-    let name = outer.text("name")?.unwrap_or_default();
-    let id_in_name = name.rsplit_once("/pushNotificationConfigs/");
-    let id_in_name = id_in_name.and_then(|(_, id)| PushId::parse(id).ok());
-    offer.id = id.or(offer.id).or(id_in_name);
+    offer.id = id.or(offer.id);
+    if offer.id.is_none() {
+        // `tasks/{task}/pushNotificationConfigs/{id}`: the server gives the name, so a malformed
+        // one is ignored and not refused.
+        let name = outer.text("name")?.unwrap_or_default();
+        let id = name.rsplit_once("/pushNotificationConfigs/");
+        offer.id = id.and_then(|(_, id)| PushId::parse(id).ok());
+    }
     Ok(offer)
 }
 

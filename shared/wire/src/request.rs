@@ -2,7 +2,7 @@
 
 use super::card::WEBHOOK_SIGNATURES;
 use super::method::Operation as O;
-use super::params::{MAX_HISTORY, Object, ReadResult};
+use super::params::{FieldCase, MAX_HISTORY, Object, ReadResult};
 use super::state_name::state_filter;
 use super::{Binding, Call, Dialect, idempotency, params, push, upload, v01, v1, v03};
 use a2a_lambda_model::task::metadata_keys::BUDGET;
@@ -97,7 +97,7 @@ impl Call {
             return Err(fault.clone());
         }
         let params = &Object::new(String::new(), &self.params, self.case);
-        Ok(match self.operation {
+        let call = match self.operation {
             O::Send => MethodCall::Send(Box::new(self.read_send(params)?)),
             O::Stream => MethodCall::Stream(Box::new(self.read_send(params)?)),
             O::Get => MethodCall::Get(self.read_get(params)?),
@@ -130,7 +130,12 @@ impl Call {
             O::DeletePushConfig => MethodCall::DeletePush(self.read_push(params)?),
             O::CreateUpload => MethodCall::CreateUpload(upload::read(params)?),
             O::ListSkills => MethodCall::Skills,
-        })
+        };
+        if self.dialect.generation == Generation::V10 && self.case == FieldCase::ProtoJson {
+            // The route names the tenant; a request repeats it.
+            params.string("tenant")?;
+        }
+        Ok(call)
     }
 
     /// Notes that the deliveries of a push config are signed, if the client named the

@@ -13,10 +13,8 @@ const TEXT: usize = 1024;
 pub(super) fn read(order: &Object<'_>) -> ReadResult<UploadOrder> {
     let text = |name| {
         let rule = format_args!("must have at most {TEXT} characters");
-        let is_short = |text: &&str| text.chars().count() <= TEXT;
-        order.text_as(name, rule, |text| {
-            Some(text).filter(is_short).map(str::to_owned)
-        })
+        let read = |text: &str| (text.chars().count() <= TEXT).then(|| text.to_owned());
+        order.text_as(name, rule, read)
     };
     let (filename, media_type) = (text("filename")?, text("mediaType")?);
     let size = order.integer("size", 1..=i64::MAX as u64)?;

@@ -36,21 +36,18 @@ pub(crate) fn read_send(
     generation: Generation,
     options: impl FnOnce(&Object<'_>, &mut SendCommand) -> ReadResult<()>,
 ) -> ReadResult<SendCommand> {
-    let mut command = new_send(message, params.metadata("metadata")?, generation);
+    let mut command = new_send(message, generation);
     if let Some(configuration) = params.object("configuration")? {
         command.history_length = configuration.history_length(MAX_HISTORY)?;
         command.accepted_output_modes = configuration.strings("acceptedOutputModes")?;
         options(&configuration, &mut command)?;
     }
+    command.metadata = params.metadata("metadata")?;
     Ok(command)
 }
 
 /// The send of a message without options.
-pub(crate) const fn new_send(
-    message: Message,
-    metadata: Metadata,
-    generation: Generation,
-) -> SendCommand {
+pub(crate) fn new_send(message: Message, generation: Generation) -> SendCommand {
     SendCommand {
         message,
         client_task_id: None,
@@ -60,7 +57,7 @@ pub(crate) const fn new_send(
         history_length: MAX_HISTORY,
         accepted_output_modes: Vec::new(),
         push: None,
-        metadata,
+        metadata: Metadata::new(),
         generation,
         idempotency_key: None,
     }

@@ -40,16 +40,17 @@ pub(crate) fn read_send(params: &Object<'_>) -> ReadResult<SendCommand> {
         metadata: message.metadata("metadata")?,
         ..Message::from_user("", parts)
     };
-    let metadata = params.metadata("metadata")?;
+    // A2A 0.1 §7.1.1: no history unless the client names a number.
+    let history_length = params.history_length(0)?;
     let push = params.object("pushNotification")?;
     Ok(SendCommand {
         client_task_id: Some(id),
-        // A2A 0.1 §7.1.1: no history unless the client names a number.
-        history_length: params.history_length(0)?,
+        history_length,
         push: push
             .map(|it| push::read(&it, Generation::V01))
             .transpose()?,
-        ..params::new_send(message, metadata, Generation::V01)
+        metadata: params.metadata("metadata")?,
+        ..params::new_send(message, Generation::V01)
     })
 }
 

@@ -29,11 +29,14 @@ fn read_options(configuration: &Object<'_>, command: &mut SendCommand) -> ReadRe
 fn read_part(part: &Object<'_>) -> ReadResult<Part> {
     // A2A 1.0 §4.1.6: a part has exactly one content. `data` is any JSON value, so its null
     // is a value.
-    let (text, url) = (part.string("text")?, part.text("url")?);
+    let (text, raw) = (part.string("text")?, part.base64("raw")?);
     let (_, content) = part.only([
         ("text", text.map(|it| PartContent::Text(it.to_owned()))),
-        ("raw", part.base64("raw")?.map(PartContent::Raw)),
-        ("url", url.map(|it| PartContent::Url(it.to_owned()))),
+        ("raw", raw.map(PartContent::Raw)),
+        (
+            "url",
+            part.text("url")?.map(|it| PartContent::Url(it.to_owned())),
+        ),
         ("data", part.raw("data")?.cloned().map(PartContent::Data)),
     ])?;
     Ok(Part {
