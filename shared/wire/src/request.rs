@@ -3,7 +3,6 @@
 use super::card::WEBHOOK_SIGNATURES;
 use super::method::Operation as O;
 use super::params::{FieldCase, MAX_HISTORY, Object, ReadResult};
-use super::state_name::state_filter;
 use super::{Binding, Call, Dialect, idempotency, params, push, upload, v01, v1, v03};
 use a2a_lambda_model::task::metadata_keys::BUDGET;
 use a2a_lambda_model::task::{
@@ -101,10 +100,7 @@ impl Call {
             O::Send => MethodCall::Send(Box::new(self.read_send(params)?)),
             O::Stream => MethodCall::Stream(Box::new(self.read_send(params)?)),
             O::Get => MethodCall::Get(self.read_get(params)?),
-            O::List => {
-                let states = state_filter(self.dialect.generation);
-                MethodCall::List(params::read_list(params, &states)?)
-            }
+            O::List => MethodCall::List(params::read_list(params, self.dialect.generation)?),
             O::Cancel => MethodCall::Cancel(CancelCommand {
                 id: params.required_id("id")?,
                 metadata: params.metadata("metadata")?,

@@ -1,8 +1,9 @@
 //! Reads the requests that the generations have in common: a send and a list.
 
 use super::{MAX_HISTORY, Object, ReadResult};
+use crate::state_name::state_filter;
 use a2a_lambda_model::task::{
-    Generation, ListQuery, Message, Metadata, Part, SendCommand, SendMode, TaskState, Timestamp,
+    Generation, ListQuery, Message, Metadata, Part, SendCommand, SendMode, Timestamp,
 };
 
 /// Reads a message of 0.3 or 1.0. The member `parts_name` holds its parts, each read by `part`.
@@ -63,15 +64,12 @@ pub(crate) fn new_send(message: Message, generation: Generation) -> SendCommand 
     }
 }
 
-/// Reads a list, whose filter names a state as `states` do.
-pub(crate) fn read_list(
-    params: &Object<'_>,
-    states: &[(&str, TaskState)],
-) -> ReadResult<ListQuery> {
+/// Reads a list.
+pub(crate) fn read_list(params: &Object<'_>, generation: Generation) -> ReadResult<ListQuery> {
     // A2A 1.0 §3.1.4: the members and their defaults.
     Ok(ListQuery {
         context_id: params.id("contextId")?,
-        status: params.choice("status", states)?,
+        status: params.choice("status", &state_filter(generation))?,
         page_size: params.page_size()?,
         page_token: params.text("pageToken")?.map(str::to_owned),
         history_length: params.history_length(MAX_HISTORY)?,
