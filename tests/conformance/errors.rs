@@ -1,6 +1,6 @@
 //! Each error of the code, and its name in the table of errors.
 
-use a2a_lambda::task::{A2aError, FieldViolation, TaskState};
+use a2a_lambda::task::{A2aError, TaskState};
 
 /// The name of the row for an error.
 pub(crate) const fn name(refusal: &A2aError) -> &'static str {
@@ -67,9 +67,7 @@ pub(crate) fn all() -> Vec<A2aError> {
             why: "no request".to_owned(),
         },
         R::MethodNotFound,
-        R::InvalidParams {
-            violations: vec![FieldViolation::new("message.messageId", "is required")],
-        },
+        R::invalid("message.messageId", "is required"),
         R::Internal,
         R::PayloadTooLarge { limit: 1000 },
         R::RateLimited { retry_after: 7 },

@@ -1,13 +1,13 @@
 //! Opens a raw request: finds its operation and its dialect. The parameters stay
 //! unread until the caller is authenticated and the limiter admits the request.
 
-use super::json::PathStep;
 use super::jsonrpc::{self, Envelope, MAX_BATCH};
-use super::method::GenerationRule;
+use super::method::{GenerationRule, Operation as O};
+use super::params::{self, FieldCase, ReadResult};
 use super::rest::PathTarget;
 use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, version};
-use a2a_lambda_model::task::{A2aError, FieldViolation, Generation};
-use serde_json::Value;
+use a2a_lambda_model::task::{A2aError, Generation};
+use serde_json::{Map, Value};
 
 /// A request as received, without the types of an HTTP library.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,6 +44,12 @@ pub enum OpenedRequest {
     Batch(Vec<Result<Call, Rejected>>),
 }
 
+impl OpenedRequest {
+    pub(super) fn one(call: Call) -> Self {
+        Self::One(Box::new(call))
+    }
+}
+
 /// A call whose parameters are unread.
 #[derive(Debug, Clone)]
 pub struct Call {
@@ -58,7 +64,11 @@ pub struct Call {
     /// never an identity.
     pub routing_tenant: Option<String>,
     pub(super) rule: GenerationRule,
-    pub(super) params: Params,
+    /// The parameters, with what path and query add to them.
+    pub(super) params: Map<String, Value>,
+    pub(super) case: FieldCase,
+    /// The first fault that is known before they are read, such as a duplicate member.
+    pub(super) fault: Option<A2aError>,
     pub(super) version: Option<String>,
     pub(super) last_event_id: Option<String>,
     pub(super) idempotency_key: Option<Vec<u8>>,
@@ -66,21 +76,6 @@ pub struct Call {
     pub(super) media: &'static str,
     /// Whether `Accept` names server-sent events and no other type.
     pub(super) events_alone: bool,
-}
-
-/// The unread parameters of a call, and the faults found in their JSON.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Params {
-    /// The JSON-RPC parameters or the body; `null` when there is none.
-    pub(super) value: Value,
-    /// The id in the path.
-    pub(super) id: Option<String>,
-    /// The id of the push config in the path.
-    pub(super) config: Option<String>,
-    /// The query.
-    pub(super) pairs: Vec<(String, String)>,
-    /// Faults that `value` no longer shows, such as duplicate members.
-    pub(super) faults: Vec<FieldViolation>,
 }
 
 /// A request that is refused before it becomes a call.
@@ -119,30 +114,23 @@ pub(super) struct RequestReader<'a> {
 
 impl RequestReader<'_> {
     pub(super) fn json_rpc(&self) -> Result<OpenedRequest, Rejected> {
-        let reject = |error| self.refused(Generation::V10, RpcId::Null, error);
-        let (value, duplicates) = self.read_body().map_err(reject)?;
+        let value = self.read_body(Dialect::json_rpc(Generation::V10))?;
         // JSON-RPC 2.0 §6: an array is a batch.
         let Value::Array(entries) = value else {
-            let call = self.envelope(value, &duplicates)?;
-            return Ok(OpenedRequest::One(Box::new(call)));
+            return self.envelope(value).map(OpenedRequest::one);
         };
         if entries.is_empty() || entries.len() > MAX_BATCH {
             let why = format!("a batch has 1 to {MAX_BATCH} requests");
-            return Err(reject(jsonrpc::invalid(why)));
+            return Err(self.refused(Generation::V10, RpcId::Null, jsonrpc::invalid(why)));
         }
         let alone = entries.len() == 1;
-        let open_entry = |(index, entry): (usize, Value)| {
-            let inside: Vec<Vec<PathStep>> = duplicates
-                .iter()
-                .filter(|path| path.first() == Some(&PathStep::Index(index)))
-                .map(|path| path.get(1..).unwrap_or_default().to_vec())
-                .collect();
-            let mut call = self.envelope(entry, &inside)?;
+        let open_entry = |entry| {
+            let mut call = self.envelope(entry)?;
             // One header cannot be the key of two sends.
             if !alone && call.operation == Operation::Send && call.idempotency_key.is_some() {
                 let why = "names one send: give each of a batch its own in its metadata";
-                let fault = FieldViolation::new(idempotency::HEADER, why);
-                call.params.faults.push(fault);
+                let fault = || A2aError::invalid(idempotency::HEADER, why);
+                call.fault.get_or_insert_with(fault);
             }
             // The batch has one JSON response, so no entry can answer with a stream.
             if call.operation.streams() {
@@ -152,7 +140,7 @@ impl RequestReader<'_> {
             Ok(call)
         };
         Ok(OpenedRequest::Batch(
-            entries.into_iter().enumerate().map(open_entry).collect(),
+            entries.into_iter().map(open_entry).collect(),
         ))
     }
 
@@ -160,8 +148,8 @@ impl RequestReader<'_> {
         rejected(self.request, Dialect::json_rpc(generation), id, error)
     }
 
-    fn envelope(&self, value: Value, duplicates: &[Vec<PathStep>]) -> Result<Call, Rejected> {
-        let envelope = jsonrpc::envelope(value, duplicates)
+    fn envelope(&self, value: Value) -> Result<Call, Rejected> {
+        let envelope = jsonrpc::envelope(value)
             .map_err(|(id, error)| self.refused(Generation::V10, id, error))?;
         let Some((operation, rule)) = method::named(&envelope.method) else {
             let family = method::family(&envelope.method);
@@ -171,115 +159,74 @@ impl RequestReader<'_> {
     }
 
     fn call_of(&self, envelope: Envelope, operation: Operation, rule: GenerationRule) -> Call {
-        let dialect = Dialect::json_rpc(rule.before_load());
-        let params = Params {
-            value: envelope.params,
-            faults: envelope.duplicates,
-            ..Params::default()
-        };
+        let generation = rule.before_load();
+        let target = PathTarget::new(operation, generation);
         Call {
             rpc_id: envelope.id,
-            ..self.call(operation, dialect, rule, None, params)
-        }
-    }
-
-    /// 0.1 with one path per method: the body is an envelope or the bare parameters.
-    pub(super) fn path_a_method(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
-        let bare = Dialect::rest(Generation::V01);
-        let (value, duplicates) = self
-            .read_body()
-            .map_err(|error| rejected(self.request, bare, RpcId::Null, error))?;
-        let rule = GenerationRule::Named(Generation::V01);
-        if !jsonrpc::looks_like_envelope(&value) {
-            let params = self.params(value, &duplicates, None);
-            let call = self.call(target.operation, bare, rule, None, params);
-            return Ok(OpenedRequest::One(Box::new(call)));
-        }
-        let reject = |(id, error)| self.refused(Generation::V01, id, error);
-        let envelope = jsonrpc::envelope(value, &duplicates).map_err(reject)?;
-        let same = method::named(&envelope.method).is_some_and(|(operation, rule)| {
-            let of_v01 = rule != GenerationRule::Named(Generation::V03)
-                && rule != GenerationRule::Named(Generation::V10);
-            operation == target.operation && of_v01
-        });
-        if !same {
-            let error = jsonrpc::invalid("`method` is not the one of this path");
-            return Err(reject((envelope.id, error)));
-        }
-        // Only 0.1 has these paths, although 0.3 shares some of the method names.
-        let call = self.call_of(envelope, target.operation, rule);
-        Ok(OpenedRequest::One(Box::new(call)))
-    }
-
-    pub(super) fn path(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
-        let dialect = Dialect::rest(target.generation);
-        // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
-        let (value, duplicates) = if self.request.method != "POST" || self.request.body.is_empty() {
-            (Value::Null, Vec::new())
-        } else {
-            self.read_body()
-                .map_err(|error| rejected(self.request, dialect, RpcId::Null, error))?
-        };
-        let mut params = self.params(value, &duplicates, target.id.clone());
-        params.config.clone_from(&target.config_id);
-        let rule = GenerationRule::Named(target.generation);
-        let call = self.call(
-            target.operation,
-            dialect,
             rule,
-            target.tenant.clone(),
-            params,
-        );
-        Ok(OpenedRequest::One(Box::new(call)))
-    }
-
-    fn params(&self, value: Value, duplicates: &[Vec<PathStep>], id: Option<String>) -> Params {
-        Params {
-            value,
-            id,
-            config: None,
-            pairs: self.pairs.clone(),
-            faults: duplicates
-                .iter()
-                .map(|path| json::duplicate(path))
-                .collect(),
+            ..self.call(&target, Dialect::json_rpc(generation), envelope.params)
         }
     }
 
-    fn read_body(&self) -> Result<(Value, Vec<Vec<PathStep>>), A2aError> {
+    pub(super) fn path(&self, target: &PathTarget) -> Result<Call, Rejected> {
+        let dialect = Dialect::rest(target.generation);
+        let is_v01 = target.generation == Generation::V01;
+        // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
+        let has_body = self.request.method == "POST" && (is_v01 || !self.request.body.is_empty());
+        let value = match has_body {
+            true => self.read_body(dialect)?,
+            false => Value::Null,
+        };
+        // 0.1 has one path per method: the body is an envelope or the bare parameters.
+        match is_v01 && value.get("jsonrpc").is_some() {
+            true => self.envelope_at(target.operation, value),
+            false => Ok(self.call(target, dialect, value)),
+        }
+    }
+
+    /// An envelope at the path of a method of 0.1.
+    fn envelope_at(&self, place: Operation, value: Value) -> Result<Call, Rejected> {
+        let reject = |(id, error)| self.refused(Generation::V01, id, error);
+        let envelope = jsonrpc::envelope(value).map_err(reject)?;
+        // Only 0.1 has these paths, although 0.3 shares some of the method names.
+        let of_v01 = GenerationRule::Named(Generation::V01);
+        let rules = [of_v01, GenerationRule::OfTask];
+        match method::named(&envelope.method) {
+            Some((operation, rule)) if operation == place && rules.contains(&rule) => {
+                Ok(self.call_of(envelope, operation, of_v01))
+            }
+            _ => {
+                let error = jsonrpc::invalid("`method` is not the one of this path");
+                Err(reject((envelope.id, error)))
+            }
+        }
+    }
+
+    fn read_body(&self, dialect: Dialect) -> Result<Value, Rejected> {
         // The content type comes first: a body of another type need not be JSON.
-        media::check(self.request.content_type)?;
-        let body = json::read(self.request.body)?;
-        Ok((body.value, body.duplicates))
+        media::check(self.request.content_type)
+            .and_then(|()| json::read(self.request.body))
+            .map_err(|error| rejected(self.request, dialect, RpcId::Null, error))
     }
 
     /// The call that a request makes, whatever its dialect: its parameters and what its
-    /// headers say. A tenant in the path and another in the body are a fault of the body.
-    fn call(
-        &self,
-        operation: Operation,
-        dialect: Dialect,
-        rule: GenerationRule,
-        path_tenant: Option<String>,
-        mut params: Params,
-    ) -> Call {
+    /// headers say.
+    fn call(&self, target: &PathTarget, dialect: Dialect, value: Value) -> Call {
         let request = self.request;
-        let tenant = given_tenant(dialect, &params);
-        if path_tenant.is_some() && tenant.is_some() && path_tenant != tenant {
-            let why = "must be the tenant of the path";
-            params.faults.push(FieldViolation::new("tenant", why));
-        }
         let text_of = |text: &str| {
             let text = text.trim();
             (!text.is_empty()).then(|| text.to_owned())
         };
-        Call {
-            operation,
+        let in_body = self.tenant(dialect, &value);
+        let mut call = Call {
+            operation: target.operation,
             dialect,
             rpc_id: RpcId::Null,
-            routing_tenant: path_tenant.or(tenant),
-            rule,
-            params,
+            routing_tenant: target.tenant.clone().or(in_body),
+            rule: GenerationRule::Named(dialect.generation),
+            params: Map::new(),
+            case: field_case(target, dialect),
+            fault: None,
             version: version::named(request.version, &self.pairs),
             last_event_id: request.last_event_id.and_then(text_of),
             idempotency_key: request.idempotency_key.map(<[u8]>::to_vec),
@@ -291,26 +238,82 @@ impl RequestReader<'_> {
                 .collect(),
             media: media::of_answer(dialect, request.content_type, request.accept),
             events_alone: media::events_alone(request.accept),
+        };
+        match self.params(&call, target, value) {
+            Ok(params) => call.params = params,
+            Err(fault) => call.fault = Some(fault),
         }
+        call
+    }
+
+    /// The parameters of `call`: those of JSON-RPC, the body, or the query of a request that
+    /// only reads. An id in the path replaces that member.
+    fn params(
+        &self,
+        call: &Call,
+        target: &PathTarget,
+        value: Value,
+    ) -> ReadResult<Map<String, Value>> {
+        if let Some(path) = json::duplicate(&value) {
+            let why = "must stand only once in its object";
+            return Err(A2aError::invalid(path, why));
+        }
+        let tenant = self.tenant(call.dialect, &value);
+        if tenant.is_some() && tenant != call.routing_tenant {
+            let why = "must be the tenant of the path";
+            return Err(A2aError::invalid("tenant", why));
+        }
+        let is_query = call.dialect.binding == Binding::Rest;
+        let mut members = match (value, call.operation) {
+            (_, O::Card | O::LegacyCard | O::Schemas | O::ExtendedCard | O::ListSkills) => {
+                return Ok(Map::new());
+            }
+            (Value::Object(members), _) => members,
+            // Absent parameters count as an empty object, so that a missing field is named.
+            (Value::Null, O::Get | O::List | O::ListPushConfigs | O::ListContexts)
+                if is_query && call.case == FieldCase::ProtoJson =>
+            {
+                params::members(&self.pairs)?
+            }
+            (Value::Null, _) if call.case == FieldCase::ProtoJson => Map::new(),
+            _ => return Err(A2aError::invalid("params", "must be an object")),
+        };
+        let task = target.id.iter().map(|id| (call.task_member(), id));
+        let config = target.config_id.iter().map(|id| (call.config_member(), id));
+        for (name, id) in task.chain(config) {
+            // A2A 1.0 §5.5: ProtoJSON readers take the proto name too, so it is replaced as well.
+            members.remove(&params::snake(name));
+            members.insert(name.to_owned(), id.as_str().into());
+        }
+        Ok(members)
+    }
+
+    /// The tenant that a client names in the parameters or the query.
+    fn tenant(&self, dialect: Dialect, params: &Value) -> Option<String> {
+        // A2A 1.0 §4.4.6: requests name the tenant. The older generations have no such
+        // member.
+        if dialect.generation != Generation::V10 {
+            return None;
+        }
+        let in_query = || {
+            let pair = self.pairs.iter().find(|(name, _)| name == "tenant")?;
+            (dialect.binding == Binding::Rest).then_some(pair.1.as_str())
+        };
+        let member = params.get("tenant").and_then(Value::as_str);
+        let tenant = member.or_else(in_query).filter(|tenant| !tenant.is_empty());
+        tenant.map(str::to_owned)
     }
 }
 
-/// The tenant that a client names in the parameters or the query.
-fn given_tenant(dialect: Dialect, params: &Params) -> Option<String> {
-    // A2A 1.0 §4.4.6: requests name the tenant. The older generations have no such
-    // member.
-    if dialect.generation != Generation::V10 {
-        return None;
+fn field_case(target: &PathTarget, dialect: Dialect) -> FieldCase {
+    match (dialect.generation, dialect.binding) {
+        // An upload is ordered in plain JSON, which is the same for all generations.
+        _ if target.operation == O::CreateUpload => FieldCase::Json,
+        (Generation::V10, _) | (Generation::V03, Binding::Rest) => FieldCase::ProtoJson,
+        // The parameters are a query, in which a number is a text.
+        (Generation::V01, _) if target.id.is_some() => FieldCase::ProtoJson,
+        (Generation::V03 | Generation::V01, _) => FieldCase::Json,
     }
-    let in_query = || {
-        let pair = params.pairs.iter().find(|(name, _)| name == "tenant")?;
-        (dialect.binding == Binding::Rest).then_some(pair.1.as_str())
-    };
-    let member = params.value.get("tenant").and_then(Value::as_str);
-    member
-        .or_else(in_query)
-        .filter(|tenant| !tenant.is_empty())
-        .map(str::to_owned)
 }
 
 impl Call {

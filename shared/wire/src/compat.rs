@@ -14,7 +14,7 @@
 
 use super::Dialect;
 use super::json_object::JsonObject;
-use super::params::Object;
+use super::params::{Object, ReadResult};
 use super::state_name::state_name;
 use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
 use a2a_lambda_model::task::{Metadata, Part, PartContent, Role, Status, Task, Transition};
@@ -68,108 +68,102 @@ pub(crate) const PROTO: PartForm = PartForm {
 const KINDS: [(&str, &str); 3] = [("text", "text"), ("file", "file"), ("data", "data")];
 
 /// Reads a part. If the tag is missing, the content gives the kind.
-pub(crate) fn read_part(part: &Object<'_>, form: PartForm) -> Option<Part> {
-    let tag = form.tag.map(|name| (name, part.choice(name, &KINDS)));
-    let metadata = part.metadata("metadata");
-    let kind = match tag {
-        Some((_, Some(kind))) if KINDS.iter().all(|(kind, _)| part.member(kind).is_none()) => {
-            part.refuse(kind, "is required");
-            return None;
-        }
-        _ => part.exactly_one(&KINDS.map(|(kind, _)| kind))?,
+pub(crate) fn read_part(part: &Object<'_>, form: PartForm) -> ReadResult<Part> {
+    let tag = match form.tag {
+        Some(name) => part.choice(name, &KINDS)?,
+        None => None,
     };
-    if let Some((name, Some(tag))) = tag
-        && tag != kind
+    let metadata = part.metadata("metadata")?;
+    let file = part.object("file")?;
+    let contents = [
+        ("text", part.string("text")?.map(Part::text)),
+        ("file", file.map(|it| read_file(&it, form)).transpose()?),
+        ("data", read_data(part, form)?),
+    ];
+    if let Some(tag) = tag
+        && contents.iter().all(|(_, content)| content.is_none())
     {
-        part.refuse(name, format!("does not fit the content `{kind}`"));
+        return Err(part.fault(tag, "is required"));
     }
-    match kind {
-        "text" => Some(Part {
-            metadata,
-            ..Part::text(part.required_string("text")?)
-        }),
-        "file" => Some(Part {
-            metadata,
-            ..read_file(&part.required_object("file")?, form)?
-        }),
-        _ => {
-            let data = part.member("data")?;
-            // A2A 0.3 §6.5.3: an object. A2A 0.1 §6.5.3: an object or an array.
-            if !(data.is_object() || form.arrays && data.is_array()) {
-                let rule = match form.arrays {
-                    true => "must be an object or an array",
-                    false => "must be an object",
-                };
-                part.refuse("data", rule);
-                return None;
-            }
-            let data = if form == PROTO {
-                proto_data(data)
-            } else {
-                data
-            };
-            Some(unwrap_data(data, metadata))
+    let (kind, content) = part.only(contents)?;
+    match form.tag {
+        Some(name) if tag.is_some_and(|tag| tag != kind) => {
+            Err(part.fault(name, format!("does not fit the content `{kind}`")))
         }
+        _ => Ok(unwrap_data(Part {
+            metadata,
+            ..content
+        })),
     }
+}
+
+fn read_data(part: &Object<'_>, form: PartForm) -> ReadResult<Option<Part>> {
+    // A2A 0.3 §6.5.3: an object. A2A 0.1 §6.5.3: an object or an array.
+    let rule = match form.arrays {
+        true => "must be an object or an array",
+        false => "must be an object",
+    };
+    let is_proto = form == PROTO;
+    part.value_as("data", rule, |data| {
+        let is_data = data.is_object() || form.arrays && data.is_array();
+        let inner = if is_proto { proto_data(data) } else { data };
+        is_data.then(|| Part::data(inner.clone()))
+    })
 }
 
 /// Reads a part of 0.3 over REST: one with `kind` follows the prose (A2A 0.3 §6.5), any other
 /// the proto.
-pub(crate) fn read_rest_part(part: &Object<'_>) -> Option<Part> {
-    let is_prose = part.member("kind").is_some();
+pub(crate) fn read_rest_part(part: &Object<'_>) -> ReadResult<Part> {
+    let is_prose = part.member("kind")?.is_some();
     read_part(part, if is_prose { V03 } else { PROTO })
 }
 
 /// The data of a `DataPart`, which the proto puts in a member `data`. A client that
 /// follows the prose leaves that level out.
 fn proto_data(data: &Value) -> &Value {
-    match data.as_object() {
-        Some(object) if object.len() == 1 => object
-            .get("data")
-            .filter(|it| it.is_object())
-            .unwrap_or(data),
-        _ => data,
-    }
+    let object = data.as_object().filter(|it| it.len() == 1);
+    let inner = object.and_then(|it| it.get("data"));
+    inner.filter(|it| it.is_object()).unwrap_or(data)
 }
 
-fn read_file(file: &Object<'_>, form: PartForm) -> Option<Part> {
+fn read_file(file: &Object<'_>, form: PartForm) -> ReadResult<Part> {
     let [mut bytes, mut uri] = form.file;
     if form == PROTO {
-        (bytes, uri) = (file.either(bytes, "bytes"), file.either(uri, "uri"));
+        (bytes, uri) = (file.either(bytes, "bytes")?, file.either(uri, "uri")?);
     }
-    let filename = file.string("name").filter(|text| !text.is_empty());
-    let media_type = file.string("mimeType").filter(|text| !text.is_empty());
-    let member = file.exactly_one(&[bytes, uri])?;
-    let content = if member == bytes {
-        PartContent::Raw(file.base64(bytes)?)
-    } else {
-        PartContent::Url(file.required_text(uri)?.to_owned())
-    };
-    Some(Part {
+    let filename = file.string("name")?.filter(|text| !text.is_empty());
+    let media_type = file.string("mimeType")?.filter(|text| !text.is_empty());
+    let url = file.string(uri)?.map(str::to_owned);
+    let (member, content) = file.only([
+        (bytes, file.base64(bytes)?.map(PartContent::Raw)),
+        (uri, url.map(PartContent::Url)),
+    ])?;
+    if content == PartContent::Url(String::new()) {
+        return Err(file.fault(member, "must not be empty"));
+    }
+    Ok(Part {
         filename: filename.map(str::to_owned),
         media_type: media_type.map(str::to_owned),
         ..Part::new(content)
     })
 }
 
-/// The data part that a client wrote as `data` with `metadata`, unwrapped.
-fn unwrap_data(data: &Value, mut metadata: Metadata) -> Part {
-    let inner = wrapped(data, metadata.get(WRAPPED));
-    if inner.is_some() {
-        metadata.remove(WRAPPED);
+/// The part with the data that a client wrapped.
+fn unwrap_data(mut part: Part) -> Part {
+    if let PartContent::Data(data) = &part.content
+        && let Some(inner) = wrapped(data, part.metadata.get(WRAPPED))
+    {
+        part.content = PartContent::Data(inner.clone());
+        part.metadata.remove(WRAPPED);
     }
-    Part {
-        metadata,
-        ..Part::data(inner.unwrap_or(data).clone())
-    }
+    part
 }
 
 /// The value that `data` wraps, if any; `mark` is the mark in the part's metadata.
 fn wrapped<'v>(data: &'v Value, mark: Option<&Value>) -> Option<&'v Value> {
-    match data.as_object() {
-        Some(object) if mark == Some(&Value::Bool(true)) && object.len() == 1 => object.get(VALUE),
-        _ => None,
-    }
+    let is_marked = mark == Some(&Value::Bool(true));
+    let object = data.as_object().filter(|it| is_marked && it.len() == 1)?;
+    object.get(VALUE)
 }
 
 /// The path from the member `data` of a part, as the client wrote it, to the data that it

@@ -12,9 +12,11 @@
 //! `VersionNotSupported` keeps -32009 in 0.1 too: a client that sends the header
 //! `A2A-Version` knows the code of the generation that defines the header.
 
+use super::json_object::JsonObject;
 use super::{Binding, Dialect};
 use a2a_lambda_model::task::{A2aError, Generation};
 use serde_json::{Map, Value, json};
+use std::fmt::Display;
 
 /// The domain of the errors that A2A defines (A2A 1.0 §10.6, §11.6).
 const A2A: &str = "a2a-protocol.org";
@@ -220,58 +222,45 @@ pub(super) fn header(error: &A2aError) -> Option<(&'static str, String)> {
     }
 }
 
-/// The details of an error: field violations first, then the reason. The older
+/// The details of an error: its field first, then the reason. The older
 /// generations leave the form of `data` open, so they get the array of 1.0.
 fn details(error: &A2aError, row: &ErrorRow) -> Value {
     // A2A 1.0 §9.5, §11.6: each object of the array has a `@type`.
     let mut details = Vec::new();
-    if let A2aError::InvalidParams { violations } = error {
-        let violations: Vec<Value> = violations
-            .iter()
-            .map(|v| json!({"field": short(&v.field), "description": short(&v.description)}))
-            .collect();
+    if let A2aError::InvalidParams { field, description } = error {
         details.push(json!({
             "@type": "type.googleapis.com/google.rpc.BadRequest",
-            "fieldViolations": violations,
+            "fieldViolations": [{"field": short(field), "description": short(description)}],
         }));
     }
-    let mut info = json!({
-        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": row.reason,
-        "domain": row.domain,
-    });
-    let metadata = metadata(error);
-    if let (Value::Object(info), false) = (&mut info, metadata.is_empty()) {
-        info.insert("metadata".to_owned(), Value::Object(metadata));
-    }
-    details.push(info);
+    let info = JsonObject::new()
+        .with("@type", "type.googleapis.com/google.rpc.ErrorInfo")
+        .with("reason", row.reason)
+        .with("domain", row.domain)
+        .metadata(metadata(error));
+    details.push(info.build());
     Value::Array(details)
 }
 
 /// The values of an error as text: `ErrorInfo.metadata` maps strings to strings.
 fn metadata(error: &A2aError) -> Map<String, Value> {
-    let facts: Vec<(&str, String)> = match error {
+    let facts: &[(&str, &dyn Display)] = match error {
         A2aError::TaskNotCancelable { state } | A2aError::TaskFinished { state } => {
-            vec![("state", state.to_string())]
+            &[("state", state)]
         }
-        A2aError::StateTooLarge { current, limit } => vec![
-            ("current", current.to_string()),
-            ("allowed", limit.to_string()),
-        ],
-        A2aError::PayloadTooLarge { limit } => vec![("allowed", limit.to_string())],
+        A2aError::StateTooLarge { current, limit } => &[("current", current), ("allowed", limit)],
+        A2aError::PayloadTooLarge { limit } => &[("allowed", limit)],
         A2aError::RateLimited { retry_after }
         | A2aError::Unavailable { retry_after }
-        | A2aError::Unfinished { retry_after } => {
-            vec![("retryAfter", retry_after.to_string())]
-        }
-        A2aError::VersionNotSupported { version, .. } => vec![("version", version.clone())],
-        A2aError::ExtensionSupportRequired { uri } => vec![("uri", uri.clone())],
-        _ => Vec::new(),
+        | A2aError::Unfinished { retry_after } => &[("retryAfter", retry_after)],
+        A2aError::VersionNotSupported { version, .. } => &[("version", version)],
+        A2aError::ExtensionSupportRequired { uri } => &[("uri", uri)],
+        _ => &[],
     };
-    facts
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), Value::String(value)))
-        .collect()
+    let texts = facts
+        .iter()
+        .map(|(name, fact)| ((*name).to_owned(), fact.to_string().into()));
+    texts.collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Reads a body into a [`serde_json::Value`], and checks it on the way.
 //!
 //! A body of 1 MiB can hold half a million JSON values, and a `Value` takes dozens of bytes
-//! for each. So [`read`] counts values and depth, and stops at a limit. It also records the
-//! paths of duplicate members, of which a `Value` would silently keep the last (RFC 8259 §4
-//! leaves their meaning open).
+//! for each. So [`read`] counts values and depth, and stops at a limit. It also marks the
+//! objects with duplicate members, of which a `Value` would silently keep the last (RFC 8259
+//! §4 leaves their meaning open). [`duplicate`] finds the mark.
 
-use a2a_lambda_model::task::{A2aError, FieldViolation};
+use a2a_lambda_model::task::A2aError;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, de};
 use serde_json::{Map, Value};
@@ -15,30 +15,12 @@ use std::fmt;
 pub(super) const MAX_NODES: usize = 20_000;
 /// The most levels of objects and arrays inside each other.
 pub(super) const MAX_DEPTH: usize = 32;
-/// The most duplicates that an error names.
-const MAX_DUPLICATES: usize = 16;
 /// `serde_json` reads an object whose first member has this name as JSON inside a text, and
-/// members are stored in the order of their names.
+/// members are stored in the order of their names. As no client can give such a member, it
+/// holds the name of the first duplicate of its object.
 const RESERVED: &str = "$serde_json::private::RawValue";
 /// The most characters of a client's member name that an error repeats.
 const MAX_NAME: usize = 64;
-
-/// One step from a value to a value inside it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PathStep {
-    /// Into the member of this name.
-    Name(String),
-    /// Into the element at this index.
-    Index(usize),
-}
-
-/// A body that keeps the limits.
-#[derive(Debug)]
-pub(super) struct JsonBody {
-    pub(super) value: Value,
-    /// The paths of members that repeat a name of their object.
-    pub(super) duplicates: Vec<Vec<PathStep>>,
-}
 
 /// Reads `bytes`.
 ///
@@ -47,23 +29,15 @@ pub(super) struct JsonBody {
 /// has half of a character;
 /// [`A2aError::InvalidRequest`] when it has more than [`MAX_NODES`] values, more than
 /// [`MAX_DEPTH`] levels or a member with a reserved name.
-pub(super) fn read(bytes: &[u8]) -> Result<JsonBody, A2aError> {
-    let mut limits = JsonLimits::default();
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let node = JsonNode {
-        limits: &mut limits,
-        parent: None,
-    };
-    let result = node
-        .deserialize(&mut reader)
-        .and_then(|value| reader.end().map(|()| value));
-    match (result, limits.over) {
+pub(super) fn read(bytes: &[u8]) -> Result<Value, A2aError> {
+    let mut reader = JsonReader::default();
+    let mut text = serde_json::Deserializer::from_slice(bytes);
+    let value = reader.deserialize(&mut text);
+    let value = value.and_then(|value| text.end().map(|()| value));
+    match (value, reader.over) {
         (_, Some(why)) => Err(A2aError::InvalidRequest { why }),
         (Err(error), None) => Err(fault(&error)),
-        (Ok(value), None) => Ok(JsonBody {
-            value,
-            duplicates: limits.duplicates,
-        }),
+        (Ok(value), None) => Ok(value),
     }
 }
 
@@ -78,42 +52,44 @@ fn fault(error: &serde_json::Error) -> A2aError {
     }
 }
 
-/// A path as violations name it: `message.parts[0].text`.
-pub(super) fn render(path: &[PathStep]) -> String {
-    let mut text = String::new();
-    for step in path {
-        match step {
-            PathStep::Name(name) => {
-                if !text.is_empty() {
-                    text.push('.');
-                }
-                text.extend(name.chars().take(MAX_NAME));
-            }
-            PathStep::Index(index) => text.push_str(&format!("[{index}]")),
-        }
-    }
-    text
+/// The path of the first member inside `value` that repeats a name of its object, as errors
+/// name it: `message.parts[0].text`.
+pub(super) fn duplicate(value: &Value) -> Option<String> {
+    let shorten = |name: &str| name.chars().take(MAX_NAME).collect::<String>();
+    let (step, inside) = match value {
+        Value::Object(members) => match members.get(RESERVED) {
+            Some(name) => return name.as_str().map(shorten),
+            None => members
+                .iter()
+                .find_map(|(name, value)| duplicate(value).map(|inside| (shorten(name), inside)))?,
+        },
+        Value::Array(elements) => elements.iter().enumerate().find_map(|(index, value)| {
+            duplicate(value).map(|inside| (format!("[{index}]"), inside))
+        })?,
+        _ => return None,
+    };
+    let dot = if inside.starts_with('[') { "" } else { "." };
+    Some(format!("{step}{dot}{inside}"))
 }
 
-/// The violation of a duplicate member.
-pub(super) fn duplicate(path: &[PathStep]) -> FieldViolation {
-    FieldViolation::new(render(path), "must stand only once in its object")
-}
-
+/// Reads a value, and those inside it.
 #[derive(Default)]
-struct JsonLimits {
+struct JsonReader {
+    /// The values so far.
     nodes: usize,
-    duplicates: Vec<Vec<PathStep>>,
+    /// The objects and arrays around the value.
+    depth: usize,
+    /// Which limit the body is over.
     over: Option<String>,
 }
 
-impl JsonLimits {
-    fn count<E: de::Error>(&mut self) -> Result<(), E> {
-        self.nodes += 1;
-        if self.nodes > MAX_NODES {
-            return self.stop(format!("more than {MAX_NODES} JSON values"));
+impl JsonReader {
+    fn enter<E: de::Error>(&mut self) -> Result<(), E> {
+        self.depth += 1;
+        match self.depth > MAX_DEPTH {
+            true => self.stop(format!("JSON nested deeper than {MAX_DEPTH}")),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn stop<E: de::Error>(&mut self, why: String) -> Result<(), E> {
@@ -122,64 +98,19 @@ impl JsonLimits {
     }
 }
 
-/// Where a value is: its step, and the place of the value around it.
-struct JsonPlace<'p> {
-    around: Option<&'p JsonPlace<'p>>,
-    name: Option<&'p str>,
-    index: usize,
-    depth: usize,
-}
-
-impl<'p> JsonPlace<'p> {
-    fn inside(around: Option<&'p JsonPlace<'p>>, name: Option<&'p str>, index: usize) -> Self {
-        Self {
-            around,
-            name,
-            index,
-            depth: depth(around) + 1,
-        }
-    }
-
-    fn path(&self) -> Vec<PathStep> {
-        let mut path = self.around.map(Self::path).unwrap_or_default();
-        path.push(match self.name {
-            Some(name) => PathStep::Name(name.to_owned()),
-            None => PathStep::Index(self.index),
-        });
-        path
-    }
-}
-
-/// The number of objects and arrays around a value.
-fn depth(parent: Option<&JsonPlace<'_>>) -> usize {
-    parent.map_or(0, |parent| parent.depth)
-}
-
-struct JsonNode<'l, 'p> {
-    limits: &'l mut JsonLimits,
-    parent: Option<&'p JsonPlace<'p>>,
-}
-
-impl JsonNode<'_, '_> {
-    fn enter<E: de::Error>(&mut self) -> Result<(), E> {
-        if depth(self.parent) >= MAX_DEPTH {
-            let why = format!("JSON nested deeper than {MAX_DEPTH}");
-            return self.limits.stop(why);
-        }
-        Ok(())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for JsonNode<'_, '_> {
+impl<'de> DeserializeSeed<'de> for &mut JsonReader {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        self.limits.count()?;
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            self.stop(format!("more than {MAX_NODES} JSON values"))?;
+        }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for JsonNode<'_, '_> {
+impl<'de> Visitor<'de> for &mut JsonReader {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -210,42 +141,33 @@ impl<'de> Visitor<'de> for JsonNode<'_, '_> {
         Ok(Value::Null)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         self.enter()?;
         let mut values = Vec::new();
-        loop {
-            let here = JsonPlace::inside(self.parent, None, values.len());
-            let node = JsonNode {
-                limits: self.limits,
-                parent: Some(&here),
-            };
-            match elements.next_element_seed(node)? {
-                Some(value) => values.push(value),
-                None => return Ok(Value::Array(values)),
-            }
+        while let Some(value) = elements.next_element_seed(&mut *self)? {
+            values.push(value);
         }
+        self.depth -= 1;
+        Ok(Value::Array(values))
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         self.enter()?;
         let mut values = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             if name == RESERVED {
                 let why = format!("the member name `{RESERVED}` is reserved");
-                self.limits.stop(why)?;
+                self.stop(why)?;
             }
             // Names are not counted. Each has a value, which the seed below counts, so
             // a huge object reaches the limit too.
-            let here = JsonPlace::inside(self.parent, Some(&name), 0);
-            if values.contains_key(&name) && self.limits.duplicates.len() < MAX_DUPLICATES {
-                self.limits.duplicates.push(here.path());
+            let value = members.next_value_seed(&mut *self)?;
+            if values.contains_key(&name) {
+                values.entry(RESERVED).or_insert(name.as_str().into());
             }
-            let value = members.next_value_seed(JsonNode {
-                limits: self.limits,
-                parent: Some(&here),
-            })?;
             values.insert(name, value);
         }
+        self.depth -= 1;
         Ok(Value::Object(values))
     }
 }

@@ -3,8 +3,8 @@
 //! The decoder of `a2a-lf` is not used: it refuses ids above `i64::MAX` and absent
 //! ids, and it does not check the version.
 
-use super::json::{self, PathStep};
-use a2a_lambda_model::task::{A2aError, FieldViolation};
+use super::json;
+use a2a_lambda_model::task::A2aError;
 use serde::Serialize;
 use serde_json::{Number, Value, json};
 
@@ -51,18 +51,13 @@ pub(super) struct Envelope {
     pub(super) method: String,
     /// The member `params` of any type; `null` if it is absent.
     pub(super) params: Value,
-    /// The duplicate members inside the parameters.
-    pub(super) duplicates: Vec<FieldViolation>,
 }
 
-/// Reads one envelope; `duplicates` are the duplicate members inside `value`.
+/// Reads one envelope.
 ///
 /// # Errors
 /// [`A2aError::InvalidRequest`], with the id of the error response.
-pub(super) fn envelope(
-    value: Value,
-    duplicates: &[Vec<PathStep>],
-) -> Result<Envelope, (RpcId, A2aError)> {
+pub(super) fn envelope(value: Value) -> Result<Envelope, (RpcId, A2aError)> {
     let fault = |id, why: &str| match id {
         // JSON-RPC 2.0 §6: what is not a request is not a notification.
         RpcId::Absent => (RpcId::Null, invalid(why)),
@@ -72,49 +67,30 @@ pub(super) fn envelope(
     let Value::Object(mut members) = value else {
         return Err(fault(RpcId::Null, "a request must be a JSON object"));
     };
-    let Some(mut id) = RpcId::read(members.get("id")) else {
+    let Some(id) = RpcId::read(members.get("id")) else {
         let why = format!("`id` must be a string of up to {MAX_ID} bytes, a number or null");
         return Err(fault(RpcId::Null, &why));
     };
-    let (inside, outside): (Vec<&Vec<PathStep>>, Vec<&Vec<PathStep>>) =
-        duplicates.iter().partition(|path| in_params(path));
-    if let Some(path) = outside.first() {
-        if path.first() == Some(&PathStep::Name("id".to_owned())) {
-            // JSON-RPC 2.0 §5: the id is null if it cannot be determined.
-            id = RpcId::Null;
-        }
-        let why = format!("`{}` must stand only once", json::render(path));
-        return Err(fault(id, &why));
+    // The decoder refuses duplicates inside the parameters, after the caller is known.
+    let params = members.remove("params").unwrap_or_default();
+    let mut members = Value::Object(members);
+    if let Some(path) = json::duplicate(&members) {
+        // JSON-RPC 2.0 §5: the id is null if it cannot be determined.
+        let id = if path == "id" { RpcId::Null } else { id };
+        return Err(fault(id, &format!("`{path}` must stand only once")));
     }
     if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(fault(id, "`jsonrpc` must be \"2.0\""));
     }
-    let Some(Value::String(method)) = members.remove("method") else {
+    let Some(Value::String(method)) = members.get_mut("method").map(Value::take) else {
         return Err(fault(id, "`method` must be a string"));
     };
-    Ok(Envelope {
-        id,
-        method,
-        params: members.remove("params").unwrap_or_default(),
-        duplicates: inside
-            .into_iter()
-            .map(|path| json::duplicate(path.get(1..).unwrap_or_default()))
-            .collect(),
-    })
-}
-
-fn in_params(path: &[PathStep]) -> bool {
-    path.len() > 1 && path.first() == Some(&PathStep::Name("params".to_owned()))
+    Ok(Envelope { id, method, params })
 }
 
 /// The error for a body or batch entry that is not a request.
 pub(super) fn invalid(why: impl Into<String>) -> A2aError {
     A2aError::InvalidRequest { why: why.into() }
-}
-
-/// Whether a body on a path of 0.1 is an envelope and not the bare parameters.
-pub(super) fn looks_like_envelope(value: &Value) -> bool {
-    value.get("jsonrpc").is_some()
 }
 
 /// The response with a result.

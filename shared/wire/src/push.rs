@@ -3,11 +3,11 @@
 //! `token` and `credentials` are write-only: no response has them.
 
 use super::json_object::JsonObject;
-use super::params::{Object, is_scheme};
+use super::params::{Object, ReadResult};
 use super::{Binding, Dialect};
 use a2a_lambda_model::task::{
-    Generation, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_TOKEN, MAX_PUSH_URL, PushConfig,
-    PushId, PushOffer, PushPage, Secret,
+    Generation, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME, MAX_PUSH_TOKEN,
+    MAX_PUSH_URL, PushConfig, PushId, PushOffer, PushPage, Secret,
 };
 use serde_json::Value;
 
@@ -17,21 +17,17 @@ const CONFIG: &str = "pushNotificationConfig";
 const SCHEME_RULE: &str = "must be the name of an HTTP authentication scheme";
 
 /// Reads the push config of a request that creates it.
-pub(crate) fn read_new(params: &Object<'_>, dialect: Dialect) -> Option<PushOffer> {
-    let Dialect {
-        generation,
-        binding,
-    } = dialect;
-    match (generation, binding) {
+pub(crate) fn read_new(params: &Object<'_>, dialect: Dialect) -> ReadResult<PushOffer> {
+    match (dialect.generation, dialect.binding) {
         // A2A 1.0 §4.3.1: the members of the config are those of the request.
-        (Generation::V10, _) => read(params, generation),
+        (Generation::V10, _) => read(params, Generation::V10),
         (Generation::V03, Binding::Rest) => read_resource(params),
-        (Generation::V03 | Generation::V01, _) => {
+        (generation @ (Generation::V03 | Generation::V01), _) => {
             let mut offer = read(&params.required_object(CONFIG)?, generation)?;
             // A config without an id replaces an earlier one without, as the official kit of
             // 0.3 expects.
             offer.id.get_or_insert_with(PushId::only);
-            Some(offer)
+            Ok(offer)
         }
     }
 }
@@ -39,70 +35,73 @@ pub(crate) fn read_new(params: &Object<'_>, dialect: Dialect) -> Option<PushOffe
 /// Reads the body of 0.3 over REST (A2A 0.3 §3.5.6):
 /// `{"parent", "configId", "config": {"name", "pushNotificationConfig"}}`. The JSON-RPC format
 /// is read too.
-fn read_resource(body: &Object<'_>) -> Option<PushOffer> {
-    let id = body.push_id("configId");
-    let outer = body.object("config");
+fn read_resource(body: &Object<'_>) -> ReadResult<PushOffer> {
+    let id = body.id("configId")?;
+    let outer = body.object("config")?;
     let outer = outer.as_ref().unwrap_or(body);
     let mut offer = read(&outer.required_object(CONFIG)?, Generation::V03)?;
-    offer.id = id.or(offer.id).or_else(|| id_in_name(outer));
-    Some(offer)
-}
-
-/// The id at the end of `tasks/{task}/pushNotificationConfigs/{id}`. The server gives
-/// the name, so a malformed one is ignored and not refused.
-fn id_in_name(config: &Object<'_>) -> Option<PushId> {
-    let (_, id) = config
-        .text("name")?
-        .rsplit_once("/pushNotificationConfigs/")?;
-    PushId::parse(id).ok()
+    offer.id = id.or(offer.id);
+    if offer.id.is_none() {
+        // `tasks/{task}/pushNotificationConfigs/{id}`: the server gives the name, so a malformed
+        // one is ignored and not refused.
+        let name = outer.text("name")?.unwrap_or_default();
+        let id = name.rsplit_once("/pushNotificationConfigs/");
+        offer.id = id.and_then(|(_, id)| PushId::parse(id).ok());
+    }
+    Ok(offer)
 }
 
 /// Reads a push config, alone or inside a send (A2A 1.0 §4.3.1; A2A 0.3 §6.8; A2A 0.1 §6.8).
-pub(crate) fn read(config: &Object<'_>, generation: Generation) -> Option<PushOffer> {
-    let url = config.required_text("url");
-    config.printable("url", MAX_PUSH_URL);
-    let id = config.push_id("id");
-    let token = config.printable("token", MAX_PUSH_TOKEN).map(Secret::new);
-    let authentication = config.object("authentication");
-    let schemes = authentication.as_ref().map(|it| schemes(it, generation));
-    let credentials =
-        authentication.and_then(|it| it.printable("credentials", MAX_PUSH_CREDENTIALS));
-    Some(PushOffer {
-        at: config.path().to_owned(),
+pub(crate) fn read(config: &Object<'_>, generation: Generation) -> ReadResult<PushOffer> {
+    let url = config.required("url", config.printable("url", MAX_PUSH_URL)?)?;
+    let id = config.id("id")?;
+    let token = config.printable("token", MAX_PUSH_TOKEN)?.map(Secret::new);
+    let (schemes, credentials) = match config.object("authentication")? {
+        Some(it) => (
+            read_schemes(&it, generation)?,
+            it.printable("credentials", MAX_PUSH_CREDENTIALS)?,
+        ),
+        None => (Vec::new(), None),
+    };
+    Ok(PushOffer {
+        at: config.path.clone(),
         // A2A 0.1 §7.5: a task has one, without an id.
         id: match generation {
             Generation::V01 => Some(PushId::only()),
             Generation::V03 | Generation::V10 => id,
         },
-        url: url?.to_owned(),
+        url: url.to_owned(),
         token,
-        schemes: schemes.unwrap_or_default(),
+        schemes,
         credentials: credentials.map(Secret::new),
         generation,
         signs: false,
     })
 }
 
-fn schemes(authentication: &Object<'_>, generation: Generation) -> Vec<String> {
+fn read_schemes(authentication: &Object<'_>, generation: Generation) -> ReadResult<Vec<String>> {
     if generation == Generation::V10 {
         // A2A 1.0 §4.3.2: one scheme.
-        let scheme = authentication.required_text("scheme");
-        if scheme.is_some_and(|scheme| !is_scheme(scheme)) {
-            authentication.refuse("scheme", SCHEME_RULE);
-        }
-        return scheme.map(str::to_owned).into_iter().collect();
+        let read = |text: &str| is_scheme(text).then(|| vec![text.to_owned()]);
+        let schemes = authentication.text_as("scheme", SCHEME_RULE, read)?;
+        return authentication.required("scheme", schemes);
     }
-    let schemes = authentication.strings("schemes");
-    for (index, scheme) in schemes.iter().enumerate() {
-        if !is_scheme(scheme) {
-            authentication.refuse(&format!("schemes[{index}]"), SCHEME_RULE);
-        }
+    let schemes = authentication.strings("schemes")?;
+    if let Some(index) = schemes.iter().position(|scheme| !is_scheme(scheme)) {
+        return Err(authentication.fault(&format!("schemes[{index}]"), SCHEME_RULE));
     }
     if schemes.len() > MAX_PUSH_CONFIGS {
         let rule = format!("must have at most {MAX_PUSH_CONFIGS} elements");
-        authentication.refuse("schemes", rule);
+        return Err(authentication.fault("schemes", rule));
     }
-    schemes
+    Ok(schemes)
+}
+
+/// Whether a text is the name of an authentication scheme (RFC 9110 §11.1).
+fn is_scheme(text: &str) -> bool {
+    // RFC 9110 §5.6.2: the characters of a token.
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    (1..=MAX_PUSH_SCHEME).contains(&text.len()) && text.bytes().all(token)
 }
 
 /// Writes a push config.

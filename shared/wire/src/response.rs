@@ -89,7 +89,7 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
 /// Writes the error of a call.
 #[must_use]
 pub fn refuse(call: &Call, error: &A2aError) -> WireResponse {
-    let error = call.own_fields(error);
+    let error = call.own_field(error);
     let response = refused(&error, call.dialect, &call.rpc_id, call.media);
     if call.reads_only_a_stream(&error) {
         return as_event(response);
@@ -186,19 +186,15 @@ impl Call {
         self.streams() && self.events_alone && is_rpc && !is_plain
     }
 
-    /// The error with its fields named as in the client's request. The engine names
+    /// The error with its field named as in the client's request. The engine names
     /// the fields as in 1.0.
-    fn own_fields(&self, error: &A2aError) -> A2aError {
+    fn own_field(&self, error: &A2aError) -> A2aError {
         let mut error = error.clone();
-        let A2aError::InvalidParams { violations } = &mut error else {
-            return error;
-        };
-        for violation in violations {
-            if self.dialect.generation == Generation::V01 && violation.field == "message.contextId"
-            {
-                violation.field = "sessionId".to_owned();
-            } else if let Some(field) = self.own_part(&violation.field) {
-                violation.field = field;
+        if let A2aError::InvalidParams { field, .. } = &mut error {
+            if self.dialect.generation == Generation::V01 && field == "message.contextId" {
+                *field = "sessionId".to_owned();
+            } else if let Some(own) = self.own_part(field) {
+                *field = own;
             }
         }
         error
@@ -209,29 +205,21 @@ impl Call {
     fn own_part(&self, field: &str) -> Option<String> {
         let inside = field.strip_prefix("message.parts")?;
         let rest_03 = self.dialect == Dialect::rest(Generation::V03);
-        let message = self.params.value.get("message")?;
+        let message = self.params.get("message")?;
         let list = match message.get("content") {
             Some(_) if rest_03 => "content",
             _ => "parts",
         };
-        let path = format!("message.{list}{inside}");
-        let Some((index, suffix)) = inside
-            .strip_prefix('[')
-            .and_then(|inside| inside.split_once("].data"))
-        else {
-            return Some(path);
+        let path_inside = |(index, inner): (&str, &str)| {
+            let part = message.get(list)?.get(index.parse::<usize>().ok()?)?;
+            let wrapping = compat::wrapping(part, part.get("data")?, rest_03);
+            Some(format!("message.{list}[{index}].data{wrapping}{inner}"))
         };
-        let part = index
-            .parse::<usize>()
-            .ok()
-            .and_then(|index| message.get(list)?.get(index));
-        let wrapping = match part.and_then(|part| Some((part, part.get("data")?))) {
-            Some((part, data)) if self.dialect.generation != Generation::V10 => {
-                compat::wrapping(part, data, rest_03)
-            }
-            _ => String::new(),
-        };
-        Some(format!("message.{list}[{index}].data{wrapping}{suffix}"))
+        let is_legacy = self.dialect.generation != Generation::V10;
+        let data = inside.strip_prefix('[').filter(|_| is_legacy);
+        let data = data.and_then(|it| it.split_once("].data"));
+        let own = || format!("message.{list}{inside}");
+        Some(data.and_then(path_inside).unwrap_or_else(own))
     }
 
     /// Writes the result of a send.
@@ -274,7 +262,7 @@ impl Call {
     /// number. Shared methods are decoded as 0.3, whose default is 100 messages.
     fn with_history_of_v01(&self, task: &Task) -> Task {
         // A2A 0.1 §7.3.1: history is included if `historyLength` is positive.
-        let has_history = match self.params.value.get("historyLength") {
+        let has_history = match self.params.get("historyLength") {
             None | Some(Value::Null) => false,
             Some(length) => length.as_u64() != Some(0),
         };
@@ -286,7 +274,7 @@ impl Call {
 
     /// The task id that a client of 0.1 made.
     pub(super) fn client_task_id(&self) -> Option<TaskId> {
-        let id = self.params.value.get("id").and_then(Value::as_str)?;
+        let id = self.params.get("id").and_then(Value::as_str)?;
         TaskId::parse(id).ok()
     }
 

@@ -58,30 +58,21 @@ pub(super) struct PathTarget {
     pub(super) id: Option<String>,
     /// The push config that the path names.
     pub(super) config_id: Option<String>,
-    /// Set for 0.1 with one path per method: the body is the parameters or an
-    /// envelope.
-    pub(super) params_in_body: bool,
 }
 
 impl PathTarget {
-    const fn new(operation: Operation, generation: Generation) -> Self {
+    pub(super) const fn new(operation: Operation, generation: Generation) -> Self {
         Self {
             operation,
             generation,
             tenant: None,
             id: None,
             config_id: None,
-            params_in_body: false,
         }
     }
 
     fn of(mut self, id: String) -> Self {
         self.id = Some(id);
-        self
-    }
-
-    const fn in_body(mut self) -> Self {
-        self.params_in_body = true;
         self
     }
 }
@@ -150,7 +141,7 @@ fn path_a_method(method: &str, segments: &[&str]) -> Option<PathTarget> {
         }
         _ => return None,
     };
-    Some(PathTarget::new(operation, Generation::V01).in_body())
+    Some(PathTarget::new(operation, Generation::V01))
 }
 
 fn ours(method: &str, segments: &[&str]) -> Option<PathTarget> {

@@ -48,10 +48,7 @@ impl<'a> RoutedRequest<'a> {
         match &self.route {
             None => Err(self.reject(A2aError::MethodNotFound)),
             Some(PathRoute::JsonRpc) => opener.json_rpc(),
-            Some(PathRoute::Operation(target)) if target.params_in_body => {
-                opener.path_a_method(target)
-            }
-            Some(PathRoute::Operation(target)) => opener.path(target),
+            Some(PathRoute::Operation(target)) => opener.path(target).map(OpenedRequest::one),
         }
     }
 

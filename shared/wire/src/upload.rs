@@ -1,82 +1,67 @@
 //! Reads and writes `POST /a2a-lambda/uploads`, an extension of this project that is
 //! the same for all generations.
 
-use super::params::{self, FieldCase};
-use a2a_lambda_model::task::{A2aError, UploadGrant, UploadOrder};
+use super::json_object::JsonObject;
+use super::params::{Object, ReadResult};
+use a2a_lambda_model::task::{UploadGrant, UploadOrder};
 use serde_json::{Map, Value, json};
 
 /// The most characters of a file name or media type.
 const TEXT: usize = 1024;
 
 /// Reads `{filename?, mediaType?, size, sha256}`.
-///
-/// # Errors
-/// [`A2aError::InvalidParams`] with every fault.
-pub(super) fn decode(params: &Value) -> Result<UploadOrder, A2aError> {
-    params::read(params, FieldCase::Json, |order| {
-        let text = |name: &str| {
-            let text = order.text(name);
-            if text.is_some_and(|text| text.chars().count() > TEXT) {
-                order.refuse(name, format!("must have at most {TEXT} characters"));
-            }
-            text.map(str::to_owned)
-        };
-        let (filename, media_type) = (text("filename"), text("mediaType"));
-        if order.member("size").is_none() {
-            order.refuse("size", "is required");
-        }
-        let size = order.integer("size", 1..=i64::MAX as u64);
-        let sha256 = order.required_text("sha256").map(str::to_ascii_lowercase);
-        let hex = |text: &String| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
-        if sha256.as_ref().is_some_and(|text| !hex(text)) {
-            order.refuse("sha256", "must be 64 hexadecimal digits");
-        }
-        Some(UploadOrder {
-            filename,
-            media_type,
-            size: size?,
-            sha256: sha256?,
-        })
+pub(super) fn read(order: &Object<'_>) -> ReadResult<UploadOrder> {
+    let text = |name| {
+        let rule = format_args!("must have at most {TEXT} characters");
+        let read = |text: &str| (text.chars().count() <= TEXT).then(|| text.to_owned());
+        order.text_as(name, rule, read)
+    };
+    let (filename, media_type) = (text("filename")?, text("mediaType")?);
+    let size = order.integer("size", 1..=i64::MAX as u64)?;
+    let size = order.required("size", size)?;
+    let hex = |text: &str| {
+        let is_hex = text.len() == 64 && text.bytes().all(|it| it.is_ascii_hexdigit());
+        is_hex.then(|| text.to_ascii_lowercase())
+    };
+    let sha256 = order.text_as("sha256", "must be 64 hexadecimal digits", hex)?;
+    Ok(UploadOrder {
+        filename,
+        media_type,
+        size,
+        sha256: order.required("sha256", sha256)?,
     })
 }
 
 /// Writes how to upload the file, and the part that refers to it afterwards. The
 /// part has the format of 1.0; older generations put the reference in `file.uri`.
 pub(super) fn encode(grant: &UploadGrant) -> Value {
-    let headers: Map<String, Value> = grant
-        .headers
-        .iter()
-        .map(|(name, value)| (name.clone(), json!(value)))
-        .collect();
-    let mut part = Map::new();
-    part.insert("url".to_owned(), json!(grant.reference));
-    if let Some(name) = &grant.filename {
-        part.insert("filename".to_owned(), json!(name));
-    }
-    if let Some(media_type) = &grant.media_type {
-        part.insert("mediaType".to_owned(), json!(media_type));
-    }
+    let headers = grant.headers.iter();
+    let headers = headers.map(|(name, value)| (name.clone(), json!(value)));
     json!({
         "method": "PUT",
         "url": grant.url,
-        "headers": headers,
+        "headers": headers.collect::<Map<String, Value>>(),
         "expiresAt": grant.expires_at.to_rfc3339(),
         "reference": grant.reference,
-        "part": part,
+        "part": JsonObject::new()
+            .with("url", grant.reference.as_str())
+            .maybe("filename", grant.filename.as_deref())
+            .maybe("mediaType", grant.media_type.as_deref())
+            .build(),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compat::samples::{command, field_of, rest};
+    use a2a_lambda_model::task::A2aError;
 
-    fn fields(params: &Value) -> Vec<String> {
-        match decode(params) {
-            Err(A2aError::InvalidParams { violations }) => {
-                violations.into_iter().map(|v| v.field).collect()
-            }
-            other => panic!("{other:?}"),
-        }
+    fn decode(order: &Value) -> Result<UploadOrder, A2aError> {
+        command!(
+            rest("POST", "/a2a-lambda/uploads", &[], order),
+            CreateUpload
+        )
     }
 
     #[test]
@@ -88,18 +73,26 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_of_an_upload_order_are_listed() {
-        assert_eq!(fields(&json!({})), ["size", "sha256"]);
-        assert_eq!(
-            fields(&json!({"size": 0, "sha256": "zz", "filename": 3, "mediaType": ""})),
-            ["filename", "mediaType", "size", "sha256"]
-        );
-        assert_eq!(fields(&json!([])), ["params"]);
-        let long = "x".repeat(2000);
+    fn a_faulty_upload_order_is_refused_by_field() {
         let sha = "0".repeat(64);
-        assert_eq!(
-            fields(&json!({"size": 1, "sha256": sha, "filename": long})),
-            ["filename"]
-        );
+        for (order, name) in [
+            (json!([]), "params"),
+            (json!({}), "size"),
+            (json!({"size": 0, "sha256": sha}), "size"),
+            (json!({"size": "1", "sha256": sha}), "size"),
+            (json!({"size": 1}), "sha256"),
+            (json!({"size": 1, "sha256": "zz"}), "sha256"),
+            (
+                json!({"size": 1, "sha256": sha, "mediaType": ""}),
+                "mediaType",
+            ),
+            (json!({"size": 1, "sha256": sha, "filename": 3}), "filename"),
+            (
+                json!({"size": 1, "sha256": sha, "filename": "x".repeat(1025)}),
+                "filename",
+            ),
+        ] {
+            assert_eq!(field_of(decode(&order)), name, "{order}");
+        }
     }
 }

@@ -183,7 +183,7 @@ fn other_paths(table: &mut Table) {
         table.add(format!("an envelope for {method:?}"), request, fault);
     }
     let mut body = envelope(table);
-    body["params"] = json!({});
+    body["params"] = json!({"id": "new:1"});
     let fault = table.fault(PARAMS).shaped(Shape::Rpc).at("message");
     table.add("an envelope without message", posted(table, &body), fault);
     for body in [json!([]), json!("x"), json!(5), json!(null), json!(true)] {

@@ -6,26 +6,6 @@
 
 use super::TaskState;
 
-/// An invalid field of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldViolation {
-    /// Path of the field, for example `message.parts[0].text`.
-    pub field: String,
-    /// What is wrong, and what is allowed.
-    pub description: String,
-}
-
-impl FieldViolation {
-    /// A violation of `field`.
-    #[must_use]
-    pub fn new(field: impl Into<String>, description: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            description: description.into(),
-        }
-    }
-}
-
 /// Why a request is refused. Clients see this text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum A2aError {
@@ -105,11 +85,13 @@ pub enum A2aError {
     /// Unknown method or path.
     #[error("method not found")]
     MethodNotFound,
-    /// Invalid fields in the parameters.
-    #[error("invalid parameters{}", first(violations))]
+    /// An invalid field in the parameters: the first that is found.
+    #[error("invalid parameters: `{field}`: {description}")]
     InvalidParams {
-        /// Each invalid field with its description; never empty.
-        violations: Vec<FieldViolation>,
+        /// Path of the field, for example `message.parts[0].text`.
+        field: String,
+        /// What is wrong, and what is allowed.
+        description: String,
     },
     /// An internal failure of this program.
     #[error("internal error")]
@@ -164,21 +146,13 @@ pub enum A2aError {
     },
 }
 
-/// The first violation as text, because clients show an error's message and drop its
-/// data.
-fn first(violations: &[FieldViolation]) -> String {
-    let violation = violations.first();
-    violation.map_or_else(String::new, |it| {
-        format!(": `{}`: {}", it.field, it.description)
-    })
-}
-
 impl A2aError {
-    /// Invalid parameters with one violation.
+    /// Invalid parameters: `field` is wrong.
     #[must_use]
     pub fn invalid(field: impl Into<String>, description: impl Into<String>) -> Self {
         Self::InvalidParams {
-            violations: vec![FieldViolation::new(field, description)],
+            field: field.into(),
+            description: description.into(),
         }
     }
 }

@@ -53,7 +53,7 @@ pub use command::{
     CancelCommand, Context, ContextPage, ContextQuery, Frame, GetQuery, ListQuery, Page,
     SendCommand, SendMode, Sent, SubscribeCommand, UploadGrant, UploadOrder,
 };
-pub use error::{A2aError, FieldViolation};
+pub use error::A2aError;
 pub use event::{
     ArtifactUpdate, Event, EventId, EventIdError, EventMark, LoggedEvent, Status, StatusUpdate,
 };

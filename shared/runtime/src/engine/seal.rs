@@ -14,8 +14,8 @@ use super::secret_keys::{self, SecretKey, SecretKeySet, bytes_of};
 use super::{Engine, EngineError};
 use crate::store::StoreError;
 use crate::task::{
-    A2aError, Change, FieldViolation, Message, Owner, Part, PartContent, PushId, Sealed,
-    SealedAnswer, Secret, TaskId, TaskRecord, TaskState,
+    A2aError, Change, Message, Owner, Part, PartContent, PushId, Sealed, SealedAnswer, Secret,
+    TaskId, TaskRecord, TaskState,
 };
 use a2a_lambda_skill::SkillMetadata;
 use base64::Engine as _;
@@ -127,22 +127,15 @@ fn cipher(key: &SecretKey) -> Option<LessSafeKey> {
 /// be stored unencrypted with the task.
 ///
 /// # Errors
-/// [`A2aError::InvalidParams`] naming each such part.
+/// [`A2aError::InvalidParams`] naming the first such part.
 pub(super) fn check_answer(message: &Message) -> Result<(), A2aError> {
-    let parts = message.parts.iter().enumerate();
     let is_file =
-        |content: &PartContent| !matches!(content, PartContent::Text(_) | PartContent::Data(_));
-    let files = parts.filter(|(_, part)| is_file(&part.content));
-    let violations: Vec<FieldViolation> = files
-        .map(|(index, _)| {
-            let why = "a message that is not kept holds text and data, and no files";
-            FieldViolation::new(format!("message.parts[{index}]"), why)
-        })
-        .collect();
-    if violations.is_empty() {
+        |part: &Part| !matches!(part.content, PartContent::Text(_) | PartContent::Data(_));
+    let Some(index) = message.parts.iter().position(is_file) else {
         return Ok(());
-    }
-    Err(A2aError::InvalidParams { violations })
+    };
+    let why = "a message that is not kept holds text and data, and no files";
+    Err(A2aError::invalid(format!("message.parts[{index}]"), why))
 }
 
 impl Engine {

@@ -64,7 +64,7 @@ outcomes! {
         "EXTENSION_SUPPORT_REQUIRED" => Caller "nothing; no extension is required so far";
         "VERSION_NOT_SUPPORTED" => Caller "nothing; a client that names a newer version than 1.0 is logged as a warning";
         "METHOD_NOT_FOUND" => Caller "nothing; if a known path returns it, the route leads to the wrong function";
-        "INVALID_PARAMS" => Caller "nothing; the error names the fields";
+        "INVALID_PARAMS" => Caller "nothing; the error names the field";
         "INTERNAL_ERROR" => Ours "look for `a call failed` at that time; the cause is in `error.cause`. Class `store` if a store refused the call: a lost right, a disabled key";
         "PAYLOAD_TOO_LARGE" => Caller "a body has at most 5 MiB, since an event of Lambda ends at 6 MB; upload larger files";
         "RATE_LIMITED" => Caller "nothing, or raise the limit of the tenant (*Limits of a tenant*). API Gateway sends it too, beyond `ApiRatePerSecond`";

@@ -115,10 +115,7 @@ fn step(agent: &AgentDefinition, message: &Message) -> (String, &'static str) {
 
 fn violation(routed: Result<Routed, A2aError>) -> (String, String) {
     match routed {
-        Err(A2aError::InvalidParams { violations }) => {
-            let first = violations.into_iter().next().unwrap();
-            (first.field, first.description)
-        }
+        Err(A2aError::InvalidParams { field, description }) => (field, description),
         other => panic!("{other:?}"),
     }
 }

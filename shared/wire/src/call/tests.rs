@@ -1,8 +1,7 @@
 use super::*;
 use crate::{CardForm, MethodCall, WireResponse};
 use crate::{RoutedRequest, open};
-use a2a_lambda_model::task::ContextQuery;
-use a2a_lambda_model::task::EventId;
+use a2a_lambda_model::task::{ContextId, ContextQuery, EventId, TaskId};
 use a2a_lambda_rows::each_row;
 use serde_json::json;
 
@@ -44,9 +43,9 @@ fn rpc_call(method: &str, params: &Value) -> Call {
     one(&post("/", &rpc(method, params)))
 }
 
-fn fields(refusal: A2aError) -> Vec<String> {
+fn field_of(refusal: A2aError) -> String {
     match refusal {
-        A2aError::InvalidParams { violations } => violations.into_iter().map(|v| v.field).collect(),
+        A2aError::InvalidParams { field, .. } => field,
         other => panic!("{other:?}"),
     }
 }
@@ -131,7 +130,7 @@ fn the_same_operations_are_read_over_rest() {
             MethodCall::Subscribe(command) => Some(command.id),
             _ => None,
         };
-        assert_eq!(id.is_some(), call.params.id.is_some(), "{request:?}");
+        assert_eq!(id.is_some(), call.params.contains_key("id"), "{request:?}");
         assert!(id.is_none_or(|id| id.as_str() == "t"), "{request:?}");
     });
 }
@@ -232,13 +231,13 @@ fn parameters_of_a_wrong_type_are_invalid_params_not_invalid_request() {
         each_row(cases, |params| {
             let call = rpc_call(method, &params);
             assert!(
-                !fields(call.decode().unwrap_err()).is_empty(),
+                !field_of(call.decode().unwrap_err()).is_empty(),
                 "{method} {params}"
             );
         });
         let bare = json!({"jsonrpc": "2.0", "id": 7, "method": method}).to_string();
         let call = one(&post("/", &bare));
-        assert!(!fields(call.decode().unwrap_err()).is_empty(), "{method}");
+        assert!(!field_of(call.decode().unwrap_err()).is_empty(), "{method}");
     });
 }
 
@@ -247,12 +246,12 @@ fn a_duplicate_in_the_parameters_is_found_at_decoding_with_its_path() {
     let text = r#"{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":
         {"message":{"messageId":"m","role":"ROLE_USER","role":"ROLE_USER","parts":[{"text":""}]}}}"#;
     let call = one(&post("/", text));
-    assert_eq!(fields(call.decode().unwrap_err()), ["message.role"]);
+    assert_eq!(field_of(call.decode().unwrap_err()), "message.role");
     let text = r#"{"message":{"messageId":"m","messageId":"n"}}"#;
     let call = one(&post("/message:send", text));
-    assert_eq!(fields(call.decode().unwrap_err()), ["message.messageId"]);
+    assert_eq!(field_of(call.decode().unwrap_err()), "message.messageId");
     let call = one(&post("/tasks/send", r#"{"id":"a","id":"b"}"#));
-    assert_eq!(fields(call.decode().unwrap_err()), ["id"]);
+    assert_eq!(field_of(call.decode().unwrap_err()), "id");
 }
 
 #[test]
@@ -327,7 +326,7 @@ fn two_tenants_in_one_request_are_refused() {
     params["tenant"] = json!("other");
     let text = params.to_string();
     let call = one(&post("/acme/message:send", &text));
-    assert_eq!(fields(call.decode().unwrap_err()), ["tenant"]);
+    assert_eq!(field_of(call.decode().unwrap_err()), "tenant");
 }
 
 #[test]
@@ -349,8 +348,8 @@ fn the_id_in_the_path_replaces_the_one_in_the_body() {
 fn a_malformed_id_in_a_path_is_refused_as_the_field_id() {
     for path in ["/tasks/a%2Fb", "/v1/tasks/a%20b", "/tasks/a%20b/get"] {
         assert_eq!(
-            fields(one(&get(path)).decode().unwrap_err()),
-            ["id"],
+            field_of(one(&get(path)).decode().unwrap_err()),
+            "id",
             "{path}"
         );
     }
@@ -381,7 +380,7 @@ fn a_subscription_resumes_after_the_last_event_id() {
     assert!(
         matches!(subscribe(Some("")), Ok(MethodCall::Subscribe(command)) if command.last_event.is_none())
     );
-    assert_eq!(fields(subscribe(Some("x")).unwrap_err()), ["Last-Event-ID"]);
+    assert_eq!(field_of(subscribe(Some("x")).unwrap_err()), "Last-Event-ID");
 }
 
 #[test]
@@ -421,8 +420,8 @@ fn a_duplicate_in_a_batch_stays_in_its_slot() {
         panic!("expected a batch")
     };
     assert_eq!(
-        fields(slots[0].as_ref().unwrap().decode().unwrap_err()),
-        ["id"]
+        field_of(slots[0].as_ref().unwrap().decode().unwrap_err()),
+        "id"
     );
     assert_eq!(
         slots[1].as_ref().unwrap_err().rpc_id,
@@ -503,6 +502,25 @@ fn the_paths_of_the_extensions_are_read() {
         one(&get("/extendedAgentCard")).decode(),
         Ok(MethodCall::ExtendedCard)
     );
+    let delete = |path| {
+        let request = RawRequest {
+            method: "DELETE",
+            ..get(path)
+        };
+        one(&request).decode()
+    };
+    let context = ContextId::parse("c").unwrap();
+    assert_eq!(
+        delete("/a2a-lambda/contexts/c"),
+        Ok(MethodCall::DeleteContext(context))
+    );
+    let task = TaskId::parse("t").unwrap();
+    assert_eq!(
+        delete("/a2a-lambda/tasks/t"),
+        Ok(MethodCall::DeleteTask(task))
+    );
+    let fault = delete("/a2a-lambda/tasks/a%20b").unwrap_err();
+    assert_eq!(field_of(fault), "id");
 }
 
 #[test]

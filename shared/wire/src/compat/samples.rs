@@ -113,12 +113,10 @@ fn event(event: Event, last: bool) -> Frame {
     }
 }
 
-/// The fields that an error names.
-pub(crate) fn fields<T: std::fmt::Debug>(result: Result<T, A2aError>) -> Vec<String> {
+/// The field that an error names.
+pub(crate) fn field_of<T: std::fmt::Debug>(result: Result<T, A2aError>) -> String {
     match result {
-        Err(A2aError::InvalidParams { violations }) => {
-            violations.into_iter().map(|it| it.field).collect()
-        }
+        Err(A2aError::InvalidParams { field, .. }) => field,
         other => panic!("{other:?}"),
     }
 }

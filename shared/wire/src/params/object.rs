@@ -1,195 +1,314 @@
-//! Reads the members of an object of a request.
+//! Reads the members of an object of a request, and refuses the first that is malformed.
 
-use super::{FieldCase, MAX_PARTS, Problems, ROOT};
-use a2a_lambda_model::task::{FieldViolation, Metadata};
-use serde_json::{Map, Value};
+use super::{FieldCase, MAX_HISTORY, MAX_PARTS, ReadResult};
+use a2a_lambda_model::task::{A2aError, IdError, Metadata};
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+use serde_json::{Map, Number, Value};
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+const TOLERANT: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, TOLERANT);
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, TOLERANT);
 
 /// An object of the request with its path.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Object<'a> {
-    pub(super) path: String,
-    pub(super) map: &'a Map<String, Value>,
-    pub(super) spelling: FieldCase,
-    pub(super) problems: &'a Problems,
+    /// Empty for the parameters themselves.
+    pub(crate) path: String,
+    map: &'a Map<String, Value>,
+    case: FieldCase,
 }
 
 impl<'a> Object<'a> {
-    /// The path of member `name`.
-    pub(crate) fn at(&self, name: &str) -> String {
-        if self.path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.path)
+    /// The object at `path`, which is empty for the parameters of a request.
+    pub(crate) const fn new(path: String, map: &'a Map<String, Value>, case: FieldCase) -> Self {
+        Self { path, map, case }
+    }
+
+    fn inside(&self, path: String, value: &'a Value) -> ReadResult<Self> {
+        match value {
+            Value::Object(map) => Ok(Self::new(path, map, self.case)),
+            _ => Err(A2aError::invalid(path, "must be an object")),
         }
     }
 
-    /// Notes a fault of member `name`.
-    pub(crate) fn refuse(&self, name: &str, description: impl Into<String>) {
-        self.problems
-            .add(FieldViolation::new(self.at(name), description));
+    fn at(&self, name: &str) -> String {
+        match self.path.as_str() {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        }
     }
 
-    /// Notes a fault of the object itself.
-    pub(crate) fn refuse_self(&self, description: impl Into<String>) {
-        let path = if self.path.is_empty() {
-            ROOT
-        } else {
-            &self.path
-        };
-        self.problems.add(FieldViolation::new(path, description));
+    /// The error that refuses member `name`.
+    pub(crate) fn fault(&self, name: &str, description: impl Into<String>) -> A2aError {
+        A2aError::invalid(self.at(name), description)
     }
 
     /// Member `name`, also if it is `null`.
-    pub(crate) fn raw(&self, name: &str) -> Option<&'a Value> {
-        let value = self.map.get(name);
+    pub(crate) fn raw(&self, name: &str) -> ReadResult<Option<&'a Value>> {
         // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too. The official
         // types of 0.3 read it in plain JSON.
         let proto = snake(name);
         let other = self.map.get(&proto).filter(|_| proto != name);
-        if value.is_some() && other.is_some() {
-            self.refuse(name, format!("is given twice, also as `{proto}`"));
+        match (self.map.get(name), other) {
+            (Some(_), Some(_)) => {
+                Err(self.fault(name, format!("is given twice, also as `{proto}`")))
+            }
+            (value, other) => Ok(value.or(other)),
         }
-        value.or(other)
     }
 
     /// Member `name`; `null` counts as absent.
-    pub(crate) fn member(&self, name: &str) -> Option<&'a Value> {
-        self.raw(name).filter(|value| !value.is_null())
+    pub(crate) fn member(&self, name: &str) -> ReadResult<Option<&'a Value>> {
+        Ok(self.raw(name)?.filter(|value| !value.is_null()))
     }
 
     /// The one of two names of a member that the object has; the first if neither.
-    pub(crate) fn either(&self, first: &'static str, second: &'static str) -> &'static str {
-        match (self.member(first), self.member(second)) {
-            (Some(_), Some(_)) => {
-                self.refuse(first, format!("is given twice, also as `{second}`"));
-                first
-            }
-            (None, Some(_)) => second,
-            _ => first,
-        }
-    }
-
-    /// The only one of `names` that is present.
-    pub(crate) fn exactly_one(&self, names: &[&'static str]) -> Option<&'static str> {
-        self.exactly_one_by(names, |name| self.member(name).is_some())
-    }
-
-    /// The only one of `names` that `is_given`.
-    pub(crate) fn exactly_one_by(
+    pub(crate) fn either(
         &self,
-        names: &[&'static str],
-        is_given: impl Fn(&str) -> bool,
-    ) -> Option<&'static str> {
-        let mut members = names.iter().copied().filter(|name| is_given(name));
-        match (members.next(), members.next()) {
-            (Some(name), None) => Some(name),
+        first: &'static str,
+        second: &'static str,
+    ) -> ReadResult<&'static str> {
+        match (self.member(first)?, self.member(second)?) {
+            (Some(_), Some(_)) => {
+                Err(self.fault(first, format!("is given twice, also as `{second}`")))
+            }
+            (None, Some(_)) => Ok(second),
+            _ => Ok(first),
+        }
+    }
+
+    /// The only one of the `contents` that there is, with its name.
+    pub(crate) fn only<T, const N: usize>(
+        &self,
+        contents: [(&'static str, Option<T>); N],
+    ) -> ReadResult<(&'static str, T)> {
+        let names = contents.each_ref().map(|content| content.0);
+        let mut contents = contents.into_iter().filter(|content| content.1.is_some());
+        match (contents.next(), contents.next()) {
+            (Some((name, Some(content))), None) => Ok((name, content)),
             _ => {
-                self.refuse_self(format!("must have exactly one of {}", quoted(names)));
-                None
+                let why = format!("must have exactly one of {}", quoted(names));
+                Err(A2aError::invalid(&self.path, why))
             }
         }
     }
 
-    /// `value`, which `name` holds; a fault if there is no such member.
-    pub(crate) fn required_member<T>(&self, name: &str, value: Option<T>) -> Option<T> {
-        if value.is_none() && self.member(name).is_none() {
-            self.refuse(name, "is required");
-        }
-        value
-    }
-
-    /// The path of the object.
-    pub(crate) fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// An optional object.
-    pub(crate) fn object(&self, name: &str) -> Option<Self> {
-        self.aliased(name, name)
-    }
-
-    /// An optional object in the member `alias`. Its faults have the path of `name`.
-    pub(crate) fn aliased(&self, name: &str, alias: &str) -> Option<Self> {
-        self.element(self.member(alias)?, self.at(name))
-    }
-
-    /// A required object.
-    pub(crate) fn required_object(&self, name: &str) -> Option<Self> {
-        self.required_member(name, self.object(name))
-    }
-
-    fn element(&self, value: &'a Value, path: String) -> Option<Self> {
-        let Value::Object(map) = value else {
-            self.problems
-                .add(FieldViolation::new(path, "must be an object"));
-            return None;
-        };
-        Some(Self {
-            path,
-            map,
-            spelling: self.spelling,
-            problems: self.problems,
+    /// `value`, which member `name` holds; a fault if there is none.
+    pub(crate) fn required<T>(&self, name: &str, value: Option<T>) -> ReadResult<T> {
+        value.ok_or_else(|| match self.member(name) {
+            Ok(Some(_)) => self.fault(name, "must not be empty"),
+            _ => self.fault(name, "is required"),
         })
     }
 
-    /// An object with any members; empty if absent.
-    pub(crate) fn metadata(&self, name: &str) -> Metadata {
-        self.object(name)
-            .map(|object| object.map.clone())
-            .unwrap_or_default()
+    /// What `read` makes of an optional member; if it makes nothing, `rule` is what it must be.
+    pub(crate) fn value_as<T>(
+        &self,
+        name: &str,
+        rule: impl Display,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> ReadResult<Option<T>> {
+        let read = |value| read(value).ok_or_else(|| self.fault(name, rule.to_string()));
+        self.member(name)?.map(read).transpose()
     }
 
-    fn array(&self, name: &str, elements: &str) -> Option<&'a [Value]> {
-        let read = |value: &'a Value| value.as_array().map(Vec::as_slice);
-        self.parsed(name, format_args!("must be a list of {elements}"), read)
+    /// What `read` makes of an optional text, as [`Object::value_as`].
+    pub(crate) fn text_as<T>(
+        &self,
+        name: &str,
+        rule: impl Display,
+        read: impl FnOnce(&'a str) -> Option<T>,
+    ) -> ReadResult<Option<T>> {
+        let read = |text| read(text).ok_or_else(|| self.fault(name, rule.to_string()));
+        self.text(name)?.map(read).transpose()
+    }
+
+    /// An optional string, which may be empty.
+    pub(crate) fn string(&self, name: &str) -> ReadResult<Option<&'a str>> {
+        self.value_as(name, "must be a string", Value::as_str)
+    }
+
+    /// An optional string that is not empty. In `ProtoJSON` an empty string counts as
+    /// absent; in plain JSON it is a fault.
+    pub(crate) fn text(&self, name: &str) -> ReadResult<Option<&'a str>> {
+        match self.string(name)? {
+            Some("") if self.case == FieldCase::Json => Err(self.fault(name, "must not be empty")),
+            text => Ok(text.filter(|text| !text.is_empty())),
+        }
+    }
+
+    /// A required string that is not empty.
+    pub(crate) fn required_text(&self, name: &str) -> ReadResult<&'a str> {
+        self.required(name, self.text(name)?)
+    }
+
+    /// An optional string of 1 to `max` printable ASCII characters, which fits in a
+    /// header.
+    pub(crate) fn printable(&self, name: &str, max: usize) -> ReadResult<Option<&'a str>> {
+        let rule = format_args!("must have at most {max} characters, all of them printable ASCII");
+        let is_printable = |byte: u8| (b' '..=b'~').contains(&byte);
+        self.text_as(name, rule, |text| {
+            (text.len() <= max && text.bytes().all(is_printable)).then_some(text)
+        })
+    }
+
+    /// An optional id.
+    pub(crate) fn id<T>(&self, name: &str) -> ReadResult<Option<T>>
+    where
+        T: TryFrom<String, Error = IdError>,
+    {
+        let fault = |error: IdError| self.fault(name, format!("must be {}", error.rule));
+        let read = |text: &str| T::try_from(text.to_owned()).map_err(fault);
+        self.text(name)?.map(read).transpose()
+    }
+
+    /// A required id.
+    pub(crate) fn required_id<T>(&self, name: &str) -> ReadResult<T>
+    where
+        T: TryFrom<String, Error = IdError>,
+    {
+        self.required(name, self.id(name)?)
+    }
+
+    /// An optional boolean.
+    pub(crate) fn boolean(&self, name: &str) -> ReadResult<Option<bool>> {
+        self.value_as(name, "must be `true` or `false`", Value::as_bool)
+    }
+
+    /// An optional whole number in `range`.
+    pub(crate) fn integer<T>(&self, name: &str, range: RangeInclusive<T>) -> ReadResult<Option<T>>
+    where
+        T: TryFrom<i128> + PartialOrd + Display,
+    {
+        let (start, end) = (range.start(), range.end());
+        let rule = format_args!("must be a whole number from {start} to {end}");
+        self.value_as(name, rule, |value| {
+            let number = T::try_from(self.whole(value)?).ok();
+            number.filter(|number| range.contains(number))
+        })
+    }
+
+    /// The number of elements of a page.
+    pub(crate) fn page_size(&self) -> ReadResult<usize> {
+        // A2A 1.0 §3.1.4: a page has 1 to 100 tasks, 50 unless the client names a number.
+        Ok(self.integer("pageSize", 1..=100)?.unwrap_or(50))
+    }
+
+    /// The number of messages of history that the client wants, at most
+    /// [`MAX_HISTORY`]; `default` if it names none.
+    pub(crate) fn history_length(&self, default: usize) -> ReadResult<usize> {
+        let rule = "must be a whole number of at least 0";
+        let read = |value| usize::try_from(self.whole(value)?).ok();
+        let length = self.value_as("historyLength", rule, read)?;
+        Ok(length.map_or(default, |length| length.min(MAX_HISTORY)))
+    }
+
+    fn whole(&self, value: &Value) -> Option<i128> {
+        match value {
+            Value::Number(number) => whole(number),
+            // A2A 1.0 §5.5: ProtoJSON readers take an integer as a string too.
+            Value::String(text) if self.case == FieldCase::ProtoJson => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// An optional word of a fixed list.
+    pub(crate) fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> ReadResult<Option<T>> {
+        // Protobuf enums: the zero value ends so. Without presence it means that it is absent.
+        let is_zero =
+            |text: &str| self.case == FieldCase::ProtoJson && text.ends_with("_UNSPECIFIED");
+        let Some(text) = self.text(name)?.filter(|text| !is_zero(text)) else {
+            return Ok(None);
+        };
+        match words.iter().find(|(word, _)| *word == text) {
+            Some((_, meaning)) => Ok(Some(*meaning)),
+            None => Err(self.fault(name, one_of(words.iter().map(|it| it.0)))),
+        }
+    }
+
+    /// Checks the required member `role`: a client sends as the user only, whom `names` name.
+    pub(crate) fn role(&self, names: &[&str]) -> ReadResult<()> {
+        let is_user = |role: &Value| names.iter().any(|name| role == name).then_some(());
+        let role = self.value_as("role", one_of(names.iter().copied()), is_user)?;
+        self.required("role", role)
+    }
+
+    /// Optional bytes, in base64.
+    pub(crate) fn base64(&self, name: &str) -> ReadResult<Option<Bytes>> {
+        let read = |value: &Value| base64(value.as_str()?);
+        self.value_as(name, "must be a base64 string", read)
+    }
+
+    /// An optional object.
+    pub(crate) fn object(&self, name: &str) -> ReadResult<Option<Self>> {
+        let read = |value| self.inside(self.at(name), value);
+        self.member(name)?.map(read).transpose()
+    }
+
+    /// A required object.
+    pub(crate) fn required_object(&self, name: &str) -> ReadResult<Self> {
+        self.required(name, self.object(name)?)
+    }
+
+    /// An object with any members; empty if absent.
+    pub(crate) fn metadata(&self, name: &str) -> ReadResult<Metadata> {
+        let object = self.object(name)?;
+        Ok(object.map(|it| it.map.clone()).unwrap_or_default())
+    }
+
+    /// An optional list, whose elements `read` reads with their paths.
+    fn list<T>(
+        &self,
+        name: &str,
+        rule: &str,
+        read: impl Fn(String, &'a Value) -> ReadResult<T>,
+    ) -> ReadResult<Option<Vec<T>>> {
+        let read = |(index, value)| read(format!("{}[{index}]", self.at(name)), value);
+        let list = self.value_as(name, rule, Value::as_array)?;
+        list.map(|list| list.iter().enumerate().map(read).collect())
+            .transpose()
     }
 
     /// A list of strings; empty if absent.
-    pub(crate) fn strings(&self, name: &str) -> Vec<String> {
-        let mut texts = Vec::new();
-        for (index, value) in self
-            .array(name, "strings")
-            .unwrap_or_default()
-            .iter()
-            .enumerate()
-        {
-            match value.as_str() {
-                Some(text) => texts.push(text.to_owned()),
-                None => self.refuse(&format!("{name}[{index}]"), "must be a string"),
-            }
-        }
-        texts
+    pub(crate) fn strings(&self, name: &str) -> ReadResult<Vec<String>> {
+        let read = |path, value: &Value| match value.as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(A2aError::invalid(path, "must be a string")),
+        };
+        let texts = self.list(name, "must be a list of strings", read)?;
+        Ok(texts.unwrap_or_default())
     }
 
-    /// The parts of a message, 1 to [`MAX_PARTS`], each read by `decode`. `None` if
-    /// one of them has a fault.
+    /// The parts of a message, 1 to [`MAX_PARTS`], each read by `read`.
     pub(crate) fn parts<T>(
         &self,
         name: &str,
-        decode: impl Fn(&Self) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        let list = self.required_member(name, self.array(name, "parts"))?;
+        read: impl Fn(&Self) -> ReadResult<T>,
+    ) -> ReadResult<Vec<T>> {
+        let read = |path, value| read(&self.inside(path, value)?);
+        let parts = self.list(name, "must be a list of parts", read)?;
+        let parts = self.required(name, parts)?;
         // A2A 1.0 §4.1.4; A2A 0.3 §6.4: a message has a part. The server sets the upper limit.
-        if list.is_empty() || list.len() > MAX_PARTS {
-            self.refuse(name, format!("must have 1 to {MAX_PARTS} parts"));
-            return None;
+        match parts.len() {
+            1..=MAX_PARTS => Ok(parts),
+            _ => Err(self.fault(name, format!("must have 1 to {MAX_PARTS} parts"))),
         }
-        // Every part is read first, so that the faults of all parts are noted.
-        let values: Vec<Option<T>> = list
-            .iter()
-            .enumerate()
-            .map(|(index, value)| {
-                let part = self.element(value, self.at(&format!("{name}[{index}]")))?;
-                decode(&part)
-            })
-            .collect();
-        values.into_iter().collect()
     }
 }
 
-pub(super) fn quoted(words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-    words.join(", ")
+fn quoted<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    let words = words.into_iter().map(|word| format!("`{word}`"));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn one_of<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    format!("must be one of {}", quoted(words))
 }
 
 /// `taskId` as `task_id`.
@@ -202,4 +321,25 @@ pub(crate) fn snake(name: &str) -> String {
         proto.push(letter.to_ascii_lowercase());
     }
     proto
+}
+
+/// The bytes of base64, standard or URL-safe, padded or not; `None` for any other
+/// text.
+pub(crate) fn base64(text: &str) -> Option<Bytes> {
+    // A2A 1.0 §5.5: ProtoJSON readers accept all four forms.
+    let engine = match text.contains(['-', '_']) {
+        true => URL_SAFE,
+        false => STANDARD,
+    };
+    engine.decode(text).ok().map(Bytes::from)
+}
+
+/// A whole number, also one that is written as `2.0` or `1e1`, which `ProtoJSON` reads as an
+/// integer.
+fn whole(number: &Number) -> Option<i128> {
+    /// The integers below this are exact in a double.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let is_whole = |it: &f64| it.fract() == 0.0 && it.abs() < EXACT;
+    let double = || number.as_f64().filter(is_whole).map(|it| it as i128);
+    number.as_i128().or_else(double)
 }

@@ -1,99 +1,83 @@
-//! Reads the requests that 0.3 and 1.0 have in common: a send and a list.
+//! Reads the requests that the generations have in common: a send and a list.
 
-use super::{MAX_HISTORY, Object};
+use super::{MAX_HISTORY, Object, ReadResult};
+use crate::state_name::state_filter;
 use a2a_lambda_model::task::{
-    Generation, ListQuery, Message, Part, PushOffer, SendCommand, SendMode, TaskState,
+    Generation, ListQuery, Message, Metadata, Part, SendCommand, SendMode, Timestamp,
 };
 
-/// The page size unless the client names one (A2A 1.0 §3.1.4).
-pub(crate) const PAGE_SIZE: usize = 50;
-
-/// The differences of a message between the dialects.
-pub(crate) struct MessageForm {
-    /// Reads the member `role`: a client sends as the user only.
-    pub(crate) role: fn(&Object<'_>) -> Option<()>,
-    /// The member that holds the parts.
-    pub(crate) parts: &'static str,
-    /// Reads one of them.
-    pub(crate) part: fn(&Object<'_>) -> Option<Part>,
+/// Reads a message of 0.3 or 1.0. The member `parts_name` holds its parts, each read by `part`.
+pub(crate) fn read_message(
+    message: &Object<'_>,
+    roles: &[&str],
+    parts_name: &str,
+    part: impl Fn(&Object<'_>) -> ReadResult<Part>,
+) -> ReadResult<Message> {
+    // A2A 1.0 §4.1.4; A2A 0.3 §6.4: the members of a message.
+    let id = message.required_text("messageId")?;
+    let context_id = message.id("contextId")?;
+    let task_id = message.id("taskId")?;
+    message.role(roles)?;
+    let parts = message.parts(parts_name, part)?;
+    Ok(Message {
+        context_id,
+        task_id,
+        metadata: message.metadata("metadata")?,
+        extensions: message.strings("extensions")?,
+        reference_task_ids: message.strings("referenceTaskIds")?,
+        ..Message::from_user(id, parts)
+    })
 }
 
-impl MessageForm {
-    pub(crate) fn read(&self, message: &Object<'_>) -> Option<Message> {
-        // A2A 1.0 §4.1.4; A2A 0.3 §6.4: the members of a message.
-        let id = message.required_text("messageId");
-        let context_id = message.context_id("contextId");
-        let task_id = message.task_id("taskId");
-        let role = (self.role)(message);
-        let parts = message.parts(self.parts, self.part);
-        let metadata = message.metadata("metadata");
-        let extensions = message.strings("extensions");
-        let reference_task_ids = message.strings("referenceTaskIds");
-        role?;
-        Some(Message {
-            context_id,
-            task_id,
-            reference_task_ids,
-            extensions,
-            metadata,
-            ..Message::from_user(id?, parts?)
-        })
+/// Reads a send of 0.3 or 1.0 whose message is read. `options` reads those members of its
+/// configuration that the two have not in common.
+pub(crate) fn read_send(
+    params: &Object<'_>,
+    message: Message,
+    generation: Generation,
+    options: impl FnOnce(&Object<'_>, &mut SendCommand) -> ReadResult<()>,
+) -> ReadResult<SendCommand> {
+    let mut command = new_send(message, generation);
+    if let Some(configuration) = params.object("configuration")? {
+        command.history_length = configuration.history_length(MAX_HISTORY)?;
+        command.accepted_output_modes = configuration.strings("acceptedOutputModes")?;
+        options(&configuration, &mut command)?;
+    }
+    command.metadata = params.metadata("metadata")?;
+    Ok(command)
+}
+
+/// The send of a message without options.
+pub(crate) fn new_send(message: Message, generation: Generation) -> SendCommand {
+    SendCommand {
+        message,
+        client_task_id: None,
+        // A2A 1.0 §3.2.2: a send is blocking unless it asks to return immediately.
+        // A2A 0.3 §7.1.1: the default of `blocking` is open. SDK clients send `blocking: true`.
+        mode: SendMode::Blocking,
+        history_length: MAX_HISTORY,
+        accepted_output_modes: Vec::new(),
+        push: None,
+        metadata: Metadata::new(),
+        generation,
+        idempotency_key: None,
     }
 }
 
-/// The member `configuration` of a send.
-pub(crate) struct SendOptions {
-    pub(crate) mode: SendMode,
-    pub(crate) history_length: usize,
-    pub(crate) accepted_output_modes: Vec<String>,
-    pub(crate) push: Option<PushOffer>,
-}
-
-impl SendOptions {
-    pub(crate) const fn unset() -> Self {
-        Self {
-            // A2A 1.0 §3.2.2: a send is blocking unless it asks to return immediately.
-            // A2A 0.3 §7.1.1: the default of `blocking` is open. SDK clients send
-            // `blocking: true`.
-            mode: SendMode::Blocking,
-            history_length: MAX_HISTORY,
-            accepted_output_modes: Vec::new(),
-            push: None,
-        }
-    }
-
-    /// The command of a send of `message`.
-    pub(crate) fn command(
-        self,
-        params: &Object<'_>,
-        message: Option<Message>,
-        generation: Generation,
-    ) -> Option<SendCommand> {
-        let metadata = params.metadata("metadata");
-        Some(SendCommand {
-            message: message?,
-            client_task_id: None,
-            mode: self.mode,
-            history_length: self.history_length,
-            accepted_output_modes: self.accepted_output_modes,
-            push: self.push,
-            metadata,
-            generation,
-            idempotency_key: None,
-        })
-    }
-}
-
-/// Reads a list, whose filter names a state as `states` do.
-pub(crate) fn read_list(params: &Object<'_>, states: &[(&str, TaskState)]) -> ListQuery {
+/// Reads a list.
+pub(crate) fn read_list(params: &Object<'_>, generation: Generation) -> ReadResult<ListQuery> {
     // A2A 1.0 §3.1.4: the members and their defaults.
-    ListQuery {
-        context_id: params.context_id("contextId"),
-        status: params.choice("status", states),
-        page_size: params.page_size().unwrap_or(PAGE_SIZE),
-        page_token: params.text("pageToken").map(str::to_owned),
-        history_length: params.history_length("historyLength", MAX_HISTORY),
-        status_after: params.timestamp("statusTimestampAfter"),
-        include_artifacts: params.boolean("includeArtifacts").unwrap_or(false),
-    }
+    Ok(ListQuery {
+        context_id: params.id("contextId")?,
+        status: params.choice("status", &state_filter(generation))?,
+        page_size: params.page_size()?,
+        page_token: params.text("pageToken")?.map(str::to_owned),
+        history_length: params.history_length(MAX_HISTORY)?,
+        status_after: params.text_as(
+            "statusTimestampAfter",
+            "must be an RFC 3339 time",
+            Timestamp::parse_rfc3339,
+        )?,
+        include_artifacts: params.boolean("includeArtifacts")?.unwrap_or(false),
+    })
 }

@@ -9,11 +9,10 @@ pub(crate) use stream::Stream;
 
 use super::compat::{self, V01};
 use super::json_object::JsonObject;
-use super::params::Object;
+use super::params::{self, Object, ReadResult};
 use super::{Dialect, push};
 use a2a_lambda_model::task::{
-    Artifact, ContextId, Generation, Message, Part, SendCommand, SendMode, Status, Task, TaskId,
-    TaskState,
+    Artifact, ContextId, Generation, Message, Part, SendCommand, Status, Task, TaskId, TaskState,
 };
 use serde_json::Value;
 
@@ -29,41 +28,29 @@ const ARTIFACT_ID: &str = "artifactId";
 /// Reads `TaskSendParams` of `tasks/send` and `tasks/sendSubscribe`
 /// (A2A 0.1 §7.1.1). The message id is empty: 0.1 has none, and the engine makes
 /// one.
-pub(crate) fn read_send(params: &Object<'_>) -> Option<SendCommand> {
-    let id = params.required_task_id("id");
-    let session = params.context_id("sessionId");
-    let message = params.required_object("message");
-    let message = message.and_then(|message| read_message(&message));
-    // A2A 0.1 §7.1.1: no history unless the client names a number.
-    let history_length = params.history_length("historyLength", 0);
-    let push = params.object("pushNotification");
-    let push = push.and_then(|push| push::read(&push, Generation::V01));
-    let metadata = params.metadata("metadata");
-    Some(SendCommand {
-        client_task_id: Some(id?),
-        message: Message {
-            context_id: session,
-            ..message?
-        },
-        mode: SendMode::Blocking,
-        history_length,
-        accepted_output_modes: Vec::new(),
-        push,
-        metadata,
-        generation: Generation::V01,
-        idempotency_key: None,
-    })
-}
-
-fn read_message(message: &Object<'_>) -> Option<Message> {
+pub(crate) fn read_send(params: &Object<'_>) -> ReadResult<SendCommand> {
+    let id = params.required_id("id")?;
+    let context_id = params.id("sessionId")?;
+    let message = params.required_object("message")?;
     // A2A 0.1 §6.4: the role is `user` or `agent`; a client sends as `user`.
-    let role = message.required_choice("role", &[("user", ())]);
-    let parts = message.parts("parts", |part| compat::read_part(part, V01));
-    let metadata = message.metadata("metadata");
-    role?;
-    Some(Message {
-        metadata,
-        ..Message::from_user("", parts?)
+    message.role(&["user"])?;
+    let parts = message.parts("parts", |part| compat::read_part(part, V01))?;
+    let message = Message {
+        context_id,
+        metadata: message.metadata("metadata")?,
+        ..Message::from_user("", parts)
+    };
+    // A2A 0.1 §7.1.1: no history unless the client names a number.
+    let history_length = params.history_length(0)?;
+    let push = params.object("pushNotification")?;
+    Ok(SendCommand {
+        client_task_id: Some(id),
+        history_length,
+        push: push
+            .map(|it| push::read(&it, Generation::V01))
+            .transpose()?,
+        metadata: params.metadata("metadata")?,
+        ..params::new_send(message, Generation::V01)
     })
 }
 

@@ -8,7 +8,7 @@
 
 use super::compat::{self, PROTO, V03};
 use super::json_object::JsonObject;
-use super::params::{MAX_HISTORY, MessageForm, Object, SendOptions};
+use super::params::{self, Object, ReadResult};
 use super::{Binding, Dialect, push};
 use a2a_lambda_model::task::{
     Artifact, ContextId, Event, Frame, Generation, Message, Metadata, Page, Part, Role,
@@ -20,56 +20,34 @@ use serde_json::Value;
 pub(crate) mod tests;
 
 /// Reads a send (A2A 0.3 §7.1.1).
-pub(crate) fn read_send(params: &Object<'_>, binding: Binding) -> Option<SendCommand> {
+pub(crate) fn read_send(params: &Object<'_>, binding: Binding) -> ReadResult<SendCommand> {
     let is_rest = binding == Binding::Rest;
-    let configuration = params.object("configuration");
-    let options = configuration.map_or_else(SendOptions::unset, |it| read_options(&it, is_rest));
-    let name = match is_rest {
-        true => params.either("message", "request"),
-        false => "message",
+    let message = if is_rest {
+        let message = params.required_object(params.either("message", "request")?)?;
+        let parts = message.either("content", "parts")?;
+        let roles = ["ROLE_USER", "user"];
+        params::read_message(&message, &roles, parts, compat::read_rest_part)?
+    } else {
+        let message = params.required_object("message")?;
+        message.choice("kind", &[("message", ())])?;
+        let read_part = |part: &Object<'_>| compat::read_part(part, V03);
+        params::read_message(&message, &["user"], "parts", read_part)?
     };
-    let message = params.required_object(name);
-    let message = message.and_then(|message| {
-        let form = if is_rest {
-            MessageForm {
-                role: |message| message.required_choice("role", &[("ROLE_USER", ()), ("user", ())]),
-                parts: message.either("content", "parts"),
-                part: compat::read_rest_part,
-            }
-        } else {
-            message.choice("kind", &[("message", ())]);
-            MessageForm {
-                role: |message| message.required_choice("role", &[("user", ())]),
-                parts: "parts",
-                part: |part| compat::read_part(part, V03),
-            }
+    let read_options = |configuration: &Object<'_>, command: &mut SendCommand| {
+        let push = match is_rest {
+            true => configuration.either("pushNotification", "pushNotificationConfig")?,
+            false => "pushNotificationConfig",
         };
-        form.read(&message)
-    });
-    options.command(params, message, Generation::V03)
-}
-
-fn read_options(configuration: &Object<'_>, is_rest: bool) -> SendOptions {
-    let (push, default) = match is_rest {
+        if let Some(push) = configuration.object(push)? {
+            command.push = Some(push::read(&push, Generation::V03)?);
+        }
         // ProtoJSON leaves out a member that is false, so an absent `blocking` is false.
-        true => (
-            configuration.either("pushNotification", "pushNotificationConfig"),
-            SendMode::Immediate,
-        ),
-        false => ("pushNotificationConfig", SendMode::Blocking),
+        if !configuration.boolean("blocking")?.unwrap_or(!is_rest) {
+            command.mode = SendMode::Immediate;
+        }
+        Ok(())
     };
-    SendOptions {
-        mode: match configuration.boolean("blocking") {
-            Some(false) => SendMode::Immediate,
-            Some(true) => SendMode::Blocking,
-            None => default,
-        },
-        history_length: configuration.history_length("historyLength", MAX_HISTORY),
-        accepted_output_modes: configuration.strings("acceptedOutputModes"),
-        push: configuration
-            .object(push)
-            .and_then(|push| push::read(&push, Generation::V03)),
-    }
+    params::read_send(params, message, Generation::V03, read_options)
 }
 
 /// Writes the objects of 0.3 in one binding.

@@ -34,12 +34,9 @@ fn encode_task(task: &Task) -> Value {
     written(&TaskWriter::of(task))
 }
 
-fn fields(refusal: A2aError) -> Vec<String> {
+fn field_of(refusal: A2aError) -> String {
     match refusal {
-        A2aError::InvalidParams { violations } => violations
-            .into_iter()
-            .map(|violation| violation.field)
-            .collect(),
+        A2aError::InvalidParams { field, .. } => field,
         other => panic!("{other:?}"),
     }
 }

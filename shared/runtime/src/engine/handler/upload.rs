@@ -9,9 +9,7 @@ use crate::auth::Caller;
 use crate::engine::files::object_key;
 use crate::engine::{Engine, EngineError};
 use crate::store::{BlobReader, StoreError, UploadTerms};
-use crate::task::{
-    A2aError, Blob, FieldViolation, Message, PartContent, Timestamp, UploadGrant, UploadOrder,
-};
+use crate::task::{A2aError, Blob, Message, PartContent, Timestamp, UploadGrant, UploadOrder};
 use a2a_lambda_model::store::measured_to_end;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -123,7 +121,7 @@ impl Engine {
     /// commit that stores the message copies the bytes into the task.
     ///
     /// # Errors
-    /// [`A2aError::InvalidParams`] naming each part with a missing upload, or with one
+    /// [`A2aError::InvalidParams`] naming the first part with a missing upload, or with one
     /// too many: all uploads of a message together must not exceed the size limit of
     /// one.
     pub(in crate::engine) async fn take_uploads(
@@ -131,40 +129,31 @@ impl Engine {
         caller: &Caller,
         message: &mut Message,
     ) -> Result<(), EngineError> {
-        let (mut violations, mut outcomes) = (Vec::new(), BTreeMap::new());
+        let mut blobs = BTreeMap::<String, Blob>::new();
         let mut remaining = self.reader.policy.upload_max as u64;
         for (index, part) in message.parts.iter_mut().enumerate() {
             let PartContent::Url(url) = &part.content else {
                 continue;
             };
             // A reference that occurs twice is checked and counted once.
-            if !outcomes.contains_key(url) {
-                let outcome = match UploadReference::of(url) {
-                    None => continue,
-                    Some(Err(why)) => Err(why),
-                    Some(Ok(reference)) => match remaining.checked_sub(reference.size) {
-                        Some(rest) => {
-                            remaining = rest;
-                            self.uploaded(caller, reference).await?
-                        }
-                        None => Err("brings the uploads of the message above what one may hold"),
-                    },
-                };
-                outcomes.insert(url.clone(), outcome);
-            }
-            match outcomes.get(url) {
-                Some(Ok(blob)) => part.content = PartContent::Stored(blob.clone()),
-                Some(Err(why)) => {
-                    let field = format!("message.parts[{index}]");
-                    violations.push(FieldViolation::new(field, *why));
-                }
-                None => {}
-            }
+            let outcome = match (UploadReference::of(url), blobs.get(url).cloned()) {
+                (None, _) => continue,
+                (Some(_), Some(blob)) => Ok(blob),
+                (Some(Err(why)), None) => Err(why),
+                (Some(Ok(reference)), None) => match remaining.checked_sub(reference.size) {
+                    Some(rest) => {
+                        remaining = rest;
+                        self.uploaded(caller, reference).await?
+                    }
+                    None => Err("brings the uploads of the message above what one may hold"),
+                },
+            };
+            let fault = |why| A2aError::invalid(format!("message.parts[{index}]"), why);
+            let blob = outcome.map_err(fault)?;
+            blobs.insert(url.clone(), blob.clone());
+            part.content = PartContent::Stored(blob);
         }
-        if violations.is_empty() {
-            return Ok(());
-        }
-        Err(A2aError::InvalidParams { violations }.into())
+        Ok(())
     }
 
     /// The object of a reference, if size and digest match.

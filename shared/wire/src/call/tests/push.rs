@@ -114,7 +114,7 @@ fn a_fault_in_a_push_config_names_its_field() {
         let mut params = json!({"taskId": "t", "url": "https://hook.example/"});
         params[member] = value.clone();
         let refusal = rpc_call("CreateTaskPushNotificationConfig", &params).decode();
-        assert_eq!(fields(refusal.unwrap_err()), [field], "{value}");
+        assert_eq!(field_of(refusal.unwrap_err()), field, "{value}");
     });
     for (value, field) in [
         (json!({"schemes": ["a b"]}), "authentication.schemes[0]"),
@@ -128,7 +128,7 @@ fn a_fault_in_a_push_config_names_its_field() {
         let params = json!({"taskId": "t", "pushNotificationConfig": config});
         let refusal = rpc_call("tasks/pushNotificationConfig/set", &params).decode();
         let field = format!("pushNotificationConfig.{field}");
-        assert_eq!(fields(refusal.unwrap_err()), [field], "{value}");
+        assert_eq!(field_of(refusal.unwrap_err()), field, "{value}");
     }
 }
 
