@@ -382,8 +382,11 @@ impl<'a> Talk<'a> {
     async fn ask(&self, conversation: &Conversation, since: Instant) -> AgentResult<TimedReply> {
         let request = self.request(conversation);
         let own_model = self.setup.model.as_deref();
-        let ask_once =
-            |model, chunks| self.ask_once(conversation, since, request.clone(), model, chunks);
+        let ask_once = async |model: &dyn Model, chunks| {
+            let request = request.clone();
+            self.ask_once(conversation, since, request, model, chunks)
+                .await
+        };
         match self.host {
             Place::Program(model) => {
                 let mut tries = 1;
