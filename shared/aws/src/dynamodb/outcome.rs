@@ -7,7 +7,7 @@
 
 use super::conditional_write::{ConditionalWrite, WriteKind};
 use super::expression::{self, SdkItem};
-use crate::clients::broke_off;
+use crate::outcome::broke_off;
 use a2a_lambda_model::store::{SizeError, StoreError};
 use a2a_lambda_store::table::{ConditionCheck, Item};
 use aws_sdk_dynamodb::Client;
