@@ -39,14 +39,12 @@ use std::time::Duration;
 
 /// Keys in one list or delete request: the limit of S3.
 const KEYS: usize = 1000;
-
 /// A prefix below which there is never an object. The function `ops` may list it alone.
 const EMPTY: &str = "health/";
 /// The metadata name for the task to which an object belongs.
 const TASK_NOTE: &str = "task";
 /// The metadata name for the thread to which an object belongs.
 const THREAD_NOTE: &str = "thread";
-
 /// Time for a request in which S3 takes many bytes, copies an object or joins its parts.
 const SERVER_SIDE: Duration = Duration::from_secs(120);
 
@@ -260,9 +258,10 @@ impl Blobs for S3Blobs {
     }
 
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
-        let objects = keys.iter().map(|key| ObjectIdentifier::builder().key(key));
-        self.delete(objects.map(|object| object.build()).collect())
-            .await
+        let objects = keys
+            .iter()
+            .map(|key| ObjectIdentifier::builder().key(key).build());
+        self.delete(objects.collect()).await
     }
 
     async fn upload_url(

@@ -74,7 +74,7 @@ impl SqsQueue {
     }
 
     /// Sends `entries` in batches, of which at most `at_once` run at the same time; returns one
-    /// flag for each. An error of a batch is one of all if nothing was sent.
+    /// flag for each. It is an error only if a batch failed and no message was sent.
     async fn send_all(
         &self,
         entries: Vec<SendMessageBatchRequestEntry>,
@@ -88,7 +88,7 @@ impl SqsQueue {
         let (mut flags, mut error) = (Vec::new(), None);
         while let Some((count, batch)) = batches.next().await {
             match batch {
-                Ok(sent) => flags.extend(sent),
+                Ok(batch) => flags.extend(batch),
                 Err(why) => {
                     flags.extend(std::iter::repeat_n(false, count));
                     error = Some(why);
