@@ -28,8 +28,6 @@ use aws_smithy_http_client::{
     tls::{self, rustls_provider::CryptoMode},
 };
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
-use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::retry::RetrySpec;
 use aws_types::origin::Origin;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
@@ -134,15 +132,6 @@ impl AwsClients {
 /// search for a region takes seconds.
 pub async fn sqs_client(endpoint: Option<&str>) -> aws_sdk_sqs::Client {
     aws_sdk_sqs::Client::new(&sdk_config(endpoint, None).await)
-}
-
-/// Whether a request succeeded but its response was cut off. The SDK does not classify this
-/// error and does not repeat the request. Our store recognises its own writes, so repeating
-/// them is safe.
-pub(super) fn broke_off(context: &InterceptorContext) -> bool {
-    let has_failed = matches!(context.output_or_error(), Some(Err(_)));
-    let is_success = |response: &HttpResponse| response.status().is_success();
-    has_failed && context.response().is_some_and(is_success)
 }
 
 fn table_times() -> TimeoutConfig {

@@ -4,43 +4,47 @@
 //! object that already exists under a key can only be from an earlier attempt of our own.
 //!
 //! - `copy`: copies of objects inside the bucket
-//! - `health`: whether the bucket answers
-//! - `metadata`: the task or thread to which an object belongs
 //! - `multipart`: uploads of bytes of unknown length
 //! - `outcome`: what a response of S3 means
 //! - `presign`: presigned URLs
 //! - `versions`: versions of removed objects
 
 mod copy;
-mod health;
-mod metadata;
 mod multipart;
 mod outcome;
 mod presign;
 mod versions;
 
+use crate::outcome::incomplete;
+use a2a_lambda_model::store::health::HealthCheck;
 use a2a_lambda_model::store::{
     BlobHead, BlobOwner, BlobReader, Blobs, Download, Measured, ReadBlobs, StoreError, UploadTerms,
     UploadUrl, read_up_to,
 };
-use a2a_lambda_model::task::{Blob, TaskKey, Timestamp};
+use a2a_lambda_model::task::{Blob, TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
-use aws_sdk_s3::error::ProvideErrorMetadata as _;
+use aws_sdk_s3::error::{BuildError, ProvideErrorMetadata as _};
 use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumMode, Delete as Removal, ObjectIdentifier};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use metadata::{ObjectNote, note_of, owner_of};
-use outcome::{PutResult, RetryPut, failed, is_missing, put_of, racing, status, taken, unread};
+use outcome::{RetryPut, failed, is_missing, is_new, racing, taken, unread};
+use presign::unsigned;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// Keys in one list or delete request: the limit of S3.
 const KEYS: usize = 1000;
-
+/// A prefix below which there is never an object. The function `ops` may list it alone.
+const EMPTY: &str = "health/";
+/// The metadata name for the task to which an object belongs.
+const TASK_NOTE: &str = "task";
+/// The metadata name for the thread to which an object belongs.
+const THREAD_NOTE: &str = "thread";
 /// Time for a request in which S3 takes many bytes, copies an object or joins its parts.
 const SERVER_SIDE: Duration = Duration::from_secs(120);
 
@@ -70,42 +74,32 @@ impl S3Blobs {
         }
     }
 
-    async fn try_put(
+    async fn keep(
         &self,
         key: &str,
-        note: Option<ObjectNote>,
+        owner: Option<&BlobOwner>,
         bytes: Bytes,
-    ) -> Result<PutResult, StoreError> {
-        let is_large = bytes.len() > multipart::PART;
+    ) -> Result<(), StoreError> {
         let request = self
             .client
             .put_object()
             .bucket(&self.bucket)
             .key(key)
             .if_none_match("*")
-            .set_metadata(note.map(|(name, text)| [(name.to_owned(), text)].into()))
-            .body(ByteStream::from(bytes));
-        put_of(match is_large {
+            .set_metadata(owner.map(notes_of))
+            .body(ByteStream::from(bytes.clone()));
+        let result = match bytes.len() > multipart::PART {
             true => request.customize().config_override(patient()).send().await,
             false => request.send().await,
-        })
-    }
-
-    async fn keep(
-        &self,
-        key: &str,
-        note: Option<ObjectNote>,
-        bytes: Bytes,
-    ) -> Result<(), StoreError> {
-        match self.try_put(key, note, bytes.clone()).await? {
-            PutResult::Stored => Ok(()),
-            PutResult::Taken => match self.get(key).await? {
-                Some(object) if object == bytes => Ok(()),
-                Some(_) => Err(taken(key)),
-                // Another process deleted the object in between.
-                None => Err(racing(key)),
-            },
-            PutResult::Racing => Err(racing(key)),
+        };
+        if is_new(key, result)? {
+            return Ok(());
+        }
+        match self.get(key).await? {
+            Some(object) if object == bytes => Ok(()),
+            Some(_) => Err(taken(key)),
+            // Another process deleted the object in between.
+            None => Err(racing(key)),
         }
     }
 
@@ -129,7 +123,7 @@ pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), StoreErr
         Ok(_) => Ok(()),
         Err(error) => match error.code() {
             Some("BucketAlreadyOwnedByYou" | "BucketAlreadyExists") => Ok(()),
-            _ => Err(failed(status(&error), &error)),
+            _ => Err(failed(&error)),
         },
     }
 }
@@ -194,7 +188,18 @@ impl ReadBlobs for S3Blobs {
         now: Timestamp,
         lifetime: Duration,
     ) -> Result<Option<String>, StoreError> {
-        self.sign_read(download, now, lifetime).await.map(Some)
+        let request = self
+            .signer
+            .get_object()
+            .bucket(&self.bucket)
+            .key(download.key)
+            .response_content_type(download.content_type)
+            .response_content_disposition(download.disposition)
+            .response_cache_control(presign::UNCACHED)
+            .presigned(presign::terms(now, lifetime)?)
+            .await
+            .map_err(unsigned)?;
+        Ok(Some(request.uri().to_owned()))
     }
 }
 
@@ -205,7 +210,7 @@ impl Blobs for S3Blobs {
     }
 
     async fn put_for(&self, owner: &BlobOwner, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.keep(key, Some(note_of(owner)), bytes).await
+        self.keep(key, Some(owner), bytes).await
     }
 
     async fn put_from(
@@ -214,21 +219,22 @@ impl Blobs for S3Blobs {
         key: &str,
         source: &mut BlobReader,
     ) -> Result<Measured, StoreError> {
+        let owner = BlobOwner::Task(task.clone());
         let first = read_up_to(source, multipart::PART).await?;
         if first.len() < multipart::PART {
             let digest = Measured::of(&first);
-            let owner = BlobOwner::Task(task.clone());
             self.put_for(&owner, key, first).await?;
             return Ok(digest);
         }
-        self.put_parts(task, key, first, source).await
+        self.put_parts(&owner, key, first, source).await
     }
 
     async fn copy(&self, task: &TaskKey, from: &Blob, to: &str) -> Result<bool, StoreError> {
-        if Self::in_parts(from) {
-            return self.copy_parts(task, from, to).await;
+        let owner = BlobOwner::Task(task.clone());
+        if from.size > copy::PART {
+            return self.copy_parts(&owner, from, to).await;
         }
-        self.copy_whole(task, from, to).await
+        self.copy_whole(&owner, from, to).await
     }
 
     async fn keys(
@@ -252,10 +258,10 @@ impl Blobs for S3Blobs {
     }
 
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
-        for chunk in keys.chunks(KEYS) {
-            self.delete_some(chunk).await?;
-        }
-        Ok(())
+        let objects = keys
+            .iter()
+            .map(|key| ObjectIdentifier::builder().key(key).build());
+        self.delete(objects.collect()).await
     }
 
     async fn upload_url(
@@ -264,7 +270,25 @@ impl Blobs for S3Blobs {
         now: Timestamp,
         lifetime: Duration,
     ) -> Result<Option<UploadUrl>, StoreError> {
-        self.sign_upload(terms, now, lifetime).await.map(Some)
+        let size = i64::try_from(terms.size).map_err(unsigned)?;
+        let digest = hex::decode(terms.sha256).map_err(unsigned)?;
+        let request = self
+            .signer
+            .put_object()
+            .bucket(&self.bucket)
+            .key(terms.key)
+            // With this header the URL works once: S3 answers a second PUT with 412.
+            .if_none_match("*")
+            .content_length(size)
+            .content_type("application/octet-stream")
+            .checksum_sha256(STANDARD.encode(digest))
+            .presigned(presign::terms(now, lifetime)?)
+            .await
+            .map_err(unsigned)?;
+        Ok(Some(UploadUrl {
+            url: request.uri().to_owned(),
+            headers: presign::headers(&request),
+        }))
     }
 }
 
@@ -286,7 +310,7 @@ impl S3Blobs {
             .max_keys(i32::try_from(most).unwrap_or(i32::MAX))
             .send()
             .await
-            .map_err(|error| failed(status(&error), &error))
+            .map_err(|error| failed(&error))
     }
 
     async fn body(&self, key: &str) -> Result<Option<ByteStream>, StoreError> {
@@ -304,39 +328,64 @@ impl S3Blobs {
         }
     }
 
-    async fn delete_some(&self, keys: &[String]) -> Result<(), StoreError> {
-        let build_error =
-            |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
-        let objects = keys
-            .iter()
-            .map(|key| ObjectIdentifier::builder().key(key).build());
-        let objects = objects.collect::<Result<_, _>>().map_err(build_error)?;
-        self.delete_named(objects).await
+    /// Removes objects, or versions of objects.
+    async fn delete(
+        &self,
+        objects: Result<Vec<ObjectIdentifier>, BuildError>,
+    ) -> Result<(), StoreError> {
+        for chunk in objects.map_err(incomplete)?.chunks(KEYS) {
+            let removal = Removal::builder().quiet(true);
+            let removal = removal.set_objects(Some(chunk.to_vec())).build();
+            let output = self
+                .client
+                .delete_objects()
+                .bucket(&self.bucket)
+                .delete(removal.map_err(incomplete)?)
+                .send()
+                .await
+                .map_err(|error| failed(&error))?;
+            // S3 answers 200 and lists the objects that it did not remove.
+            if let Some(fault) = output.errors().first() {
+                let code = fault.code().unwrap_or("no code");
+                let why = format!("S3 did not remove an object: {code}");
+                return Err(StoreError::Unavailable(why));
+            }
+        }
+        Ok(())
     }
+}
 
-    /// Removes the named objects, or versions of objects, at most 1000.
-    async fn delete_named(&self, objects: Vec<ObjectIdentifier>) -> Result<(), StoreError> {
-        if objects.is_empty() {
-            return Ok(());
-        }
-        let build_error =
-            |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
-        let removal = Removal::builder().quiet(true).set_objects(Some(objects));
-        let output = self
-            .client
-            .delete_objects()
-            .bucket(&self.bucket)
-            .delete(removal.build().map_err(build_error)?)
-            .send()
-            .await
-            .map_err(|error| failed(status(&error), &error))?;
-        // S3 answers 200 and lists the objects that it did not remove.
-        match output.errors().first() {
-            None => Ok(()),
-            Some(fault) => Err(StoreError::Unavailable(format!(
-                "S3 did not remove an object: {}",
-                fault.code().unwrap_or("no code")
-            ))),
-        }
+/// A list of one empty prefix. HEAD of the bucket would cost less, but needs the right to
+/// list all keys.
+#[async_trait]
+impl HealthCheck for S3Blobs {
+    async fn check_health(&self) -> Result<(), StoreError> {
+        self.page(EMPTY, None, None, 1).await.map(|_| ())
     }
+}
+
+/// Encodes an owner as the metadata of an object. No part of it can contain a `/`.
+fn notes_of(owner: &BlobOwner) -> HashMap<String, String> {
+    let (name, note) = match owner {
+        BlobOwner::Task(task) => {
+            let (tenant, local) = (task.tenant(), task.local());
+            (TASK_NOTE, format!("{tenant}/{local}"))
+        }
+        BlobOwner::Thread(thread) => {
+            let (tenant, subject, context) = (thread.tenant(), thread.subject(), thread.context());
+            (THREAD_NOTE, format!("{tenant}/{subject}/{context}"))
+        }
+    };
+    [(name.to_owned(), note)].into()
+}
+
+/// The owner in the metadata of an object.
+fn owner_of(notes: &HashMap<String, String>) -> Option<BlobOwner> {
+    if let Some(note) = notes.get(TASK_NOTE) {
+        let (tenant, local) = note.split_once('/')?;
+        return TaskKey::stored(tenant, local).map(BlobOwner::Task);
+    }
+    let (tenant, rest) = notes.get(THREAD_NOTE)?.split_once('/')?;
+    let (subject, context) = rest.split_once('/')?;
+    ThreadKey::stored(tenant, subject, context).map(BlobOwner::Thread)
 }

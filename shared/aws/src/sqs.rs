@@ -5,16 +5,15 @@
 
 pub mod push;
 
+use crate::outcome::{self, incomplete};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::store::health::HealthCheck;
 use a2a_lambda_model::store::queue::{Ack, DELAY_MAX, Receipt, WorkItem, WorkMessage, WorkQueue};
-use a2a_lambda_model::task::{Owner, Subject, TaskId, TenantId, WriteId};
+use a2a_lambda_model::task::Owner;
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_sqs::types::{
-    BatchResultErrorEntry, MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry,
-};
+use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry};
 use futures::stream::{self, StreamExt as _};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -74,26 +73,36 @@ impl SqsQueue {
         result.map(|_| ()).map_err(|error| failed(&error))
     }
 
-    /// Sends at most [`BATCH`] messages; returns one flag for each.
-    async fn send_batch(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
-        let entries: Result<Vec<_>, _> = messages
-            .iter()
-            .enumerate()
-            .map(|(index, WorkMessage { item, delay })| {
-                SendMessageBatchRequestEntry::builder()
-                    .id(index.to_string())
-                    .message_body(encode(item))
-                    .message_group_id(item.owner.tenant.as_str())
-                    .delay_seconds(whole_seconds((*delay).min(DELAY_MAX)))
-                    .build()
-            })
+    /// Sends `entries` in batches, of which at most `at_once` run at the same time; returns one
+    /// flag for each. It is an error only if a batch failed and no message was sent.
+    async fn send_all(
+        &self,
+        entries: Vec<SendMessageBatchRequestEntry>,
+        at_once: usize,
+    ) -> Result<Vec<bool>, StoreError> {
+        let batches: Vec<_> = entries
+            .chunks(BATCH)
+            .map(|batch| async move { (batch.len(), self.send_batch(batch.to_vec()).await) })
             .collect();
-        self.send_entries(entries.map_err(|error| StoreError::Refused(error.to_string()))?)
-            .await
+        let mut batches = stream::iter(batches).buffered(at_once);
+        let (mut flags, mut error) = (Vec::new(), None);
+        while let Some((count, batch)) = batches.next().await {
+            match batch {
+                Ok(batch) => flags.extend(batch),
+                Err(why) => {
+                    flags.extend(std::iter::repeat_n(false, count));
+                    error = Some(why);
+                }
+            }
+        }
+        match error {
+            Some(error) if !flags.contains(&true) => Err(error),
+            _ => Ok(flags),
+        }
     }
 
-    /// Sends entries with their positions as ids; returns one flag for each.
-    async fn send_entries(
+    /// Sends at most [`BATCH`] entries with their positions as ids; returns one flag for each.
+    async fn send_batch(
         &self,
         entries: Vec<SendMessageBatchRequestEntry>,
     ) -> Result<Vec<bool>, StoreError> {
@@ -108,7 +117,8 @@ impl SqsQueue {
             .map_err(|error| failed(&error))?;
         // A successful request can still contain messages that failed.
         for entry in output.failed() {
-            report(entry);
+            let code = entry.code();
+            tracing::warn!(queue.code = code, "the queue refused a message: {code}");
         }
         let is_sent = |index: usize| {
             let id = index.to_string();
@@ -118,27 +128,31 @@ impl SqsQueue {
     }
 }
 
-fn report(entry: &BatchResultErrorEntry) {
-    tracing::warn!(
-        queue.code = entry.code(),
-        "the queue refused a message: {}",
-        entry.code()
-    );
+/// A message of `owner`, with its position in its batch as id; `index` is that among all.
+fn entry(
+    index: usize,
+    owner: &Owner,
+    body: String,
+    delay: Duration,
+) -> Result<SendMessageBatchRequestEntry, StoreError> {
+    SendMessageBatchRequestEntry::builder()
+        .id((index % BATCH).to_string())
+        .message_body(body)
+        .message_group_id(owner.tenant.as_str())
+        .delay_seconds(whole_seconds(delay.min(DELAY_MAX)))
+        .build()
+        .map_err(incomplete)
 }
 
 #[async_trait]
 impl WorkQueue for SqsQueue {
     async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
-        let batches: Vec<_> = messages
-            .chunks(BATCH)
-            .map(|batch| async move { (batch.len(), self.send_batch(batch).await) })
-            .collect();
-        let mut batches = stream::iter(batches).buffered(AT_ONCE);
-        let mut result = BatchResult::default();
-        while let Some((count, batch)) = batches.next().await {
-            result.note(count, batch);
-        }
-        result.flags()
+        let messages = messages.iter().enumerate();
+        let entries = messages.map(|(index, WorkMessage { item, delay })| {
+            entry(index, &item.owner, encode(item), *delay)
+        });
+        let entries = entries.collect::<Result<_, _>>()?;
+        self.send_all(entries, AT_ONCE).await
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
@@ -157,32 +171,6 @@ impl WorkQueue for SqsQueue {
 impl HealthCheck for SqsQueue {
     async fn check_health(&self) -> Result<(), StoreError> {
         self.waiting().await.map(|_| ())
-    }
-}
-
-/// The results of several batches.
-#[derive(Default)]
-struct BatchResult {
-    flags: Vec<bool>,
-    error: Option<StoreError>,
-}
-
-impl BatchResult {
-    fn note(&mut self, count: usize, batch: Result<Vec<bool>, StoreError>) {
-        match batch {
-            Ok(flags) => self.flags.extend(flags),
-            Err(error) => {
-                self.flags.extend(std::iter::repeat_n(false, count));
-                self.error = Some(error);
-            }
-        }
-    }
-
-    fn flags(self) -> Result<Vec<bool>, StoreError> {
-        match self.error {
-            Some(error) if !self.flags.contains(&true) => Err(error),
-            _ => Ok(self.flags),
-        }
     }
 }
 
@@ -241,32 +229,22 @@ fn whole_seconds(time: Duration) -> i32 {
     i32::try_from(time.as_secs() + extra).unwrap_or(i32::MAX)
 }
 
-/// The body of a message.
-#[derive(Serialize, Deserialize)]
-struct WorkBody {
-    v: u32,
-    tenant: String,
-    subject: String,
-    task: String,
-    incarnation: String,
-    turn: u32,
-    dispatch: u64,
-}
-
 /// The body of the message for `item`.
 #[must_use]
 pub fn encode(item: &WorkItem) -> String {
-    let body = WorkBody {
-        v: FORM,
-        tenant: item.owner.tenant.to_string(),
-        subject: item.owner.subject.to_string(),
-        task: item.task.to_string(),
-        incarnation: item.incarnation.to_string(),
-        turn: item.turn,
-        dispatch: item.dispatch,
-    };
+    body_of(item)
+}
+
+/// The body with the members of `item`.
+fn body_of(item: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Body<'a, T> {
+        v: u32,
+        #[serde(flatten)]
+        item: &'a T,
+    }
     // Plain values under fixed names can always be encoded as JSON.
-    serde_json::to_string(&body).unwrap_or_default()
+    serde_json::to_string(&Body { v: FORM, item }).unwrap_or_default()
 }
 
 /// Decodes the body of a message. Ignores members that a later release adds.
@@ -274,20 +252,11 @@ pub fn encode(item: &WorkItem) -> String {
 /// # Errors
 /// [`StoreError::Form`] when it has a higher form; [`StoreError::Corrupt`] when nobody can read it.
 pub fn decode(body: &str) -> Result<WorkItem, StoreError> {
-    let body: WorkBody = read(body)?;
-    if body.incarnation.is_empty() {
+    let item: WorkItem = read(body)?;
+    if item.incarnation.as_str().is_empty() {
         return Err(corrupt("expected a non-empty `incarnation` in the message"));
     }
-    Ok(WorkItem {
-        owner: Owner {
-            tenant: TenantId::parse(body.tenant).map_err(corrupt)?,
-            subject: Subject::parse(body.subject).map_err(corrupt)?,
-        },
-        task: TaskId::parse(body.task).map_err(corrupt)?,
-        incarnation: WriteId::stored(body.incarnation),
-        turn: body.turn,
-        dispatch: body.dispatch,
-    })
+    Ok(item)
 }
 
 /// Reads a body of the form of this program. A higher form may have other members.
@@ -309,28 +278,16 @@ fn corrupt(error: impl std::fmt::Display) -> StoreError {
 
 /// The error of a request that SQS did not carry out.
 fn failed<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
-    let status = error
-        .raw_response()
-        .map(|response| response.status().as_u16());
-    let code = error.code().unwrap_or("no code");
-    match (error, status) {
-        (SdkError::ConstructionFailure(_), _) => {
-            StoreError::Refused("failed to build the request to SQS".to_owned())
-        }
-        // 408 is a timeout; 429 and the throttling codes pass. The other 4xx fail again
-        // when repeated.
-        (SdkError::ServiceError(_), Some(status @ 400..=499))
-            if !matches!(status, 408 | 429) && !is_throttle(code) =>
-        {
-            StoreError::Refused(format!("SQS answered {status}: {code}"))
-        }
-        (_, Some(status)) => StoreError::Unavailable(format!("SQS answered {status}: {code}")),
-        (_, None) => StoreError::Unavailable("SQS did not answer".to_owned()),
+    if matches!(error, SdkError::ConstructionFailure(_)) {
+        return StoreError::Refused("failed to build the request to SQS".to_owned());
     }
-}
-
-fn is_throttle(code: &str) -> bool {
-    code.contains("Throttl") || code.contains("OverLimit")
+    let is_reply = matches!(error, SdkError::ServiceError(_));
+    let is_throttle = |code: &str| code.contains("Throttl") || code.contains("OverLimit");
+    // 408 is a timeout; 429 and the throttling codes pass. The other 4xx fail again
+    // when repeated.
+    outcome::failed("SQS", error, |status, code| {
+        is_reply && !matches!(status, 408 | 429) && !is_throttle(code)
+    })
 }
 
 #[cfg(test)]

@@ -1,15 +1,19 @@
-//! The table and its client.
+//! The table and its client, whether it answers, and whether it could be deleted.
 
 use super::capacity::Capacity;
 use super::outcome;
 use super::user_agent::FixedUserAgent;
-use a2a_lambda_model::store::Meter;
+use a2a_lambda_model::store::health::HealthCheck;
+use a2a_lambda_model::store::{Meter, StoreError};
+use a2a_lambda_store::keys;
 use a2a_lambda_store::records::Records;
+use a2a_lambda_store::table::ReadTable as _;
+use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use std::sync::Arc;
 
 /// A table in DynamoDB.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct DynamoTable {
     pub(super) client: Client,
     pub(super) name: String,
@@ -49,10 +53,24 @@ impl DynamoTable {
     }
 }
 
-impl std::fmt::Debug for DynamoTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DynamoTable")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+#[async_trait]
+impl HealthCheck for DynamoTable {
+    /// A read of one absent item.
+    async fn check_health(&self) -> Result<(), StoreError> {
+        self.get(&[keys::absent()]).await.map(|_| ())
+    }
+
+    /// A template cannot turn the protection on: a first deployment that fails could then not be
+    /// rolled back.
+    async fn warning(&self) -> Option<&'static str> {
+        let request = self.client.describe_table().table_name(&self.name);
+        // Nothing is known about a table that may not be described.
+        let is_protected = request
+            .send()
+            .await
+            .ok()?
+            .table?
+            .deletion_protection_enabled;
+        (is_protected != Some(true)).then_some("the table has no deletion protection")
     }
 }

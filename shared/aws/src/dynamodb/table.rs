@@ -2,6 +2,7 @@
 //! template.
 
 use super::outcome;
+use crate::outcome::incomplete;
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_store::item::TTL;
 use a2a_lambda_store::keys as key;
@@ -129,12 +130,4 @@ fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
             .build()
     })
     .collect()
-}
-
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the form that `map_err` takes"
-)]
-fn incomplete(error: BuildError) -> StoreError {
-    StoreError::Refused(error.to_string())
 }

@@ -4,17 +4,16 @@
 //! an upload gets its response in time. S3 can copy up to 5 GB in one request, but does not
 //! say how long that takes.
 
-use super::metadata::{TASK_NOTE, note};
 use super::multipart::Upload;
-use super::outcome::{PutResult, failed, is_missing, put_of, racing, status};
-use super::{S3Blobs, patient};
-use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::task::{Blob, TaskKey};
+use super::outcome::{failed, is_missing, is_new};
+use super::{S3Blobs, notes_of, patient};
+use a2a_lambda_model::store::{BlobOwner, StoreError};
+use a2a_lambda_model::task::Blob;
 use aws_sdk_s3::types::{CompletedPart, MetadataDirective};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 /// Bytes of one part. S3 takes parts of at least 5 MiB and at most 10,000 of them: 80 GB.
-const PART: u64 = 8 * 1024 * 1024;
+pub(super) const PART: u64 = 8 * 1024 * 1024;
 /// Parts that are copied at the same time.
 const AT_ONCE: usize = 32;
 
@@ -22,7 +21,7 @@ impl S3Blobs {
     /// Copies one object in one request; `false` if the source does not exist.
     pub(super) async fn copy_whole(
         &self,
-        task: &TaskKey,
+        owner: &BlobOwner,
         from: &Blob,
         to: &str,
     ) -> Result<bool, StoreError> {
@@ -35,7 +34,7 @@ impl S3Blobs {
             .if_none_match("*")
             // S3 would keep the metadata of the source, which names no task or another one.
             .metadata_directive(MetadataDirective::Replace)
-            .metadata(TASK_NOTE, note(task))
+            .set_metadata(Some(notes_of(owner)))
             .customize()
             .config_override(patient())
             .send()
@@ -43,21 +42,20 @@ impl S3Blobs {
         if matches!(&result, Err(error) if is_missing(error)) {
             return Ok(false);
         }
-        match put_of(result)? {
-            PutResult::Stored => Ok(true),
-            PutResult::Taken => self.is_ours(to, from.size).await.map(|()| true),
-            PutResult::Racing => Err(racing(to)),
+        if !is_new(to, result)? {
+            self.is_ours(to, from.size).await?;
         }
+        Ok(true)
     }
 
     /// Copies one object in parts; `false` if the source does not exist.
     pub(super) async fn copy_parts(
         &self,
-        task: &TaskKey,
+        owner: &BlobOwner,
         from: &Blob,
         to: &str,
     ) -> Result<bool, StoreError> {
-        let mut upload = self.begin(task, to).await?;
+        let mut upload = self.begin(owner, to).await?;
         let result = match upload.copy_all(from).await {
             Ok(true) => upload.join().await.map(|()| true),
             result => result,
@@ -66,11 +64,6 @@ impl S3Blobs {
             upload.give_up().await;
         }
         result
-    }
-
-    /// Whether an object is copied in parts.
-    pub(super) const fn in_parts(from: &Blob) -> bool {
-        from.size > PART
     }
 
     fn source(&self, from: &Blob) -> String {
@@ -116,7 +109,7 @@ impl Upload<'_> {
                 StoreError::Unavailable("S3 returned no result for the copy of a part".to_owned())
             })?,
             Err(error) if is_missing(&error) => return Ok(None),
-            Err(error) => return Err(failed(status(&error), &error)),
+            Err(error) => return Err(failed(&error)),
         };
         Ok(Some(
             CompletedPart::builder()

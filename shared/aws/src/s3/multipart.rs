@@ -5,11 +5,10 @@
 //! an upload fails, its parts are removed immediately. If the process dies, the lifecycle
 //! rule of the bucket removes them.
 
-use super::metadata::{TASK_NOTE, note};
-use super::outcome::{PutResult, failed, put_of, racing, status};
-use super::{S3Blobs, patient};
-use a2a_lambda_model::store::{BlobReader, Measured, SizeError, StoreError, read_up_to};
-use a2a_lambda_model::task::TaskKey;
+use super::outcome::{failed, is_new};
+use super::{S3Blobs, notes_of, patient};
+use crate::outcome::status;
+use a2a_lambda_model::store::{BlobOwner, BlobReader, Measured, SizeError, StoreError, read_up_to};
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart};
 use bytes::Bytes;
@@ -31,12 +30,12 @@ impl S3Blobs {
     /// Stores `first` and the rest of `source`.
     pub(super) async fn put_parts(
         &self,
-        task: &TaskKey,
+        owner: &BlobOwner,
         key: &str,
         first: Bytes,
         source: &mut BlobReader,
     ) -> Result<Measured, StoreError> {
-        let mut upload = self.begin(task, key).await?;
+        let mut upload = self.begin(owner, key).await?;
         let result = match upload.send_all(first, source).await {
             Ok(digest) => upload.join().await.map(|()| digest),
             Err(error) => Err(error),
@@ -50,7 +49,7 @@ impl S3Blobs {
     /// Starts the upload of the new object `key`.
     pub(super) async fn begin<'a>(
         &'a self,
-        task: &TaskKey,
+        owner: &BlobOwner,
         key: &'a str,
     ) -> Result<Upload<'a>, StoreError> {
         let output = self
@@ -58,13 +57,13 @@ impl S3Blobs {
             .create_multipart_upload()
             .bucket(&self.bucket)
             .key(key)
-            .metadata(TASK_NOTE, note(task))
+            .set_metadata(Some(notes_of(owner)))
             // The SDK sends this kind of checksum with each part. S3 refuses a part with a
             // checksum that the upload has not announced.
             .checksum_algorithm(ChecksumAlgorithm::Crc32)
             .send()
             .await
-            .map_err(|error| failed(status(&error), &error))?;
+            .map_err(|error| failed(&error))?;
         let id = output
             .upload_id
             .ok_or_else(|| StoreError::Unavailable("S3 returned no upload id".to_owned()))?;
@@ -118,7 +117,7 @@ impl Upload<'_> {
             .config_override(patient())
             .send()
             .await
-            .map_err(|error| failed(status(&error), &error))?;
+            .map_err(|error| failed(&error))?;
         // S3 requires the checksum of each part again when the parts are joined.
         self.parts.push(
             CompletedPart::builder()
@@ -156,16 +155,12 @@ impl Upload<'_> {
         if is_gone && ours().await.is_ok() {
             return Ok(());
         }
-        match put_of(result)? {
-            PutResult::Stored => Ok(()),
-            PutResult::Taken => {
-                ours().await?;
-                // The object is from an earlier upload, so the parts of this one are not needed.
-                self.give_up().await;
-                Ok(())
-            }
-            PutResult::Racing => Err(racing(self.key)),
+        if !is_new(self.key, result)? {
+            ours().await?;
+            // The object is from an earlier upload, so the parts of this one are not needed.
+            self.give_up().await;
         }
+        Ok(())
     }
 
     /// Aborts the upload, which removes its parts.
@@ -181,7 +176,7 @@ impl Upload<'_> {
             .await;
         if let Err(error) = result {
             // The lifecycle rule of the bucket removes what is left.
-            let why = failed(status(&error), &error);
+            let why = failed(&error);
             tracing::warn!("failed to abort an upload: {why}");
         }
     }

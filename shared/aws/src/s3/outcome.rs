@@ -1,20 +1,11 @@
 //! Says what a response of S3 means: the result of a conditional put, an error, or a
 //! repeat of the request.
 
-use crate::clients::broke_off;
+use crate::outcome::{self, broke_off, status};
 use a2a_lambda_model::store::StoreError;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
 use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryAction};
-
-/// The result of one attempt of a put.
-pub(super) enum PutResult {
-    Stored,
-    /// An object exists under the key.
-    Taken,
-    /// Another put of the key is in progress: nothing is decided.
-    Racing,
-}
 
 /// The SDK also repeats these requests: a put that meets another put of its key, which can
 /// only be an earlier attempt of our own, and a request with a truncated response.
@@ -38,19 +29,23 @@ impl ClassifyRetry for RetryPut {
     }
 }
 
-/// Converts the response to a conditional write.
-pub(super) fn put_of<T, E: ProvideErrorMetadata>(
+/// Whether a conditional write has stored the object; `false` if one exists under the key.
+///
+/// # Errors
+/// [`StoreError`], also when another put of the key is in progress: nothing is decided.
+pub(super) fn is_new<T, E: ProvideErrorMetadata>(
+    key: &str,
     result: Result<T, SdkError<E>>,
-) -> Result<PutResult, StoreError> {
-    match result {
-        Ok(_) => Ok(PutResult::Stored),
-        Err(error) => match status(&error) {
-            // S3 answers a failed `If-None-Match: *` with 412, and with 409 while another put
-            // of the key is in progress.
-            Some(412) => Ok(PutResult::Taken),
-            Some(409) => Ok(PutResult::Racing),
-            status => Err(failed(status, &error)),
-        },
+) -> Result<bool, StoreError> {
+    let Err(error) = result else {
+        return Ok(true);
+    };
+    match status(&error) {
+        // S3 answers a failed `If-None-Match: *` with 412, and with 409 while another put
+        // of the key is in progress.
+        Some(412) => Ok(false),
+        Some(409) => Err(racing(key)),
+        _ => Err(failed(&error)),
     }
 }
 
@@ -60,12 +55,6 @@ pub(super) fn racing(key: &str) -> StoreError {
 
 pub(super) fn taken(key: &str) -> StoreError {
     StoreError::Refused(format!("other bytes are stored under `{key}`"))
-}
-
-pub(super) fn status<E>(error: &SdkError<E>) -> Option<u16> {
-    error
-        .raw_response()
-        .map(|response| response.status().as_u16())
 }
 
 /// Whether the request names an object that does not exist. The response to a HEAD has no
@@ -88,31 +77,22 @@ pub(super) fn unread<E: ProvideErrorMetadata>(
     bucket: &str,
     key: &str,
 ) -> StoreError {
-    let status = status(error);
-    if status == Some(403) && matches!(error.code(), None | Some("AccessDenied" | "Forbidden")) {
+    if status(error) == Some(403)
+        && matches!(error.code(), None | Some("AccessDenied" | "Forbidden"))
+    {
         let prefix = key.split_inclusive('/').next().unwrap_or_default();
         let why = "it is missing, or a right on the bucket or its key is";
         let text = format!("S3 answered 403 for an object below `{prefix}` of `{bucket}`: {why}");
         return StoreError::Denied(text);
     }
-    failed(status, error)
+    failed(error)
 }
 
 /// The error of a request that S3 did not carry out.
-pub(super) fn failed<E: ProvideErrorMetadata>(
-    status: Option<u16>,
-    error: &SdkError<E>,
-) -> StoreError {
-    let code = error.code().unwrap_or("no code");
-    match status {
-        // 408 is a timeout and 429 throttling, and 403 lasts until an operator gives a right
-        // back. The other 4xx fail again when repeated.
-        Some(status @ 400..=499) if !matches!(status, 403 | 408 | 429) => {
-            StoreError::Refused(format!("S3 answered {status}: {code}"))
-        }
-        Some(status) => StoreError::Unavailable(format!("S3 answered {status}: {code}")),
-        None => StoreError::Unavailable("S3 did not answer".to_owned()),
-    }
+pub(super) fn failed<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
+    // 408 is a timeout and 429 throttling, and 403 lasts until an operator gives a right
+    // back. The other 4xx fail again when repeated.
+    outcome::failed("S3", error, |status, _| !matches!(status, 403 | 408 | 429))
 }
 
 #[cfg(test)]
@@ -154,7 +134,7 @@ mod tests {
     #[test]
     fn a_lost_right_is_an_outage() {
         for code in [None, Some("AccessDenied"), Some("InvalidAccessKeyId")] {
-            let error = failed(Some(403), &answer(403, code));
+            let error = failed(&answer(403, code));
             assert!(error.is_outage(), "{error}");
         }
     }

@@ -3,17 +3,15 @@
 //! The store signs a URL with its own credentials and sends no request for it. Each URL is
 //! made for one response and must not be stored or logged.
 
-use super::{S3Blobs, STANDARD};
-use a2a_lambda_model::store::{Download, StoreError, UploadTerms, UploadUrl};
+use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::Timestamp;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{RequestChecksumCalculation, ResponseChecksumValidation};
 use aws_sdk_s3::presigning::{PresignedRequest, PresigningConfig};
-use base64::Engine as _;
 use std::time::{Duration, SystemTime};
 
 /// The `Cache-Control` of a download: no cache may keep it.
-const UNCACHED: &str = "private, no-store";
+pub(super) const UNCACHED: &str = "private, no-store";
 
 /// A client that signs only the headers we set. The SDK's default checksums would add
 /// headers that the holder of a URL does not send.
@@ -26,56 +24,7 @@ pub(super) fn signer(client: &Client) -> Client {
     Client::from_conf(config.build())
 }
 
-impl S3Blobs {
-    pub(super) async fn sign_read(
-        &self,
-        download: &Download<'_>,
-        now: Timestamp,
-        lifetime: Duration,
-    ) -> Result<String, StoreError> {
-        let request = self
-            .signer
-            .get_object()
-            .bucket(&self.bucket)
-            .key(download.key)
-            .response_content_type(download.content_type)
-            .response_content_disposition(download.disposition)
-            .response_cache_control(UNCACHED)
-            .presigned(terms(now, lifetime)?)
-            .await
-            .map_err(|error| unsigned(&error))?;
-        Ok(request.uri().to_owned())
-    }
-
-    pub(super) async fn sign_upload(
-        &self,
-        upload: &UploadTerms<'_>,
-        now: Timestamp,
-        lifetime: Duration,
-    ) -> Result<UploadUrl, StoreError> {
-        let size = i64::try_from(upload.size).map_err(|error| unsigned(&error))?;
-        let digest = hex::decode(upload.sha256).map_err(|error| unsigned(&error))?;
-        let request = self
-            .signer
-            .put_object()
-            .bucket(&self.bucket)
-            .key(upload.key)
-            // With this header the URL works once: S3 answers a second PUT with 412.
-            .if_none_match("*")
-            .content_length(size)
-            .content_type("application/octet-stream")
-            .checksum_sha256(STANDARD.encode(digest))
-            .presigned(terms(now, lifetime)?)
-            .await
-            .map_err(|error| unsigned(&error))?;
-        Ok(UploadUrl {
-            url: request.uri().to_owned(),
-            headers: headers(&request),
-        })
-    }
-}
-
-fn headers(request: &PresignedRequest) -> Vec<(String, String)> {
+pub(super) fn headers(request: &PresignedRequest) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = request
         .headers()
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
@@ -84,25 +33,28 @@ fn headers(request: &PresignedRequest) -> Vec<(String, String)> {
     headers
 }
 
-fn terms(now: Timestamp, lifetime: Duration) -> Result<PresigningConfig, StoreError> {
-    let since = u64::try_from(now.as_millis()).map_err(|error| unsigned(&error))?;
+pub(super) fn terms(now: Timestamp, lifetime: Duration) -> Result<PresigningConfig, StoreError> {
+    let since = u64::try_from(now.as_millis()).map_err(unsigned)?;
     PresigningConfig::builder()
         .start_time(SystemTime::UNIX_EPOCH + Duration::from_millis(since))
         .expires_in(lifetime)
         .build()
-        .map_err(|error| unsigned(&error))
+        .map_err(unsigned)
 }
 
 /// The error of a failed signature, without its text, which could contain what was signed.
-fn unsigned<E>(_error: &E) -> StoreError {
+pub(super) fn unsigned<E>(_: E) -> StoreError {
     StoreError::Refused("failed to sign a URL".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::s3::{S3Blobs, STANDARD};
+    use a2a_lambda_model::store::{Blobs as _, Download, ReadBlobs as _, UploadTerms};
     use aws_credential_types::Credentials;
     use aws_sdk_s3::config::{BehaviorVersion, Config, Region};
+    use base64::Engine as _;
     use std::collections::BTreeMap;
 
     const LIFE: Duration = Duration::from_secs(300);
@@ -134,7 +86,8 @@ mod tests {
             size: 10,
             sha256: digest,
         };
-        let granted = blobs().sign_upload(&terms, NOW, LIFE).await.unwrap();
+        let granted = blobs().upload_url(&terms, NOW, LIFE).await;
+        let granted = granted.unwrap().unwrap();
         let headers: BTreeMap<&str, &str> = granted
             .headers
             .iter()
@@ -167,7 +120,8 @@ mod tests {
             content_type: "text/plain",
             disposition: "attachment; filename=x",
         };
-        let url = blobs().sign_read(&download, NOW, LIFE).await.unwrap();
+        let url = blobs().read_url(&download, NOW, LIFE).await;
+        let url = url.unwrap().unwrap();
         let query = query(&url);
         assert_eq!(query["response-content-type"], "text%2Fplain");
         let disposition = query["response-content-disposition"];

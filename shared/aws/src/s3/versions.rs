@@ -3,20 +3,12 @@
 //! A removal adds a delete marker on top of the versions of an object. An erasure,
 //! which an operator starts, removes the versions too.
 
-use super::outcome::{failed, status};
-use super::{KEYS, S3Blobs};
+use super::S3Blobs;
+use super::outcome::failed;
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::TenantId;
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
-use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsOutput;
 use aws_sdk_s3::types::ObjectIdentifier;
-
-/// The position at which the next page of a list of versions begins.
-#[derive(Debug, Default)]
-struct VersionMarker {
-    key: Option<String>,
-    version: Option<String>,
-}
 
 impl S3Blobs {
     /// Removes every version of every object of `tenant`, and the delete markers, and returns
@@ -39,56 +31,30 @@ impl S3Blobs {
     /// # Errors
     /// As [`S3Blobs::purge_tenant`].
     pub(crate) async fn purge_below(&self, prefix: &str) -> Result<u64, StoreError> {
-        let (mut count, mut marker) = (0, VersionMarker::default());
-        while let Some(page) = self.versions(prefix, &marker).await? {
-            let old = page.versions().iter();
-            let old = old.map(|it| (it.key.clone(), it.version_id.clone()));
-            let markers = page.delete_markers().iter();
-            let markers = markers.map(|it| (it.key.clone(), it.version_id.clone()));
-            let mut versions = Vec::new();
-            for (key, version) in old.chain(markers) {
-                let object = ObjectIdentifier::builder()
-                    .set_key(key)
-                    .set_version_id(version);
-                let build_error =
-                    |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
-                versions.push(object.build().map_err(build_error)?);
-            }
-            count += versions.len() as u64;
-            for chunk in versions.chunks(KEYS) {
-                self.delete_named(chunk.to_vec()).await?;
-            }
-            if page.is_truncated != Some(true) {
-                break;
-            }
-            marker = VersionMarker {
-                key: page.next_key_marker,
-                version: page.next_version_id_marker,
+        let (mut count, mut key, mut version) = (0, None, None);
+        loop {
+            let list = self.client.list_object_versions().bucket(&self.bucket);
+            let list = list.prefix(prefix);
+            let list = list.set_key_marker(key).set_version_id_marker(version);
+            let page = match list.send().await {
+                Ok(page) => page,
+                // The embedded S3 has no versions.
+                Err(error) if error.code() == Some("NotImplemented") => return Ok(count),
+                Err(error) => return Err(failed(&error)),
             };
-        }
-        Ok(count)
-    }
-
-    /// A page of the versions below `prefix`; `None` if the service has no versions.
-    async fn versions(
-        &self,
-        prefix: &str,
-        marker: &VersionMarker,
-    ) -> Result<Option<ListObjectVersionsOutput>, StoreError> {
-        let result = self
-            .client
-            .list_object_versions()
-            .bucket(&self.bucket)
-            .prefix(prefix)
-            .set_key_marker(marker.key.clone())
-            .set_version_id_marker(marker.version.clone())
-            .send()
-            .await;
-        match result {
-            Ok(page) => Ok(Some(page)),
-            // The embedded S3 has no versions.
-            Err(error) if error.code() == Some("NotImplemented") => Ok(None),
-            Err(error) => Err(failed(status(&error), &error)),
+            let old = page.versions().iter().map(|it| (&it.key, &it.version_id));
+            let markers = page.delete_markers().iter();
+            let markers = markers.map(|it| (&it.key, &it.version_id));
+            count += (old.len() + markers.len()) as u64;
+            let objects = old.chain(markers).map(|(key, version)| {
+                let object = ObjectIdentifier::builder().set_key(key.clone());
+                object.set_version_id(version.clone()).build()
+            });
+            self.delete(objects.collect()).await?;
+            if page.is_truncated != Some(true) {
+                return Ok(count);
+            }
+            (key, version) = (page.next_key_marker, page.next_version_id_marker);
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use a2a_lambda_model::task::{Subject, TaskId, TenantId, WriteId};
 use a2a_lambda_rows::each_row;
 use serde_json::json;
 

@@ -6,12 +6,14 @@
 use super::StoreError;
 use crate::task::{Owner, PushId, TaskId, TaskRecord, Timestamp, WriteId};
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A turn that waits for a worker.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WorkItem {
     /// The owner of the task.
+    #[serde(flatten)]
     pub owner: Owner,
     /// The task.
     pub task: TaskId,
@@ -61,9 +63,10 @@ pub trait WorkQueue: Send + Sync {
 }
 
 /// A push queue message: a push config that may have events to deliver.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PushItem {
     /// The owner of the task.
+    #[serde(flatten)]
     pub owner: Owner,
     /// The task.
     pub task: TaskId,

@@ -1,13 +1,12 @@
-//! The calls of the narrow table, as requests to DynamoDB.
+//! The reads of a table, as requests to DynamoDB.
 
 use super::expression::{self, Expressions, SdkItem};
-use super::outcome::{self, WriteOptions, WriteOutcome};
+use super::outcome;
 use super::store::DynamoTable;
+use crate::outcome::incomplete;
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_store::keys::Key;
-use a2a_lambda_store::table::{
-    Item, Outcome, Position, Query, QueryPage, QuerySource, ReadTable, Table, Write,
-};
+use a2a_lambda_store::table::{Item, Position, Query, QueryPage, QuerySource, ReadTable};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{KeysAndAttributes, Select};
 
@@ -74,25 +73,6 @@ impl ReadTable for DynamoTable {
     }
 }
 
-#[async_trait]
-impl Table for DynamoTable {
-    async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
-        write.check()?;
-        let options = WriteOptions {
-            once: !write.repeats,
-            wants_old: write.wants_old,
-        };
-        let statements = write.statements.into_iter().map(Into::into).collect();
-        let outcome = outcome::write(&self.client, &self.name, statements, options);
-        match Box::pin(outcome).await {
-            WriteOutcome::Done(old) => Ok(Outcome::Done(old)),
-            WriteOutcome::Refused(checks) => Ok(Outcome::Refused(checks)),
-            WriteOutcome::Unknown(why) => Ok(Outcome::Unknown(why)),
-            WriteOutcome::Failed(error) | WriteOutcome::Undecided(error) => Err(error),
-        }
-    }
-}
-
 impl DynamoTable {
     /// One item.
     async fn one(&self, key: &Key, is_consistent: bool) -> Result<Option<Item>, StoreError> {
@@ -117,7 +97,7 @@ impl DynamoTable {
                 .set_keys(Some(keys))
                 .consistent_read(true)
                 .build()
-                .map_err(|error| StoreError::Refused(error.to_string()))?;
+                .map_err(incomplete)?;
             let mut output = self
                 .client
                 .batch_get_item()
