@@ -1,10 +1,11 @@
 //! One object-safe trait for skills of every type, for the engine.
 
 use super::build::RUNS_TURNS;
+use super::gate::{Decoded, StartInput, TurnStart};
 use super::state::NeededState;
 use super::{
     AgentError, AgentResult, Content, OnRequestResult, Settled, SkillHandler, SkillInput,
-    SkillMetadata, SkillOutput, SkillSlot, TaskContext, media, output, slot,
+    SkillMetadata, SkillOutcome, SkillOutput, SkillSlot, TaskContext, media, output, slot,
 };
 use a2a_lambda_model::task::SavedSlot;
 use futures::future::BoxFuture;
@@ -12,9 +13,6 @@ use serde_json::Value;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
-
-use super::gate::{StartInput, TurnStart};
-use super::turn::{Decoded, SkillOutcome};
 
 /// A registered skill.
 pub trait AnySkill: Send + Sync {

@@ -47,12 +47,14 @@ impl FileReader {
     /// Takes the reader out, since it can be read once.
     ///
     /// # Errors
-    /// When the reader was already taken.
+    /// When the reader was already taken, by a skill that delivers it in two artifacts.
     pub fn take(&self) -> AgentResult<Reading> {
         let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reading
-            .take()
-            .ok_or_else(|| AgentError::from(ReadTwiceError))
+        reading.take().ok_or_else(|| {
+            let cause =
+                "a file reader was delivered twice, expected a new reader for each artifact";
+            AgentError::internal(cause)
+        })
     }
 }
 
@@ -85,11 +87,6 @@ impl fmt::Debug for OpenFile {
         f.debug_struct("OpenFile").finish_non_exhaustive()
     }
 }
-
-/// The error for a skill that delivers one reader in two artifacts.
-#[derive(Debug, thiserror::Error)]
-#[error("a file reader was delivered twice, expected a new reader for each artifact")]
-struct ReadTwiceError;
 
 impl PartialEq for FileReader {
     fn eq(&self, other: &Self) -> bool {

@@ -9,12 +9,18 @@
 
 mod question;
 
-pub use question::{ConsentCall, Verdict, ask_consent, ask_consent_again, is_refusal, verdict};
+pub use question::{
+    ConsentCall, Verdict, ask_consent, ask_consent_again, is_invisible, is_refusal, verdict,
+};
 
-use super::turn::Decoded;
 use super::{AgentResult, Content, SkillEffect, SkillMetadata, TaskContext, TurnFacts};
 use a2a_lambda_model::task::{InputWriter, SavedSlot, SkillRoute};
 use question::digest_of;
+use std::any::Any;
+
+/// A decoded input of a skill, without its type.
+#[derive(Debug)]
+pub struct Decoded(pub(super) Box<dyn Any + Send>);
 
 /// What a turn gives its skill.
 #[derive(Debug)]

@@ -32,11 +32,15 @@ pub trait SkillInput: Sized + Send + 'static {
     /// `MISSING_INPUT`, or `INVALID_INPUT` with a JSON pointer in its details.
     fn decode(content: &Content) -> AgentResult<Self>;
 
-    /// The JSON schema of the data part; `{}` if every value is accepted.
-    fn schema() -> Value;
+    /// The JSON schema of the data part; `{}` if every value is accepted, as by default.
+    fn schema() -> Value {
+        json!({})
+    }
 
-    /// The media types this type implies.
-    fn modes() -> &'static [&'static str];
+    /// The media types this type implies; by default all.
+    fn modes() -> &'static [&'static str] {
+        media::ANY
+    }
 }
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> SkillInput for T {
@@ -61,14 +65,6 @@ impl SkillInput for Content {
     fn decode(content: &Content) -> AgentResult<Self> {
         Ok(content.clone())
     }
-
-    fn schema() -> Value {
-        json!({})
-    }
-
-    fn modes() -> &'static [&'static str] {
-        media::ANY
-    }
 }
 
 impl SkillInput for FilePart {
@@ -76,14 +72,6 @@ impl SkillInput for FilePart {
         content
             .first_file()
             .ok_or_else(|| AgentError::missing_input("a file part is needed"))
-    }
-
-    fn schema() -> Value {
-        json!({})
-    }
-
-    fn modes() -> &'static [&'static str] {
-        media::ANY
     }
 }
 

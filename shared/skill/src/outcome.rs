@@ -1,6 +1,7 @@
 //! The results of a handler. Only these values end a task.
 
 use super::{AgentError, AgentResult, Artifact, Content, NoSlot};
+use a2a_lambda_model::task::SavedSlot;
 use std::convert::Infallible;
 
 /// Describes the credentials a skill needs. It is a hint for the client's user interface;
@@ -76,6 +77,9 @@ pub enum OnRequestResult<O, S = NoSlot, M = Content> {
 /// [`SkillHandler::on_input_received`](super::SkillHandler::on_input_received). It is never a
 /// `Message`, since the task already exists.
 pub type OnInputResult<O, S = NoSlot> = OnRequestResult<O, S, Infallible>;
+
+/// The end of a turn, without the types of its skill. The output is already the last artifact.
+pub type SkillOutcome = OnRequestResult<(), SavedSlot>;
 
 impl<O, S, M> OnRequestResult<O, S, M> {
     /// Completes the task with `output` as its result.

@@ -14,6 +14,7 @@ use a2a_lambda_store::documents::Documents;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,8 +140,8 @@ pub struct SessionUpdate(pub Arc<UpdateFn>);
 
 type UpdateFn = dyn Fn(Option<Value>) -> AgentResult<Value> + Send + Sync;
 
-impl std::fmt::Debug for SessionUpdate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for SessionUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SessionUpdate").finish()
     }
 }
@@ -165,6 +166,12 @@ pub trait DocumentHost: Send + Sync {
     /// The error that a skill gets for a failed call of the store. In a turn it never returns
     /// if the store was unavailable: the turn ends, and runs again.
     fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError>;
+}
+
+impl fmt::Debug for dyn DocumentHost + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DocumentHost")
+    }
 }
 
 /// What the engine does for a running turn.

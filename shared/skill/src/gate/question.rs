@@ -1,7 +1,8 @@
 //! The question whether skills may run with what a model wrote, and what an answer to it means.
 
+use crate::content::first_data;
 use crate::route::text_of;
-use crate::{AgentError, AgentResult, Content, digest, is_invisible};
+use crate::{AgentError, AgentResult, Content, digest};
 use a2a_lambda_model::task::metadata_keys::CONFIRM;
 use a2a_lambda_model::task::{Message, Part, PartContent, TaskId, WriteId};
 use serde::Serialize;
@@ -151,17 +152,13 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// too.
 #[must_use]
 pub fn verdict(digest: &str, message: &Message) -> Verdict {
-    let mut parts = message.parts.iter();
     let has_digest = message.metadata.contains_key(CONFIRM)
         || message
             .parts
             .iter()
             .any(|part| part.metadata.contains_key(CONFIRM));
     let is_digest = has_digest && message.consent_digest() == Some(digest);
-    let data = parts.find_map(|part| match &part.content {
-        PartContent::Data(data) => Some(data),
-        _ => None,
-    });
+    let data = first_data(&message.parts);
     let text = text_of(message).to_lowercase();
     let words: Vec<&str> = words(&text).collect();
     let (agrees, code) = match (&*words, data) {
@@ -238,4 +235,19 @@ fn quoted(letters: impl Iterator<Item = char>) -> String {
     }
     text.push('"');
     text
+}
+
+/// Whether `letter` is a control character, has no width or no shape, or changes the direction
+/// of the text: Unicode UAX #9 for the direction, and the code points with the property
+/// `Default_Ignorable_Code_Point`.
+#[must_use]
+pub fn is_invisible(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+                | '\u{ffa0}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..='\u{e0fff}'
+        )
 }

@@ -18,7 +18,6 @@ use crate::{
 };
 use a2a_lambda_model::task::{InputWriter, Message, SkillId, TaskId, TaskRecord, Timestamp};
 use serde_json::{Value, json};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -43,19 +42,14 @@ const FAILURES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// The model of the router.
+#[derive(Debug)]
 pub struct RouterModel {
     model: Arc<dyn Model>,
     failures: Mutex<Failures>,
 }
 
-impl fmt::Debug for RouterModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RouterModel").finish_non_exhaustive()
-    }
-}
-
 /// The newest outages in a row.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Failures {
     count: u32,
     silent_until: Timestamp,
