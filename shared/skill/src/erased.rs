@@ -82,36 +82,16 @@ impl<S: SkillSlot, H: SkillHandler<S>> ErasedSkill<H, S> {
         &self,
         result: AgentResult<OnRequestResult<H::Output, S>>,
     ) -> AgentResult<SkillOutcome> {
-        Ok(match result? {
-            OnRequestResult::Message { message } => SkillOutcome::Message { message },
-            OnRequestResult::InputRequired { message, slot } => SkillOutcome::InputRequired {
-                message,
-                slot: slot::save(&slot)?,
-            },
-            OnRequestResult::AuthRequired {
-                message,
-                slot,
-                auth,
-            } => SkillOutcome::AuthRequired {
-                message,
-                slot: slot::save(&slot)?,
-                auth,
-            },
-            OnRequestResult::Completed {
-                message,
-                output,
-                mut artifacts,
-            } => {
-                artifacts.extend(output::artifact(self.metadata.id, output)?);
-                SkillOutcome::Completed {
-                    message,
-                    output: (),
-                    artifacts,
-                }
-            }
-            OnRequestResult::Failed { error } => SkillOutcome::Failed { error },
-            OnRequestResult::Rejected { reason } => SkillOutcome::Rejected { reason },
-        })
+        let mut last = None;
+        let write = |output| {
+            last = output::artifact(self.metadata.id, output)?;
+            Ok(())
+        };
+        let mut outcome = result?.try_map(|message| message, |slot| slot::save(&slot), write)?;
+        if let SkillOutcome::Completed { artifacts, .. } = &mut outcome {
+            artifacts.extend(last);
+        }
+        Ok(outcome)
     }
 
     async fn request(
