@@ -4,10 +4,9 @@ use super::build::RUNS_TURNS;
 use super::gate::{Decoded, StartInput, TurnStart};
 use super::state::NeededState;
 use super::{
-    AgentError, AgentResult, Content, OnRequestResult, Settled, SkillHandler, SkillInput,
-    SkillMetadata, SkillOutcome, SkillOutput, SkillSlot, TaskContext, media, output, slot,
+    AgentError, AgentResult, Content, Settled, SkillHandler, SkillInput, SkillMetadata,
+    SkillOutcome, SkillOutput, SkillSlot, TaskContext, media, output, slot,
 };
-use a2a_lambda_model::task::SavedSlot;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::fmt;
@@ -78,45 +77,33 @@ impl<S: SkillSlot, H: SkillHandler<S>> ErasedSkill<H, S> {
         }
     }
 
-    fn outcome(
-        &self,
-        result: AgentResult<OnRequestResult<H::Output, S>>,
-    ) -> AgentResult<SkillOutcome> {
+    async fn run(&self, cx: &mut TaskContext<'_>, input: StartInput) -> AgentResult<SkillOutcome> {
+        let id = self.metadata.id;
+        let result = match input {
+            StartInput::Request(input) => {
+                let input = input.0.downcast::<H::Input>().map_err(|_| {
+                    AgentError::internal(format!("skill `{id}` got the input of another skill"))
+                })?;
+                self.handler.on_request(cx, *input).await?
+            }
+            StartInput::Answer(saved_slot, content) => {
+                let slot = slot::restore(saved_slot)?;
+                self.handler
+                    .on_input_received(cx, slot, content)
+                    .await?
+                    .into()
+            }
+        };
         let mut last = None;
         let write = |output| {
-            last = output::artifact(self.metadata.id, output)?;
+            last = output::artifact(id, output)?;
             Ok(())
         };
-        let mut outcome = result?.try_map(|message| message, |slot| slot::save(&slot), write)?;
+        let mut outcome = result.try_map(|message| message, |slot| slot::save(&slot), write)?;
         if let SkillOutcome::Completed { artifacts, .. } = &mut outcome {
             artifacts.extend(last);
         }
         Ok(outcome)
-    }
-
-    async fn request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        input: Decoded,
-    ) -> AgentResult<OnRequestResult<H::Output, S>> {
-        let input = input.0.downcast::<H::Input>().map_err(|_| {
-            AgentError::internal(format!(
-                "skill `{}` got the decoded input of another skill",
-                self.metadata.id
-            ))
-        })?;
-        self.handler.on_request(cx, *input).await
-    }
-
-    async fn answer(
-        &self,
-        cx: &mut TaskContext<'_>,
-        saved_slot: SavedSlot,
-        content: Content,
-    ) -> AgentResult<OnRequestResult<H::Output, S>> {
-        let slot = slot::restore(saved_slot)?;
-        let result = self.handler.on_input_received(cx, slot, content).await?;
-        Ok(result.into())
     }
 }
 
@@ -189,13 +176,10 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
             }));
         }
         Box::pin(async move {
-            let cx = &mut cx.written_by(start.writer);
-            let result = match start.input {
-                StartInput::Request(input) => self.request(cx, input).await,
-                StartInput::Answer(slot, content) => self.answer(cx, slot, content).await,
-            };
-            self.outcome(result)
-                .unwrap_or_else(|error| SkillOutcome::Failed { error })
+            let result = self
+                .run(&mut cx.written_by(start.writer), start.input)
+                .await;
+            result.unwrap_or_else(|error| SkillOutcome::Failed { error })
         })
     }
 

@@ -42,7 +42,8 @@ use super::media::admits;
 use super::{AgentDefinition, AnySkill, Content};
 use a2a_lambda_model::task::metadata_keys::CHOICES;
 use a2a_lambda_model::task::{A2aError, Message, Part, Role, SkillId, TaskRecord, TaskState};
-use decision::{Skills, takes_any};
+use decision::{Skills, takers, takes_any};
+use explicit::explicit_route;
 use message_text::{cut, only_text, text};
 use offer::{Choice, OfferedTask};
 pub(crate) use pattern::TextPattern;
@@ -77,7 +78,7 @@ pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Rout
     if let [(only, _)] = all.as_slice() {
         return read(only, "single").admitted(agent);
     }
-    let takers = takers(all, request.message)?;
+    let takers = takers(agent, request.message)?;
     if let Some((id, how)) = by_parts(&takers, request.message) {
         return read(id, how).admitted(agent);
     }
@@ -340,7 +341,7 @@ fn ask(
     tasks: &[&TaskRecord],
     text: Option<&str>,
 ) -> Result<Decision, A2aError> {
-    let mut skills = takers(agent.skills().collect(), case.message)?;
+    let mut skills = takers(agent, case.message)?;
     order(&mut skills, case.message);
     if let Some(last) = case.prior.last().and_then(|task| task.skill()) {
         skills.sort_by_key(|(id, _)| *id != last);
@@ -429,71 +430,18 @@ fn question(
     }
 }
 
-/// Steps 1 and 2. INVARIANT: no model is in scope, and no later step runs when the message
-/// names a skill.
-fn explicit_route(
-    agent: &AgentDefinition,
-    request: &RouteRequest<'_>,
-) -> Result<Option<Route>, A2aError> {
-    let call = explicit::call(agent, request)?;
-    let Some(id) = request.pinned else {
-        return Ok(call.map(|call| call.route));
-    };
-    match call {
-        Some(call) if call.route.id != *id => Err(A2aError::invalid(
-            call.field,
-            format!("the task belongs to the skill `{id}`"),
-        )),
-        // The message may name the skill of its own task.
-        Some(call) => Ok(Some(Route {
-            how: "pinned",
-            ..call.route
-        })),
-        None => Ok(Some(Route::to(id, request.message, "pinned"))),
-    }
-}
-
-/// Step 4: the skills that accept every part.
-fn takers<'a>(all: Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError> {
-    let takers: Skills<'_> = (all.into_iter())
-        .filter(|(_, skill)| admits(skill.metadata(), &message.parts))
-        .collect();
-    if takers.is_empty() {
-        let types: Vec<_> = (message.parts.iter())
-            .filter_map(|part| part.known_media_type())
-            .map(|media_type| format!("`{media_type}`"))
-            .collect();
-        let together = if types.len() > 1 { " together" } else { "" };
-        return Err(A2aError::ContentTypeNotSupported {
-            detail: format!("no skill takes {}{together}", types.join(", ")),
-        });
-    }
-    Ok(takers)
-}
-
-/// Step 4: the one of `takers` that alone takes the parts or decodes the data part.
+/// Step 4: the one of `takers` that alone takes the parts, or alone decodes the data part. Skills
+/// that accept every value do not count then, since they would match any data.
 fn by_parts<'a>(takers: &Skills<'a>, message: &Message) -> Option<(&'a SkillId, &'static str)> {
     if let [(only, _)] = takers.as_slice() {
         return Some((only, "media_type"));
     }
-    by_schema(takers, message).map(|id| (id, "schema"))
-}
-
-/// Step 4: the only skill that can decode the data part. Skills that accept every value do
-/// not count, since they would match any data.
-fn by_schema<'a>(takers: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
     let content = Content::from_parts(message.parts.clone());
     content.first_data()?;
-    only(takers, |skill| {
-        !takes_any(skill.input_schema()) && skill.decode(&content).is_ok()
-    })
-}
-
-/// The only skill that `fits`.
-fn only<'a>(skills: &Skills<'a>, fits: impl Fn(&dyn AnySkill) -> bool) -> Option<&'a SkillId> {
-    let mut fitting = skills.iter().filter(|(_, skill)| fits(&***skill));
+    let mut fitting = (takers.iter())
+        .filter(|(_, skill)| !takes_any(skill.input_schema()) && skill.decode(&content).is_ok());
     match (fitting.next(), fitting.next()) {
-        (Some((id, _)), None) => Some(id),
+        (Some((id, _)), None) => Some((id, "schema")),
         _ => None,
     }
 }
