@@ -92,7 +92,7 @@ impl TurnFacts {
 /// ends a task.
 pub struct TaskContext<'a> {
     pub(crate) host: &'a dyn TurnHost,
-    facts: &'a TurnFacts,
+    pub(crate) facts: &'a TurnFacts,
     model: Option<MeteredModel<'a>>,
     writer: InputWriter,
 }
@@ -113,10 +113,6 @@ impl<'a> TaskContext<'a> {
         }
     }
 
-    pub(super) const fn states(&self) -> &States {
-        &self.facts.states
-    }
-
     /// The same turn with a shorter lifetime.
     pub fn reborrow(&self) -> TaskContext<'_> {
         TaskContext { ..*self }
@@ -125,10 +121,6 @@ impl<'a> TaskContext<'a> {
     /// The same turn, for a skill whose input has this writer.
     pub(super) fn written_by(&self, writer: InputWriter) -> TaskContext<'_> {
         TaskContext { writer, ..*self }
-    }
-
-    pub(super) const fn facts(&self) -> &TurnFacts {
-        self.facts
     }
 
     /// Who wrote the input of this skill. What the skill calls has the same writer.
@@ -201,11 +193,8 @@ impl<'a> TaskContext<'a> {
     /// `INVALID_INPUT` for a file that is only a URL. Also when the file no longer exists.
     pub async fn open_file(&self, file: &FilePart) -> AgentResult<OpenFile> {
         match &file.source {
-            FileSource::Bytes(bytes) => {
-                let bytes = std::io::Cursor::new(bytes.clone());
-                Ok(OpenFile(Box::pin(bytes)))
-            }
-            FileSource::Stored(blob) => Ok(OpenFile(self.host.open_file(blob.clone()).await?)),
+            FileSource::Bytes(bytes) => Ok(Box::pin(std::io::Cursor::new(bytes.clone()))),
+            FileSource::Stored(blob) => self.host.open_file(blob.clone()).await,
             FileSource::Url(_) => Err(not_sent()),
         }
     }

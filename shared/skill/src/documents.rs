@@ -93,9 +93,8 @@ impl<'a> Collection<'a> {
     /// `INVALID_INPUT` for a bad key, `SERIALIZATION`, `STATE_TOO_LARGE`. Also when it cannot
     /// be stored.
     pub async fn put(&self, key: &str, value: &impl Serialize) -> AgentResult<()> {
-        let text = encoded(value)?;
-        self.write(key, Some(text), DocumentExpect::Any).await?;
-        Ok(())
+        let text = Some(encoded(value)?);
+        self.write(key, text, DocumentExpect::Any).await.map(drop)
     }
 
     /// Writes a document if there is none with this key. Returns whether it did.
@@ -103,8 +102,8 @@ impl<'a> Collection<'a> {
     /// # Errors
     /// As for [`Collection::put`].
     pub async fn create(&self, key: &str, value: &impl Serialize) -> AgentResult<bool> {
-        let text = encoded(value)?;
-        self.write(key, Some(text), DocumentExpect::Absent).await
+        let text = Some(encoded(value)?);
+        self.write(key, text, DocumentExpect::Absent).await
     }
 
     /// Writes a document over the one of this version. Returns `false` if another write was
@@ -127,8 +126,7 @@ impl<'a> Collection<'a> {
     /// # Errors
     /// `INVALID_INPUT` for a bad key. Also when it cannot be removed.
     pub async fn remove(&self, key: &str) -> AgentResult<()> {
-        self.write(key, None, DocumentExpect::Any).await?;
-        Ok(())
+        self.write(key, None, DocumentExpect::Any).await.map(drop)
     }
 
     /// At most `limit` documents behind the key `after`, in the order of their keys. They may

@@ -271,10 +271,8 @@ impl AgentError {
     /// The session does not exist for this caller: `SESSION_NOT_FOUND`.
     #[must_use]
     pub fn session_not_found(id: impl fmt::Display) -> Self {
-        Self::new(
-            ErrorCode::SessionNotFound,
-            format!("session `{id}` not found"),
-        )
+        let text = format!("session `{id}` not found");
+        Self::new(ErrorCode::SessionNotFound, text)
     }
 
     /// The skill does not exist: `SKILL_NOT_FOUND`.
@@ -299,12 +297,10 @@ impl AgentError {
     /// `STATE_TOO_LARGE`.
     #[must_use]
     pub fn state_too_large(current: u64, limit: u64) -> Self {
-        Self::new(
-            ErrorCode::StateTooLarge,
-            format!("the state would be {current} bytes; {limit} are allowed"),
-        )
-        .with_detail("current", current)
-        .with_detail("allowed", limit)
+        let text = format!("the state would be {current} bytes; {limit} are allowed");
+        Self::new(ErrorCode::StateTooLarge, text)
+            .with_detail("current", current)
+            .with_detail("allowed", limit)
     }
 
     /// The file of an artifact has `size` bytes, or more than allowed, and may have `limit`:
@@ -312,14 +308,10 @@ impl AgentError {
     #[must_use]
     pub fn artifact_too_large(name: &str, size: Option<usize>, limit: usize) -> Self {
         let bytes = size.map_or_else(|| "more".to_owned(), |size| format!("{size} bytes"));
-        let error = Self::new(
-            ErrorCode::ArtifactTooLarge,
-            format!("the artifact `{name}` has {bytes}; {limit} bytes are allowed"),
-        );
-        let error = match size {
-            Some(size) => error.with_detail("current", size),
-            None => error,
-        };
+        let text = format!("the artifact `{name}` has {bytes}; {limit} bytes are allowed");
+        let mut error = Self::new(ErrorCode::ArtifactTooLarge, text);
+        let current = size.map(|size| ("current".to_owned(), size.into()));
+        error.0.details.extend(current);
         error.with_detail("allowed", limit)
     }
 

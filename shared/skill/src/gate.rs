@@ -90,7 +90,7 @@ impl Consent {
     /// For the calls to which the message of a turn agrees, if it is these. Their schemas may have
     /// changed since the question.
     fn of_answer(facts: &TurnFacts, calls: &[ConsentCall<'_>]) -> AgentResult<Option<Self>> {
-        let digest = digest_of(&facts.task_id, &facts.incarnation, facts.consents, calls)?;
+        let digest = digest_of(facts, facts.consents, calls)?;
         Ok((facts.consent.as_ref() == Some(&digest)).then_some(Self(())))
     }
 
@@ -113,13 +113,7 @@ impl TaskContext<'_> {
     /// # Errors
     /// `SERIALIZATION`.
     pub fn ask_consent(&self, calls: &[ConsentCall<'_>]) -> AgentResult<Content> {
-        let facts = self.facts();
-        ask_consent(
-            &facts.task_id,
-            &facts.incarnation,
-            facts.consents + 1,
-            calls,
-        )
+        ask_consent(self.facts, calls)
     }
 
     /// The consent to these calls, if the message of this turn gives it.
@@ -127,6 +121,6 @@ impl TaskContext<'_> {
     /// # Errors
     /// `SERIALIZATION`.
     pub fn consent(&self, calls: &[ConsentCall<'_>]) -> AgentResult<Option<Consent>> {
-        Consent::of_answer(self.facts(), calls)
+        Consent::of_answer(self.facts, calls)
     }
 }

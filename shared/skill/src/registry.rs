@@ -494,11 +494,8 @@ fn check_patterns(skill: &dyn AnySkill) -> Result<(), BuildError> {
             return Err(wrong("it has to take text and data, as `TextOr` does"));
         }
     }
-    let refines = metadata.refines.iter();
-    match refines
-        .filter_map(|it| Some((it, TextPattern::parse(it).err()?)))
-        .next()
-    {
+    let mut refines = metadata.refines.iter();
+    match refines.find_map(|it| Some((it, TextPattern::parse(it).err()?))) {
         Some((pattern, what)) => Err(BuildError(format!(
             "the skill `{id}` is refined by `{pattern}`: {what}"
         ))),

@@ -3,7 +3,7 @@
 use super::{AgentError, AgentResult};
 use a2a_lambda_model::task::SavedSlot;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The state a skill needs to continue when the client answers: usually an enum with one
@@ -43,23 +43,11 @@ pub trait SkillSlot: Serialize + DeserializeOwned + Send + 'static {
 }
 
 /// The slot type of a skill that never asks. It has no value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoSlot {}
 
 impl SkillSlot for NoSlot {
     const CAN_ASK: bool = false;
-}
-
-impl Serialize for NoSlot {
-    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        match *self {}
-    }
-}
-
-impl<'de> Deserialize<'de> for NoSlot {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(serde::de::Error::custom("the skill has no slot type"))
-    }
 }
 
 /// Encodes a slot for the store.

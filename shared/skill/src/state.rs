@@ -51,14 +51,14 @@ impl<T: Send + Sync + 'static> State<T> {
     /// # Errors
     /// When the agent has no factory for it, or the factory fails.
     pub async fn of(cx: &TaskContext<'_>) -> AgentResult<Self> {
-        cx.states().get().await
+        cx.facts.states.get().await
     }
 
     /// The state of this type, if the agent has it as a value
     /// ([`AgentBuilder::state_value`](super::AgentBuilder::state_value)), or it is made already.
     #[must_use]
     pub fn made(cx: &TaskContext<'_>) -> Option<Self> {
-        let factory = cx.states().0.get(&TypeId::of::<T>())?;
+        let factory = cx.facts.states.0.get(&TypeId::of::<T>())?;
         let value = Arc::clone(factory.value.get()?);
         let inner = value.downcast().ok()?;
         Some(Self { inner })

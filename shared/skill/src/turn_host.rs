@@ -4,10 +4,9 @@
 //! skill author. The host is borrowed for the turn, so a skill cannot emit anything after
 //! the turn's end.
 
-use super::file::Reading;
 use super::metered_model::MeterCalls;
 use super::trace::TraceRow;
-use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask, Thread};
+use super::{AgentError, AgentResult, Artifact, Content, OpenFile, ReferencedTask, Thread};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{Blob, Metadata, Timestamp, WriteId};
 use a2a_lambda_store::documents::Documents;
@@ -37,21 +36,11 @@ pub enum Emission {
 }
 
 /// The identity of a writer of chunks: it equals its clones alone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ChunkWriter {
     id: Arc<()>,
-    /// Whether an author has to finish it.
-    pub must_finish: bool,
-}
-
-impl Default for ChunkWriter {
-    /// Another writer than all before.
-    fn default() -> Self {
-        Self {
-            id: Arc::default(),
-            must_finish: true,
-        }
-    }
+    /// Whether it writes the text of a model, which need not be finished.
+    pub is_of_model: bool,
 }
 
 impl PartialEq for ChunkWriter {
@@ -191,7 +180,7 @@ pub trait TurnHost: DocumentHost + MeterCalls {
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>>;
 
     /// A reader of the stored bytes of a file.
-    fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Reading>>;
+    fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<OpenFile>>;
 
     /// Saves a value for the task; returns when it is stored.
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>>;

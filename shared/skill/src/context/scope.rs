@@ -100,7 +100,8 @@ impl TaskContext<'_> {
         let mut result = Err(AgentError::internal("a step without work"));
         while let Some(future) = work() {
             self.host.begin_try(&step).await;
-            let requests = StepRequests::new(open.step_key());
+            let key = open.run(async { self.host.step_key() }).await;
+            let requests = StepRequests::new(key);
             result = open.run(requests.clone().run(future)).await.into();
             if requests.has_post() {
                 result = result.map_err(AgentError::settle);
@@ -264,13 +265,6 @@ impl<'a> Open<'a> {
     const fn new(host: &'a dyn TurnHost, scope: ScopeId) -> Self {
         let end = ScopeEnd::Dropped;
         Self { host, scope, end }
-    }
-
-    fn step_key(&self) -> String {
-        let outer = self.host.enter(self.scope);
-        let key = self.host.step_key();
-        self.host.enter(outer);
-        key
     }
 
     /// Runs `future` in the scope. Other futures of the turn run between two polls, so each poll

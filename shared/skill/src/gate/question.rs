@@ -2,9 +2,9 @@
 
 use crate::content::first_data;
 use crate::route::text_of;
-use crate::{AgentError, AgentResult, Content, digest};
+use crate::{AgentError, AgentResult, Content, TurnFacts, digest};
 use a2a_lambda_model::task::metadata_keys::CONFIRM;
-use a2a_lambda_model::task::{Message, Part, PartContent, TaskId, WriteId};
+use a2a_lambda_model::task::{Message, Metadata, Part, PartContent};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::iter;
@@ -29,13 +29,12 @@ pub struct ConsentCall<'a> {
 
 /// The digest of the question with this number in its task.
 pub(super) fn digest_of(
-    task: &TaskId,
-    incarnation: &WriteId,
+    facts: &TurnFacts,
     number: u32,
     calls: &[ConsentCall<'_>],
 ) -> AgentResult<String> {
     let schemas: Vec<Value> = calls.iter().map(|call| plain_schema(call.schema)).collect();
-    let question = json!([task, incarnation, number, calls, schemas]);
+    let question = json!([facts.task_id, facts.incarnation, number, calls, schemas]);
     digest(CONFIRM, &question).map_err(AgentError::serialization)
 }
 
@@ -59,13 +58,9 @@ fn plain_schema(schema: &Value) -> Value {
 ///
 /// # Errors
 /// `SERIALIZATION`.
-pub fn ask_consent(
-    task: &TaskId,
-    incarnation: &WriteId,
-    number: u32,
-    calls: &[ConsentCall<'_>],
-) -> AgentResult<Content> {
-    let digest = digest_of(task, incarnation, number, calls)?;
+pub fn ask_consent(facts: &TurnFacts, calls: &[ConsentCall<'_>]) -> AgentResult<Content> {
+    let number = facts.consents + 1;
+    let digest = digest_of(facts, number, calls)?;
     let (mut text, mut omission) = (QUESTION.to_owned(), 0);
     for call in calls {
         text.push_str("\n- ");
@@ -152,11 +147,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// too.
 #[must_use]
 pub fn verdict(digest: &str, message: &Message) -> Verdict {
-    let has_digest = message.metadata.contains_key(CONFIRM)
-        || message
-            .parts
-            .iter()
-            .any(|part| part.metadata.contains_key(CONFIRM));
+    let has = |metadata: &Metadata| metadata.contains_key(CONFIRM);
+    let has_digest = has(&message.metadata) || message.parts.iter().any(|it| has(&it.metadata));
     let is_digest = has_digest && message.consent_digest() == Some(digest);
     let data = first_data(&message.parts);
     let text = text_of(message).to_lowercase();

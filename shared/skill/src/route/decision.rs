@@ -190,14 +190,10 @@ pub fn with_line(mut first: Message, next: &Message) -> Message {
         None => first.parts.push(Part::text(line)),
         Some(_) => {}
     }
-    let Message {
-        parts,
-        reference_task_ids,
-        ..
-    } = joined(&first, next);
+    let both = joined(&first, next);
     Message {
-        parts,
-        reference_task_ids,
+        parts: both.parts,
+        reference_task_ids: both.reference_task_ids,
         ..first
     }
 }

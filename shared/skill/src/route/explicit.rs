@@ -140,10 +140,8 @@ fn in_data<'a>(
             continue;
         };
         let path = format!("message.parts[{part}].data");
-        let call = match (
-            data.get("type").and_then(Value::as_str),
-            data.get("function"),
-        ) {
+        let kind = data.get("type").and_then(Value::as_str);
+        let call = match (kind, data.get("function")) {
             (Some("function"), Some(Value::Object(function))) => {
                 in_object(agent, &format!("{path}.function"), part, function)?
             }
