@@ -2,7 +2,6 @@
 
 use super::build::RUNS_TURNS;
 use super::gate::{Decoded, StartInput, TurnStart};
-use super::state::NeededState;
 use super::{
     AgentError, AgentResult, Content, Settled, SkillHandler, SkillInput, SkillMetadata,
     SkillOutcome, SkillOutput, SkillSlot, TaskContext, media, output, slot,
@@ -17,15 +16,9 @@ use std::sync::OnceLock;
 pub trait AnySkill: Send + Sync {
     /// The metadata, with name and modes filled in.
     fn metadata(&self) -> &SkillMetadata;
-    /// The hash of its sources; empty if unknown.
-    fn sources(&self) -> &'static str;
-    /// The states that the skill needs.
-    fn states(&self) -> Vec<NeededState>;
     /// Whether the skill can make a task. A skill that cannot only replies, so the engine
     /// prepares no task for it.
     fn makes_task(&self) -> bool;
-    /// Whether the skill can ask.
-    fn can_ask(&self) -> bool;
     /// The JSON schema of the data part; `{}` if the skill accepts every value.
     fn input_schema(&self) -> &Value;
     /// The JSON schema of the output artifact, if there is one.
@@ -130,24 +123,12 @@ fn filled_in<S: SkillSlot, H: SkillHandler<S>>() -> SkillMetadata {
 }
 
 impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
-    fn sources(&self) -> &'static str {
-        H::SOURCES
-    }
-
     fn metadata(&self) -> &SkillMetadata {
         &self.metadata
     }
 
-    fn states(&self) -> Vec<NeededState> {
-        H::states()
-    }
-
     fn makes_task(&self) -> bool {
         H::Output::MAKES_TASK || S::CAN_ASK
-    }
-
-    fn can_ask(&self) -> bool {
-        S::CAN_ASK
     }
 
     fn input_schema(&self) -> &Value {

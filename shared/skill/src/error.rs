@@ -144,18 +144,21 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// Constructors whose argument is the private cause: an error, a boxed error, or a text. The
-/// public text is fixed.
+/// Constructors with a fixed public text. The argument of most is the private cause: an error, a
+/// boxed error, or a text.
 macro_rules! fixed_text {
-    ($($name:ident => $code:ident, $text:literal;)*) => {
+    ($($name:ident($($cause:ident)?) => $code:ident, $text:literal;)*) => {
         impl AgentError {
             $(
-                #[doc = concat!("[`ErrorCode::", stringify!($code), "`] with the public text \"", $text, "\".")]
-                ///
-                /// `cause` is private and logged with its own causes.
+                #[doc = concat!("[`ErrorCode::", stringify!($code), "`]: \"", $text, "\".")]
+                $(
+                    ///
+                    #[doc = concat!("`", stringify!($cause), "` is private and logged with its")]
+                    /// own causes.
+                )?
                 #[must_use]
-                pub fn $name(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-                    Self::new(ErrorCode::$code, $text).with_cause(&*cause.into())
+                pub fn $name($($cause: impl Into<Box<dyn Error + Send + Sync>>)?) -> Self {
+                    Self::new(ErrorCode::$code, $text)$(.with_cause(&*$cause.into()))?
                 }
             )*
         }
@@ -163,18 +166,22 @@ macro_rules! fixed_text {
 }
 
 fixed_text! {
-    model_provider => ModelProvider, "the model service failed";
-    model_auth => ModelAuth, "the model service refused the agent's credentials";
-    model_rate_limited => ModelRateLimited, "the model service has too many requests; try again later";
-    content_filtered => ContentFiltered, "the model's content filter withheld the answer";
-    context_length_exceeded => ContextLengthExceeded, "the conversation is too long for the model";
-    model_output => ModelOutput, "the model's answer has the wrong form";
-    budget_exceeded => BudgetExceeded, "the model used up its budget before it had an answer";
-    internal => InternalError, "internal error";
-    network => Network, "a service the agent needs did not answer";
-    serialization => Serialization, "a value could not be written or read";
-    step_changed => StepChanged, "the skill did not ask for the same steps when it ran again";
-    state_incompatible => StateIncompatible, "the saved state belongs to another version of the skill";
+    model_provider(cause) => ModelProvider, "the model service failed";
+    model_auth(cause) => ModelAuth, "the model service refused the agent's credentials";
+    model_rate_limited(cause) => ModelRateLimited, "the model service has too many requests; try again later";
+    content_filtered(cause) => ContentFiltered, "the model's content filter withheld the answer";
+    context_length_exceeded(cause) => ContextLengthExceeded, "the conversation is too long for the model";
+    model_output(cause) => ModelOutput, "the model's answer has the wrong form";
+    budget_exceeded(cause) => BudgetExceeded, "the model used up its budget before it had an answer";
+    internal(cause) => InternalError, "internal error";
+    network(cause) => Network, "a service the agent needs did not answer";
+    serialization(cause) => Serialization, "a value could not be written or read";
+    step_changed(cause) => StepChanged, "the skill did not ask for the same steps when it ran again";
+    state_incompatible(cause) => StateIncompatible, "the saved state belongs to another version of the skill";
+    model_unavailable() => ModelUnavailable, "no model is configured";
+    context_expired() => ContextExpired, "the context has expired";
+    canceled() => Canceled, "the task was canceled";
+    deadline() => Deadline, "there was not enough time";
 }
 
 /// Constructors whose argument is the public text.
@@ -281,18 +288,6 @@ impl AgentError {
         Self::new(ErrorCode::SkillNotFound, format!("skill `{id}` not found"))
     }
 
-    /// No model is configured: `MODEL_UNAVAILABLE`.
-    #[must_use]
-    pub fn model_unavailable() -> Self {
-        Self::new(ErrorCode::ModelUnavailable, "no model is configured")
-    }
-
-    /// The context has expired: `CONTEXT_EXPIRED`.
-    #[must_use]
-    pub fn context_expired() -> Self {
-        Self::new(ErrorCode::ContextExpired, "the context has expired")
-    }
-
     /// The saved state would have `current` bytes and may have `limit` bytes:
     /// `STATE_TOO_LARGE`.
     #[must_use]
@@ -329,18 +324,6 @@ impl AgentError {
         let until = until.to_rfc3339();
         let text = format!("the tokens of this day are used up; the next day begins at {until}");
         Self::new(ErrorCode::BudgetExceeded, text)
-    }
-
-    /// The task was canceled: `CANCELED`.
-    #[must_use]
-    pub fn canceled() -> Self {
-        Self::new(ErrorCode::Canceled, "the task was canceled")
-    }
-
-    /// The work did not fit into the available time: `DEADLINE`.
-    #[must_use]
-    pub fn deadline() -> Self {
-        Self::new(ErrorCode::Deadline, "there was not enough time")
     }
 
     /// Adds a public detail: a member of `a2a-lambda/errorDetails`.

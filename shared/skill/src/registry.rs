@@ -15,7 +15,7 @@ use super::export::{Exporting, SetExport, TenantDocuments};
 use super::media;
 use super::route::TextPattern;
 use super::session::SessionAdapter;
-use super::state::{StateError, States};
+use super::state::{NeededState, StateError, States};
 use super::tool::Tool;
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
 use a2a_lambda_model::task::{BuildId, Part, SkillId};
@@ -216,6 +216,10 @@ struct AddedSkill {
     is_extended: bool,
     is_fallback: bool,
     skill: Arc<dyn AnySkill>,
+    can_ask: bool,
+    states: Vec<NeededState>,
+    /// The hash of its sources; empty if unknown.
+    sources: &'static str,
     adapter: Option<Arc<dyn SessionAdapter>>,
 }
 
@@ -226,6 +230,9 @@ impl AddedSkill {
             is_extended: false,
             is_fallback: false,
             skill: Arc::new(ErasedSkill::new(handler)),
+            can_ask: S::CAN_ASK,
+            states: H::states(),
+            sources: H::SOURCES,
             adapter: None,
         }
     }
@@ -400,14 +407,13 @@ impl AgentBuilder {
         if texts.iter().flatten().any(|text| text.trim().is_empty()) {
             return Err(BuildError::no_description(id));
         }
-        let sources = self.skills.iter().map(|entry| entry.skill.sources());
+        let sources = self.skills.iter().map(|entry| entry.sources);
         agent.build_id = BuildId::of(&sources.filter(|it| !it.is_empty()).collect());
         let mut skills: Vec<SkillManifest> = Vec::new();
         for entry in self.skills {
             let id = checked(entry.skill.metadata())?;
             check_patterns(&*entry.skill)?;
-            let states = entry.skill.states();
-            if let Some(state) = states.iter().find(|state| !agent.states.have(state)) {
+            if let Some(state) = entry.states.iter().find(|state| !agent.states.have(state)) {
                 let state = state.name;
                 return Err(BuildError(format!(
                     "the skill `{id}` takes `State<{state}>`, which has no factory: add it with \
@@ -419,7 +425,7 @@ impl AgentBuilder {
                 metadata: *entry.skill.metadata(),
                 set: entry.set,
                 extended: entry.is_extended,
-                asks: entry.skill.can_ask(),
+                asks: entry.can_ask,
                 task: entry.skill.makes_task(),
                 entry: RegisteredSkill {
                     id,

@@ -389,26 +389,22 @@ fn question(
         question.push_str(&format!(" The skill that you choose gets \"{words}\"."));
     }
     let mut choices = Vec::new();
+    let mut offer = |id: Value, name: &str, description: &str, line: &str| {
+        choices.push(json!({ "id": id, "name": name, "description": description }));
+        question.push_str(&format!("\n{}. {line}", choices.len()));
+    };
     for task in tasks {
         let skill = task.skill().and_then(|id| agent.skill(id));
         let name = skill.map_or("", |skill| skill.metadata().name);
-        let words = task
-            .status()
-            .message
-            .as_ref()
-            .map(text_of)
-            .unwrap_or_default();
+        let words = task.status().message.as_ref().map(text_of);
+        let words = words.unwrap_or_default();
         let words = format!("waits for the answer to \"{}\"", cut(&words, SHOWN));
-        choices.push(json!({ "id": task.id(), "name": name, "description": words }));
-        question.push_str(&format!("\n{}. {name} {words}", choices.len()));
+        offer(json!(task.id()), name, &words, &format!("{name} {words}"));
     }
     for (id, skill) in &skills {
         let (name, description) = (skill.metadata().name, skill.metadata().description);
-        choices.push(json!({ "id": id, "name": name, "description": description }));
-        question.push_str(&format!(
-            "\n{}. {name} (`{id}`): {description}",
-            choices.len()
-        ));
+        let line = format!("{name} (`{id}`): {description}");
+        offer(json!(id), name, description, &line);
     }
     question.push_str(&format!("\n{ANY}"));
     let mut question = Part::text(question);

@@ -66,9 +66,9 @@ fn call(
     in_metadata(&message.metadata, "message.metadata", &mut skills)?;
     in_metadata(request.request_metadata, "metadata", &mut skills)?;
     let mut arguments = None;
-    if let Some(call) = in_data(agent, message)? {
-        arguments = Some((call.wrapper, call.content));
-        skills.push(call.skill);
+    if let Some((skill, wrapper, content)) = in_data(agent, message)? {
+        arguments = Some((wrapper, content));
+        skills.push(skill);
     }
 
     let mut skills = skills.into_iter();
@@ -116,12 +116,8 @@ fn in_metadata<'a>(
     Ok(())
 }
 
-/// An explicit call in a data part.
-struct DataCall<'a> {
-    skill: NamedSkill<'a>,
-    wrapper: Wrapped,
-    content: PartContent,
-}
+/// An explicit call in a data part: the skill, where its arguments are, and the arguments.
+type DataCall<'a> = (NamedSkill<'a>, Wrapped, PartContent);
 
 /// The members that name the skill of a call. With one of the first two, `skill` names the set.
 const NAMES: [&str; 4] = ["tool_name", "tool", "skill", "name"];
@@ -206,11 +202,8 @@ fn in_object<'a>(
         true => "function.arguments",
         false => member,
     };
-    Ok(Some(DataCall {
-        skill: NamedSkill { field, id },
-        wrapper: Wrapped { part, member },
-        content,
-    }))
+    let wrapper = Wrapped { part, member };
+    Ok(Some((NamedSkill { field, id }, wrapper, content)))
 }
 
 /// The value of a member. The OpenAI API writes `arguments` as the JSON text of an object; a text
