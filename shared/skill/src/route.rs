@@ -354,12 +354,11 @@ fn ask(
         false => with_line(first, case.message),
     });
     let asks = question(agent, tasks, skills, text, first.as_ref());
-    Ok(
-        match case.prior.question().filter(|_| case.first.is_none()) {
-            Some(question) => Decision::Continue(question.clone().into(), Some(asks)),
-            None => Decision::Route(asks),
-        },
-    )
+    let open = case.prior.question().filter(|_| case.first.is_none());
+    Ok(match open {
+        Some(question) => Decision::Continue(question.clone().into(), Some(asks)),
+        None => Decision::Route(asks),
+    })
 }
 
 /// The most skills that a question offers.

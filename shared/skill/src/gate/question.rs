@@ -108,15 +108,11 @@ fn code_of(digest: &str) -> String {
     let digits = digest.get(..3).unwrap_or_default();
     let number = usize::from_str_radix(digits, 16).unwrap_or_default();
     let letter = |letters: &str, index: usize| letters.chars().nth(index).unwrap_or('a');
-    let syllable = |bits: usize| {
-        [
-            letter("bdfghjklmnprstvz", bits / 4 % 16),
-            letter("aeio", bits % 4),
-        ]
-    };
-    [syllable(number / 64), syllable(number)]
-        .concat()
-        .iter()
+    let (first, second) = ("bdfghjklmnprstvz", "aeio");
+    let syllable = |bits| [letter(first, bits / 4 % 16), letter(second, bits % 4)];
+    [number / 64, number]
+        .into_iter()
+        .flat_map(syllable)
         .collect()
 }
 
