@@ -618,7 +618,7 @@ impl AgentDefinition {
     }
 
     /// The skill with this id, and the id.
-    pub(crate) fn named(&self, id: &str) -> Option<(&SkillId, &Arc<dyn AnySkill>)> {
+    pub(crate) fn find_skill(&self, id: &str) -> Option<(&SkillId, &Arc<dyn AnySkill>)> {
         let skill = self.registered(id)?;
         Some((&skill.entry.id, &skill.entry.skill))
     }
@@ -630,7 +630,7 @@ impl AgentDefinition {
 
     /// The skill with this id.
     pub fn skill(&self, id: &SkillId) -> Option<&Arc<dyn AnySkill>> {
-        Some(self.named(id.as_str())?.1)
+        Some(self.find_skill(id.as_str())?.1)
     }
 
     /// All skills, in the order in which they were added.

@@ -174,19 +174,14 @@ pub fn conclude(
     let fallback = fallback.map(|id| route_to(agent, id, case.message, "fallback", None));
     match fallback {
         Some(Ok(decision)) => Ok(Decision::Route(decision)),
-        _ => ask(agent, case, &case.offered_tasks(), text.as_deref()),
-    }
-}
-
-impl<'c> Undecided<'c> {
-    /// The open tasks of the question that the message answers, as far as they still wait.
-    fn offered_tasks(&self) -> Vec<&'c TaskRecord> {
-        let choices = self.offer.map_or(&[][..], |offer| &offer.tasks);
-        let is_offered = |task: &TaskRecord| choices.iter().any(|it| it.id == *task.id());
-        let tasks = self.prior.tasks.iter();
-        tasks
-            .filter(|task| task.state() == TaskState::InputRequired && is_offered(task))
-            .collect()
+        _ => {
+            // The question that the message answers offers its open tasks again, if they still wait.
+            let offer = case.offer.map_or(&[][..], |offer| &offer.tasks);
+            let is_offered = |task: &TaskRecord| offer.iter().any(|it| it.id == *task.id());
+            let waits = |task: &TaskRecord| task.state() == TaskState::InputRequired;
+            let tasks = (case.prior.tasks.iter()).filter(|it| waits(it) && is_offered(it));
+            ask(agent, case, &tasks.collect::<Vec<_>>(), text.as_deref())
+        }
     }
 }
 

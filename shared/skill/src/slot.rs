@@ -61,16 +61,15 @@ pub(super) fn save<S: SkillSlot>(slot: &S) -> AgentResult<SavedSlot> {
 /// Decodes a saved slot, and migrates it if another version saved it.
 pub(super) fn restore<S: SkillSlot>(saved_slot: SavedSlot) -> AgentResult<S> {
     let SavedSlot { version, value } = saved_slot;
-    if version != S::VERSION {
-        return S::migrate(version, value).ok_or_else(|| {
-            AgentError::state_incompatible(format!(
-                "the slot has version {version}, expected {}",
-                S::VERSION
-            ))
-        });
-    }
-    // A slot may have changed its form without a new version.
-    S::deserialize(&value).or_else(|error| {
-        S::migrate(version, value).ok_or_else(|| AgentError::state_incompatible(error))
+    let result = match version == S::VERSION {
+        // A slot may have changed its form without a new version.
+        true => S::deserialize(&value).map_err(|error| error.to_string()),
+        false => Err(format!(
+            "the slot has version {version}, expected {}",
+            S::VERSION
+        )),
+    };
+    result.or_else(|cause| {
+        S::migrate(version, value).ok_or_else(|| AgentError::state_incompatible(cause))
     })
 }

@@ -89,7 +89,7 @@ fn call(
 }
 
 fn known<'a>(agent: &'a AgentDefinition, field: &str, id: &str) -> Result<&'a SkillId, A2aError> {
-    agent.named(id).map(|(id, _)| id).ok_or_else(|| {
+    agent.find_skill(id).map(|(id, _)| id).ok_or_else(|| {
         let ids: Vec<_> = agent.skills().map(|(id, _)| format!("`{id}`")).collect();
         let (id, names) = (cut(id, SHOWN), ids.join(", "));
         A2aError::invalid(field, format!("unknown skill `{id}`; known are {names}"))
@@ -168,7 +168,7 @@ fn in_object<'a>(
         return Ok(None);
     };
     let value = arguments(member, data.get(member).unwrap_or(&Value::Null));
-    let skill = agent.named(id).map(|(_, skill)| skill);
+    let skill = agent.find_skill(id).map(|(_, skill)| skill);
     let is_known = skill.is_some();
     let is_call = match &*value {
         Value::Object(_) => is_known || key != "name",

@@ -94,7 +94,7 @@ impl Offer {
         let mut offer = Self::default();
         for id in ids.filter_map(|choice| choice.get("id")?.as_str()) {
             let task = || TaskId::parse(id).map(|id| OfferedTask { id, turn: 0 });
-            match agent.named(id) {
+            match agent.find_skill(id) {
                 Some((id, _)) => offer.skills.push(id.clone()),
                 None => offer.tasks.extend(task()),
             }

@@ -22,7 +22,7 @@ pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<Rout
         _ => None,
     })?;
     let (word, rest) = command_of(&sentence)?;
-    let (id, skill) = agent.named(word)?;
+    let (id, skill) = agent.find_skill(word)?;
     *content = match arguments(&**skill, rest) {
         Some(arguments) => PartContent::Data(arguments.into()),
         None => PartContent::Text(rest.to_owned()),
