@@ -1,6 +1,6 @@
 //! Artifacts and referenced tasks, as a skill author sees them.
 
-use super::content::file;
+use super::content::{file, first_data, texts};
 use super::{AgentError, AgentResult, FileContent, FilePart, FileReader};
 use a2a_lambda_model::task::{self, Metadata, Part, PartContent, Task, TaskId, TaskState};
 use bytes::Bytes;
@@ -104,24 +104,14 @@ impl Artifact {
     /// parts. `None` if there is no text part.
     #[must_use]
     pub fn text(&self) -> Option<String> {
-        let mut texts = self.parts.iter().filter_map(|part| match &part.content {
-            PartContent::Text(text) => Some(text.as_str()),
-            _ => None,
-        });
-        texts.next().map(|first| {
-            let mut all = first.to_owned();
-            all.extend(texts);
-            all
-        })
+        let texts: Vec<&str> = texts(&self.parts).collect();
+        (!texts.is_empty()).then(|| texts.concat())
     }
 
     /// The first data part.
     #[must_use]
     pub fn data(&self) -> Option<&Value> {
-        self.parts.iter().find_map(|part| match &part.content {
-            PartContent::Data(value) => Some(value),
-            _ => None,
-        })
+        first_data(&self.parts)
     }
 
     /// The first file part. [`TaskContext::read_file`](super::TaskContext::read_file) gives its

@@ -100,19 +100,13 @@ impl Content {
     /// The first text part.
     #[must_use]
     pub fn first_text(&self) -> Option<&str> {
-        self.parts.iter().find_map(|part| match &part.content {
-            PartContent::Text(text) => Some(text.as_str()),
-            _ => None,
-        })
+        texts(&self.parts).next()
     }
 
     /// The first data part.
     #[must_use]
     pub fn first_data(&self) -> Option<&Value> {
-        self.parts.iter().find_map(|part| match &part.content {
-            PartContent::Data(value) => Some(value),
-            _ => None,
-        })
+        first_data(&self.parts)
     }
 
     /// The first file part.
@@ -228,6 +222,22 @@ impl FilePart {
             FileSource::Url(_) | FileSource::Stored(_) => None,
         }
     }
+}
+
+/// The texts of parts.
+pub(super) fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
+    parts.iter().filter_map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+/// The first data part.
+pub(super) fn first_data(parts: &[Part]) -> Option<&Value> {
+    parts.iter().find_map(|part| match &part.content {
+        PartContent::Data(value) => Some(value),
+        _ => None,
+    })
 }
 
 /// Creates a file part.

@@ -2,15 +2,16 @@
 //!
 //! - here: the context of a turn
 //! - `artifact_chunks`: writes one artifact in chunks
-//! - `scope`: steps and scopes, which a turn that runs again finds by their paths
+//! - `scope`: steps and scopes, which a turn that runs again finds by their paths, and what the
+//!   work of a step sends to other services
 
 mod artifact_chunks;
 mod scope;
 
 pub use artifact_chunks::ArtifactChunks;
-pub use scope::Retry;
+pub use scope::{Retry, StepRequests};
 
-use super::documents::{Collection, bad_name};
+use super::documents::Collection;
 use super::metered_model::MeteredModel;
 use super::model::Model;
 use super::state::States;
@@ -23,7 +24,7 @@ use a2a_lambda_model::task::{
     Caller, ContextId, InputWriter, Metadata, SubjectKey, TaskId, TaskRecord, Timestamp, WriteId,
 };
 use a2a_lambda_model::thread::Thread;
-use a2a_lambda_store::documents::{DocumentCollection, DocumentOwner};
+use a2a_lambda_store::documents::DocumentOwner;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What is known when a turn starts.
+#[derive(Debug)]
 pub struct TurnFacts {
     /// The task.
     pub task_id: TaskId,
@@ -85,22 +87,12 @@ impl TurnFacts {
     }
 }
 
-/// Without the model and the states.
-impl fmt::Debug for TurnFacts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TurnFacts")
-            .field("task_id", &self.task_id)
-            .field("turn", &self.turn)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A handler's access to its turn. It borrows the turn, so a skill cannot emit anything
 /// after the turn's end. It cannot set the task's state: only the return value of a handler
 /// ends a task.
 pub struct TaskContext<'a> {
     pub(crate) host: &'a dyn TurnHost,
-    facts: &'a TurnFacts,
+    pub(crate) facts: &'a TurnFacts,
     model: Option<MeteredModel<'a>>,
     writer: InputWriter,
 }
@@ -121,10 +113,6 @@ impl<'a> TaskContext<'a> {
         }
     }
 
-    pub(super) const fn states(&self) -> &States {
-        &self.facts.states
-    }
-
     /// The same turn with a shorter lifetime.
     pub fn reborrow(&self) -> TaskContext<'_> {
         TaskContext { ..*self }
@@ -133,10 +121,6 @@ impl<'a> TaskContext<'a> {
     /// The same turn, for a skill whose input has this writer.
     pub(super) fn written_by(&self, writer: InputWriter) -> TaskContext<'_> {
         TaskContext { writer, ..*self }
-    }
-
-    pub(super) const fn facts(&self) -> &TurnFacts {
-        self.facts
     }
 
     /// Who wrote the input of this skill. What the skill calls has the same writer.
@@ -209,37 +193,23 @@ impl<'a> TaskContext<'a> {
     /// `INVALID_INPUT` for a file that is only a URL. Also when the file no longer exists.
     pub async fn open_file(&self, file: &FilePart) -> AgentResult<OpenFile> {
         match &file.source {
-            FileSource::Bytes(bytes) => {
-                let bytes = std::io::Cursor::new(bytes.clone());
-                Ok(OpenFile(Box::pin(bytes)))
-            }
-            FileSource::Stored(blob) => Ok(OpenFile(self.host.open_file(blob.clone()).await?)),
+            FileSource::Bytes(bytes) => Ok(Box::pin(std::io::Cursor::new(bytes.clone()))),
+            FileSource::Stored(blob) => self.host.open_file(blob.clone()).await,
             FileSource::Url(_) => Err(not_sent()),
         }
     }
 
     /// The outcome of a turn, after the files of its artifacts are stored.
-    pub async fn deliver(&self, outcome: SkillOutcome) -> SkillOutcome {
-        let SkillOutcome::Completed {
-            message,
-            output,
-            artifacts,
-        } = outcome
-        else {
-            return outcome;
-        };
-        let mut stored_artifacts = Vec::with_capacity(artifacts.len());
-        for artifact in artifacts {
-            match self.host.store_file(artifact).await {
-                Ok(artifact) => stored_artifacts.push(artifact),
-                Err(error) => return SkillOutcome::Failed { error },
+    pub async fn deliver(&self, mut outcome: SkillOutcome) -> SkillOutcome {
+        if let SkillOutcome::Completed { artifacts, .. } = &mut outcome {
+            for artifact in std::mem::take(artifacts) {
+                match self.host.store_file(artifact).await {
+                    Ok(artifact) => artifacts.push(artifact),
+                    Err(error) => return SkillOutcome::Failed { error },
+                }
             }
         }
-        SkillOutcome::Completed {
-            message,
-            output,
-            artifacts: stored_artifacts,
-        }
+        outcome
     }
 
     /// Writes the artifact `name` in chunks. The skill may send updates and run steps between
@@ -353,7 +323,7 @@ impl<'a> TaskContext<'a> {
     /// `INVALID_INPUT` for a name with `#`, with a control character, or above 512 bytes.
     pub fn documents(&self, name: &str) -> AgentResult<Collection<'_>> {
         let tenant = self.caller().owner.tenant.clone();
-        self.collection(DocumentOwner::Tenant(tenant), name)
+        Collection::of(self.host, DocumentOwner::Tenant(tenant), name)
     }
 
     /// The documents `name` of the caller's subject alone. They go when an operator erases
@@ -363,12 +333,7 @@ impl<'a> TaskContext<'a> {
     /// As for [`TaskContext::documents`].
     pub fn own_documents(&self, name: &str) -> AgentResult<Collection<'_>> {
         let subject = SubjectKey::of(&self.caller().owner);
-        self.collection(DocumentOwner::Subject(subject), name)
-    }
-
-    fn collection(&self, owner: DocumentOwner, name: &str) -> AgentResult<Collection<'_>> {
-        let collection = DocumentCollection::new(owner, name).map_err(bad_name)?;
-        Ok(Collection::new(self.host, collection))
+        Collection::of(self.host, DocumentOwner::Subject(subject), name)
     }
 
     /// The thread of the context: the messages of the 20 newest other tasks and of this

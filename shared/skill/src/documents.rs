@@ -3,10 +3,10 @@
 use super::turn_host::DocumentHost;
 use super::{AgentError, AgentResult};
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::task::{Subject, Timestamp, WriteId};
+use a2a_lambda_model::task::{Subject, WriteId};
 use a2a_lambda_store::documents::{
     DOCUMENT_MAX, DocumentCollection, DocumentExpect, DocumentKey, DocumentNameError,
-    DocumentWrite, StoredDocument,
+    DocumentOwner, DocumentWrite, StoredDocument,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,6 +20,7 @@ const ITEM: usize = 2 * 1024;
 /// A document has at most 256 KB as JSON. A write is stored when its call returns, and it is
 /// not part of the commits of the task: a turn that runs again writes again. So use keys that
 /// are the same in each run, such as ones made of the task id.
+#[derive(Debug)]
 pub struct Collection<'a> {
     host: &'a dyn DocumentHost,
     collection: DocumentCollection,
@@ -43,15 +44,18 @@ pub struct Document<T> {
 pub struct DocumentVersion(WriteId);
 
 impl<'a> Collection<'a> {
-    /// The documents of `collection`.
-    #[must_use]
-    pub const fn new(host: &'a dyn DocumentHost, collection: DocumentCollection) -> Self {
-        Self {
+    /// The documents `name` of their owner.
+    pub(super) fn of(
+        host: &'a dyn DocumentHost,
+        owner: DocumentOwner,
+        name: &str,
+    ) -> AgentResult<Self> {
+        Ok(Self {
             host,
-            collection,
+            collection: DocumentCollection::new(owner, name).map_err(bad_name)?,
             lifetime: None,
             author: None,
-        }
+        })
     }
 
     /// The same collection, whose writes expire after `lifetime`.
@@ -89,9 +93,8 @@ impl<'a> Collection<'a> {
     /// `INVALID_INPUT` for a bad key, `SERIALIZATION`, `STATE_TOO_LARGE`. Also when it cannot
     /// be stored.
     pub async fn put(&self, key: &str, value: &impl Serialize) -> AgentResult<()> {
-        let text = encoded(value)?;
-        self.write(key, Some(text), DocumentExpect::Any).await?;
-        Ok(())
+        let text = Some(encoded(value)?);
+        self.write(key, text, DocumentExpect::Any).await.map(drop)
     }
 
     /// Writes a document if there is none with this key. Returns whether it did.
@@ -99,8 +102,8 @@ impl<'a> Collection<'a> {
     /// # Errors
     /// As for [`Collection::put`].
     pub async fn create(&self, key: &str, value: &impl Serialize) -> AgentResult<bool> {
-        let text = encoded(value)?;
-        self.write(key, Some(text), DocumentExpect::Absent).await
+        let text = Some(encoded(value)?);
+        self.write(key, text, DocumentExpect::Absent).await
     }
 
     /// Writes a document over the one of this version. Returns `false` if another write was
@@ -123,8 +126,7 @@ impl<'a> Collection<'a> {
     /// # Errors
     /// `INVALID_INPUT` for a bad key. Also when it cannot be removed.
     pub async fn remove(&self, key: &str) -> AgentResult<()> {
-        self.write(key, None, DocumentExpect::Any).await?;
-        Ok(())
+        self.write(key, None, DocumentExpect::Any).await.map(drop)
     }
 
     /// At most `limit` documents behind the key `after`, in the order of their keys. They may
@@ -195,7 +197,7 @@ impl<'a> Collection<'a> {
             key: parsed(key)?,
             text,
             author: self.author.clone(),
-            expires_at: self.lifetime.map(|lifetime| later(now, lifetime)),
+            expires_at: self.lifetime.map(|lifetime| now.plus(lifetime)),
             expect,
             id,
             now,
@@ -211,13 +213,7 @@ impl<'a> Collection<'a> {
     }
 }
 
-fn later(now: Timestamp, lifetime: Duration) -> Timestamp {
-    let millis = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
-    Timestamp::from_millis(now.as_millis().saturating_add(millis))
-}
-
-/// The error for a name that cannot be one of documents.
-pub fn bad_name(error: DocumentNameError) -> AgentError {
+fn bad_name(error: DocumentNameError) -> AgentError {
     AgentError::invalid_input(error.to_string())
 }
 
@@ -228,11 +224,8 @@ fn parsed(key: &str) -> AgentResult<DocumentKey> {
 fn encoded(value: &impl Serialize) -> AgentResult<String> {
     let text = serde_json::to_string(value).map_err(AgentError::serialization)?;
     if text.len() > DOCUMENT_MAX {
-        let size = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
-        return Err(AgentError::state_too_large(
-            size(text.len()),
-            size(DOCUMENT_MAX),
-        ));
+        let (size, most) = (text.len() as u64, DOCUMENT_MAX as u64);
+        return Err(AgentError::state_too_large(size, most));
     }
     Ok(text)
 }
@@ -244,12 +237,4 @@ fn decoded<T: DeserializeOwned>(document: StoredDocument) -> AgentResult<Documen
         value,
         version: DocumentVersion(document.version),
     })
-}
-
-impl std::fmt::Debug for Collection<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Collection")
-            .field("place", &self.collection)
-            .finish_non_exhaustive()
-    }
 }

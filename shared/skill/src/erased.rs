@@ -1,34 +1,24 @@
 //! One object-safe trait for skills of every type, for the engine.
 
 use super::build::RUNS_TURNS;
-use super::state::NeededState;
+use super::gate::{Decoded, StartInput, TurnStart};
 use super::{
-    AgentError, AgentResult, Content, OnRequestResult, Settled, SkillHandler, SkillInput,
-    SkillMetadata, SkillOutput, SkillSlot, TaskContext, media, output, slot,
+    AgentError, AgentResult, Content, Settled, SkillHandler, SkillInput, SkillMetadata,
+    SkillOutcome, SkillOutput, SkillSlot, TaskContext, media, output, slot,
 };
-use a2a_lambda_model::task::SavedSlot;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use super::gate::{StartInput, TurnStart};
-use super::turn::{Decoded, SkillOutcome};
-
 /// A registered skill.
 pub trait AnySkill: Send + Sync {
     /// The metadata, with name and modes filled in.
     fn metadata(&self) -> &SkillMetadata;
-    /// The hash of its sources; empty if unknown.
-    fn sources(&self) -> &'static str;
-    /// The states that the skill needs.
-    fn states(&self) -> Vec<NeededState>;
     /// Whether the skill can make a task. A skill that cannot only replies, so the engine
     /// prepares no task for it.
     fn makes_task(&self) -> bool;
-    /// Whether the skill can ask.
-    fn can_ask(&self) -> bool;
     /// The JSON schema of the data part; `{}` if the skill accepts every value.
     fn input_schema(&self) -> &Value;
     /// The JSON schema of the output artifact, if there is one.
@@ -80,65 +70,33 @@ impl<S: SkillSlot, H: SkillHandler<S>> ErasedSkill<H, S> {
         }
     }
 
-    fn outcome(
-        &self,
-        result: AgentResult<OnRequestResult<H::Output, S>>,
-    ) -> AgentResult<SkillOutcome> {
-        Ok(match result? {
-            OnRequestResult::Message { message } => SkillOutcome::Message { message },
-            OnRequestResult::InputRequired { message, slot } => SkillOutcome::InputRequired {
-                message,
-                slot: slot::save(&slot)?,
-            },
-            OnRequestResult::AuthRequired {
-                message,
-                slot,
-                auth,
-            } => SkillOutcome::AuthRequired {
-                message,
-                slot: slot::save(&slot)?,
-                auth,
-            },
-            OnRequestResult::Completed {
-                message,
-                output,
-                mut artifacts,
-            } => {
-                artifacts.extend(output::artifact(self.metadata.id, output)?);
-                SkillOutcome::Completed {
-                    message,
-                    output: (),
-                    artifacts,
-                }
+    async fn run(&self, cx: &mut TaskContext<'_>, input: StartInput) -> AgentResult<SkillOutcome> {
+        let id = self.metadata.id;
+        let result = match input {
+            StartInput::Request(input) => {
+                let input = input.0.downcast::<H::Input>().map_err(|_| {
+                    AgentError::internal(format!("skill `{id}` got the input of another skill"))
+                })?;
+                self.handler.on_request(cx, *input).await?
             }
-            OnRequestResult::Failed { error } => SkillOutcome::Failed { error },
-            OnRequestResult::Rejected { reason } => SkillOutcome::Rejected { reason },
-        })
-    }
-
-    async fn request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        input: Decoded,
-    ) -> AgentResult<OnRequestResult<H::Output, S>> {
-        let input = input.0.downcast::<H::Input>().map_err(|_| {
-            AgentError::internal(format!(
-                "skill `{}` got the decoded input of another skill",
-                self.metadata.id
-            ))
-        })?;
-        self.handler.on_request(cx, *input).await
-    }
-
-    async fn answer(
-        &self,
-        cx: &mut TaskContext<'_>,
-        saved_slot: SavedSlot,
-        content: Content,
-    ) -> AgentResult<OnRequestResult<H::Output, S>> {
-        let slot = slot::restore(saved_slot)?;
-        let result = self.handler.on_input_received(cx, slot, content).await?;
-        Ok(result.into())
+            StartInput::Answer(saved_slot, content) => {
+                let slot = slot::restore(saved_slot)?;
+                self.handler
+                    .on_input_received(cx, slot, content)
+                    .await?
+                    .into()
+            }
+        };
+        let mut last = None;
+        let write = |output| {
+            last = output::artifact(id, output)?;
+            Ok(())
+        };
+        let mut outcome = result.try_map(|message| message, |slot| slot::save(&slot), write)?;
+        if let SkillOutcome::Completed { artifacts, .. } = &mut outcome {
+            artifacts.extend(last);
+        }
+        Ok(outcome)
     }
 }
 
@@ -165,24 +123,12 @@ fn filled_in<S: SkillSlot, H: SkillHandler<S>>() -> SkillMetadata {
 }
 
 impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
-    fn sources(&self) -> &'static str {
-        H::SOURCES
-    }
-
     fn metadata(&self) -> &SkillMetadata {
         &self.metadata
     }
 
-    fn states(&self) -> Vec<NeededState> {
-        H::states()
-    }
-
     fn makes_task(&self) -> bool {
         H::Output::MAKES_TASK || S::CAN_ASK
-    }
-
-    fn can_ask(&self) -> bool {
-        S::CAN_ASK
     }
 
     fn input_schema(&self) -> &Value {
@@ -211,13 +157,10 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
             }));
         }
         Box::pin(async move {
-            let cx = &mut cx.written_by(start.writer);
-            let result = match start.input {
-                StartInput::Request(input) => self.request(cx, input).await,
-                StartInput::Answer(slot, content) => self.answer(cx, slot, content).await,
-            };
-            self.outcome(result)
-                .unwrap_or_else(|error| SkillOutcome::Failed { error })
+            let result = self
+                .run(&mut cx.written_by(start.writer), start.input)
+                .await;
+            result.unwrap_or_else(|error| SkillOutcome::Failed { error })
         })
     }
 

@@ -49,105 +49,87 @@ struct ErrorParts {
 /// The most bytes of details that the error of a step keeps.
 const DETAILS_MAX: usize = 4 * 1024;
 
-/// The kind of a failure: `a2a-lambda/errorCode` of a failed task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum ErrorCode {
-    /// The model service failed.
-    ModelProvider,
-    /// The model service rejected the agent's credentials.
-    ModelAuth,
-    /// The model service rejected the call because of too many requests.
-    ModelRateLimited,
-    /// A filter of the model withheld its answer.
-    ContentFiltered,
-    /// The input is longer than the model's context.
-    ContextLengthExceeded,
-    /// The model's answer does not have the required form, even after one retry to repair
-    /// it.
-    ModelOutput,
-    /// The model used up its budget before it had an answer.
-    BudgetExceeded,
-    /// No model is configured.
-    ModelUnavailable,
-    /// The task does not exist for this caller.
-    TaskNotFound,
-    /// The session does not exist for this caller.
-    SessionNotFound,
-    /// The state of the task does not allow the operation.
-    InvalidTaskStateTransition,
-    /// The skill does not exist.
-    SkillNotFound,
-    /// The input does not have the required form.
-    InvalidInput,
-    /// A required part of the input is missing.
-    MissingInput,
-    /// The state saved for the task is not what the skill needs.
-    ContextError,
-    /// The context has expired.
-    ContextExpired,
-    /// The saved state comes from an incompatible version of the skill.
-    StateIncompatible,
-    /// The skill has other steps, or asks them something else, than when its turn began.
-    StepChanged,
-    /// The saved state would exceed its limit.
-    StateTooLarge,
-    /// A file is larger than the agent delivers.
-    ArtifactTooLarge,
-    /// The skill does not accept or produce the media type.
-    ContentTypeNotSupported,
-    /// Too many requests.
-    RateLimited,
-    /// The task was canceled.
-    Canceled,
-    /// The work did not fit into the available time.
-    Deadline,
-    /// Another service did not respond.
-    Network,
-    /// A value could not be written as JSON or read back.
-    Serialization,
-    /// Any other error inside the agent.
-    InternalError,
-    /// An error code that the agent defines.
-    #[serde(untagged)]
-    Domain(Cow<'static, str>),
+/// The codes of the runtime, each with the text that a client sees.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $code:ident = $text:literal;)*) => {
+        /// The kind of a failure: `a2a-lambda/errorCode` of a failed task.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum ErrorCode {
+            $($(#[$doc])* #[serde(rename = $text)] $code,)*
+            /// An error code that the agent defines.
+            #[serde(untagged)]
+            Domain(Cow<'static, str>),
+        }
+
+        impl ErrorCode {
+            /// The code as the client sees it.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$code => $text,)*
+                    Self::Domain(code) => code,
+                }
+            }
+        }
+    };
 }
 
-impl ErrorCode {
-    /// The code as the client sees it.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::ModelProvider => "MODEL_PROVIDER",
-            Self::ModelAuth => "MODEL_AUTH",
-            Self::ModelRateLimited => "MODEL_RATE_LIMITED",
-            Self::ContentFiltered => "CONTENT_FILTERED",
-            Self::ContextLengthExceeded => "CONTEXT_LENGTH_EXCEEDED",
-            Self::ModelOutput => "MODEL_OUTPUT",
-            Self::BudgetExceeded => "BUDGET_EXCEEDED",
-            Self::ModelUnavailable => "MODEL_UNAVAILABLE",
-            Self::TaskNotFound => "TASK_NOT_FOUND",
-            Self::SessionNotFound => "SESSION_NOT_FOUND",
-            Self::InvalidTaskStateTransition => "INVALID_TASK_STATE_TRANSITION",
-            Self::SkillNotFound => "SKILL_NOT_FOUND",
-            Self::InvalidInput => "INVALID_INPUT",
-            Self::MissingInput => "MISSING_INPUT",
-            Self::ContextError => "CONTEXT_ERROR",
-            Self::ContextExpired => "CONTEXT_EXPIRED",
-            Self::StateIncompatible => "STATE_INCOMPATIBLE",
-            Self::StepChanged => "STEP_CHANGED",
-            Self::StateTooLarge => "STATE_TOO_LARGE",
-            Self::ArtifactTooLarge => "ARTIFACT_TOO_LARGE",
-            Self::ContentTypeNotSupported => "CONTENT_TYPE_NOT_SUPPORTED",
-            Self::RateLimited => "RATE_LIMITED",
-            Self::Canceled => "CANCELED",
-            Self::Deadline => "DEADLINE",
-            Self::Network => "NETWORK",
-            Self::Serialization => "SERIALIZATION",
-            Self::InternalError => "INTERNAL_ERROR",
-            Self::Domain(code) => code,
-        }
-    }
+codes! {
+    /// The model service failed.
+    ModelProvider = "MODEL_PROVIDER";
+    /// The model service rejected the agent's credentials.
+    ModelAuth = "MODEL_AUTH";
+    /// The model service rejected the call because of too many requests.
+    ModelRateLimited = "MODEL_RATE_LIMITED";
+    /// A filter of the model withheld its answer.
+    ContentFiltered = "CONTENT_FILTERED";
+    /// The input is longer than the model's context.
+    ContextLengthExceeded = "CONTEXT_LENGTH_EXCEEDED";
+    /// The model's answer does not have the required form, even after one retry to repair
+    /// it.
+    ModelOutput = "MODEL_OUTPUT";
+    /// The model used up its budget before it had an answer.
+    BudgetExceeded = "BUDGET_EXCEEDED";
+    /// No model is configured.
+    ModelUnavailable = "MODEL_UNAVAILABLE";
+    /// The task does not exist for this caller.
+    TaskNotFound = "TASK_NOT_FOUND";
+    /// The session does not exist for this caller.
+    SessionNotFound = "SESSION_NOT_FOUND";
+    /// The state of the task does not allow the operation.
+    InvalidTaskStateTransition = "INVALID_TASK_STATE_TRANSITION";
+    /// The skill does not exist.
+    SkillNotFound = "SKILL_NOT_FOUND";
+    /// The input does not have the required form.
+    InvalidInput = "INVALID_INPUT";
+    /// A required part of the input is missing.
+    MissingInput = "MISSING_INPUT";
+    /// The state saved for the task is not what the skill needs.
+    ContextError = "CONTEXT_ERROR";
+    /// The context has expired.
+    ContextExpired = "CONTEXT_EXPIRED";
+    /// The saved state comes from an incompatible version of the skill.
+    StateIncompatible = "STATE_INCOMPATIBLE";
+    /// The skill has other steps, or asks them something else, than when its turn began.
+    StepChanged = "STEP_CHANGED";
+    /// The saved state would exceed its limit.
+    StateTooLarge = "STATE_TOO_LARGE";
+    /// A file is larger than the agent delivers.
+    ArtifactTooLarge = "ARTIFACT_TOO_LARGE";
+    /// The skill does not accept or produce the media type.
+    ContentTypeNotSupported = "CONTENT_TYPE_NOT_SUPPORTED";
+    /// Too many requests.
+    RateLimited = "RATE_LIMITED";
+    /// The task was canceled.
+    Canceled = "CANCELED";
+    /// The work did not fit into the available time.
+    Deadline = "DEADLINE";
+    /// Another service did not respond.
+    Network = "NETWORK";
+    /// A value could not be written as JSON or read back.
+    Serialization = "SERIALIZATION";
+    /// Any other error inside the agent.
+    InternalError = "INTERNAL_ERROR";
 }
 
 impl PartialEq<ErrorCode> for &ErrorCode {
@@ -162,18 +144,21 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// Constructors whose argument is the private cause: an error, a boxed error, or a text. The
-/// public text is fixed.
+/// Constructors with a fixed public text. The argument of most is the private cause: an error, a
+/// boxed error, or a text.
 macro_rules! fixed_text {
-    ($($(#[$doc:meta])* $name:ident => $code:ident, $text:literal;)*) => {
+    ($($name:ident($($cause:ident)?) => $code:ident, $text:literal;)*) => {
         impl AgentError {
             $(
-                $(#[$doc])*
-                ///
-                /// `cause` is private and logged with its own causes; the public text is fixed.
+                #[doc = concat!("[`ErrorCode::", stringify!($code), "`]: \"", $text, "\".")]
+                $(
+                    ///
+                    #[doc = concat!("`", stringify!($cause), "` is private and logged with its")]
+                    /// own causes.
+                )?
                 #[must_use]
-                pub fn $name(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-                    Self::new(ErrorCode::$code, $text).with_cause(&*cause.into())
+                pub fn $name($($cause: impl Into<Box<dyn Error + Send + Sync>>)?) -> Self {
+                    Self::new(ErrorCode::$code, $text)$(.with_cause(&*$cause.into()))?
                 }
             )*
         }
@@ -181,42 +166,30 @@ macro_rules! fixed_text {
 }
 
 fixed_text! {
-    /// The model service failed: `MODEL_PROVIDER`.
-    model_provider => ModelProvider, "the model service failed";
-    /// The model service rejected the agent's credentials: `MODEL_AUTH`.
-    model_auth => ModelAuth, "the model service refused the agent's credentials";
-    /// The model service rejected the call because of too many requests:
-    /// `MODEL_RATE_LIMITED`.
-    model_rate_limited => ModelRateLimited, "the model service has too many requests; try again later";
-    /// A filter of the model withheld its answer: `CONTENT_FILTERED`.
-    content_filtered => ContentFiltered, "the model's content filter withheld the answer";
-    /// The input is longer than the model's context: `CONTEXT_LENGTH_EXCEEDED`.
-    context_length_exceeded => ContextLengthExceeded, "the conversation is too long for the model";
-    /// The model's answer does not have the required form: `MODEL_OUTPUT`.
-    model_output => ModelOutput, "the model's answer has the wrong form";
-    /// The model used up its budget before it had an answer: `BUDGET_EXCEEDED`.
-    budget_exceeded => BudgetExceeded, "the model used up its budget before it had an answer";
-    /// Something inside the agent failed: `INTERNAL_ERROR`.
-    internal => InternalError, "internal error";
-    /// Another service did not respond: `NETWORK`.
-    network => Network, "a service the agent needs did not answer";
-    /// A value could not be written as JSON or read back: `SERIALIZATION`.
-    serialization => Serialization, "a value could not be written or read";
-    /// A turn that ran again did not ask for the steps that are stored: `STEP_CHANGED`.
-    step_changed => StepChanged, "the skill did not ask for the same steps when it ran again";
-    /// The saved state comes from an incompatible version of the skill:
-    /// `STATE_INCOMPATIBLE`.
-    state_incompatible => StateIncompatible, "the saved state belongs to another version of the skill";
+    model_provider(cause) => ModelProvider, "the model service failed";
+    model_auth(cause) => ModelAuth, "the model service refused the agent's credentials";
+    model_rate_limited(cause) => ModelRateLimited, "the model service has too many requests; try again later";
+    content_filtered(cause) => ContentFiltered, "the model's content filter withheld the answer";
+    context_length_exceeded(cause) => ContextLengthExceeded, "the conversation is too long for the model";
+    model_output(cause) => ModelOutput, "the model's answer has the wrong form";
+    budget_exceeded(cause) => BudgetExceeded, "the model used up its budget before it had an answer";
+    internal(cause) => InternalError, "internal error";
+    network(cause) => Network, "a service the agent needs did not answer";
+    serialization(cause) => Serialization, "a value could not be written or read";
+    step_changed(cause) => StepChanged, "the skill did not ask for the same steps when it ran again";
+    state_incompatible(cause) => StateIncompatible, "the saved state belongs to another version of the skill";
+    model_unavailable() => ModelUnavailable, "no model is configured";
+    context_expired() => ContextExpired, "the context has expired";
+    canceled() => Canceled, "the task was canceled";
+    deadline() => Deadline, "there was not enough time";
 }
 
 /// Constructors whose argument is the public text.
 macro_rules! public_text {
-    ($($(#[$doc:meta])* $name:ident => $code:ident;)*) => {
+    ($($name:ident => $code:ident;)*) => {
         impl AgentError {
             $(
-                $(#[$doc])*
-                ///
-                /// `text` is public.
+                #[doc = concat!("[`ErrorCode::", stringify!($code), "`]. `text` is public.")]
                 #[must_use]
                 pub fn $name(text: impl Into<String>) -> Self {
                     Self::new(ErrorCode::$code, text)
@@ -227,15 +200,10 @@ macro_rules! public_text {
 }
 
 public_text! {
-    /// The state of the task does not allow the operation: `INVALID_TASK_STATE_TRANSITION`.
     invalid_transition => InvalidTaskStateTransition;
-    /// The input does not have the required form: `INVALID_INPUT`.
     invalid_input => InvalidInput;
-    /// A required part of the input is missing: `MISSING_INPUT`.
     missing_input => MissingInput;
-    /// The state saved for the task is not what the skill needs: `CONTEXT_ERROR`.
     context => ContextError;
-    /// The skill does not accept or produce the media type: `CONTENT_TYPE_NOT_SUPPORTED`.
     content_type_not_supported => ContentTypeNotSupported;
 }
 
@@ -310,10 +278,8 @@ impl AgentError {
     /// The session does not exist for this caller: `SESSION_NOT_FOUND`.
     #[must_use]
     pub fn session_not_found(id: impl fmt::Display) -> Self {
-        Self::new(
-            ErrorCode::SessionNotFound,
-            format!("session `{id}` not found"),
-        )
+        let text = format!("session `{id}` not found");
+        Self::new(ErrorCode::SessionNotFound, text)
     }
 
     /// The skill does not exist: `SKILL_NOT_FOUND`.
@@ -322,28 +288,14 @@ impl AgentError {
         Self::new(ErrorCode::SkillNotFound, format!("skill `{id}` not found"))
     }
 
-    /// No model is configured: `MODEL_UNAVAILABLE`.
-    #[must_use]
-    pub fn model_unavailable() -> Self {
-        Self::new(ErrorCode::ModelUnavailable, "no model is configured")
-    }
-
-    /// The context has expired: `CONTEXT_EXPIRED`.
-    #[must_use]
-    pub fn context_expired() -> Self {
-        Self::new(ErrorCode::ContextExpired, "the context has expired")
-    }
-
     /// The saved state would have `current` bytes and may have `limit` bytes:
     /// `STATE_TOO_LARGE`.
     #[must_use]
     pub fn state_too_large(current: u64, limit: u64) -> Self {
-        Self::new(
-            ErrorCode::StateTooLarge,
-            format!("the state would be {current} bytes; {limit} are allowed"),
-        )
-        .with_detail("current", current)
-        .with_detail("allowed", limit)
+        let text = format!("the state would be {current} bytes; {limit} are allowed");
+        Self::new(ErrorCode::StateTooLarge, text)
+            .with_detail("current", current)
+            .with_detail("allowed", limit)
     }
 
     /// The file of an artifact has `size` bytes, or more than allowed, and may have `limit`:
@@ -351,14 +303,10 @@ impl AgentError {
     #[must_use]
     pub fn artifact_too_large(name: &str, size: Option<usize>, limit: usize) -> Self {
         let bytes = size.map_or_else(|| "more".to_owned(), |size| format!("{size} bytes"));
-        let error = Self::new(
-            ErrorCode::ArtifactTooLarge,
-            format!("the artifact `{name}` has {bytes}; {limit} bytes are allowed"),
-        );
-        let error = match size {
-            Some(size) => error.with_detail("current", size),
-            None => error,
-        };
+        let text = format!("the artifact `{name}` has {bytes}; {limit} bytes are allowed");
+        let mut error = Self::new(ErrorCode::ArtifactTooLarge, text);
+        let current = size.map(|size| ("current".to_owned(), size.into()));
+        error.0.details.extend(current);
         error.with_detail("allowed", limit)
     }
 
@@ -376,18 +324,6 @@ impl AgentError {
         let until = until.to_rfc3339();
         let text = format!("the tokens of this day are used up; the next day begins at {until}");
         Self::new(ErrorCode::BudgetExceeded, text)
-    }
-
-    /// The task was canceled: `CANCELED`.
-    #[must_use]
-    pub fn canceled() -> Self {
-        Self::new(ErrorCode::Canceled, "the task was canceled")
-    }
-
-    /// The work did not fit into the available time: `DEADLINE`.
-    #[must_use]
-    pub fn deadline() -> Self {
-        Self::new(ErrorCode::Deadline, "there was not enough time")
     }
 
     /// Adds a public detail: a member of `a2a-lambda/errorDetails`.

@@ -1,11 +1,11 @@
 //! What a set of skills keeps for a tenant, written into a folder for an operator.
 
 use super::build::RUNS_TURNS;
-use super::documents::{Collection, bad_name};
+use super::documents::Collection;
 use super::turn_host::DocumentHost;
 use super::{AgentBuildError, AgentResult};
 use a2a_lambda_model::task::TenantId;
-use a2a_lambda_store::documents::{DocumentCollection, DocumentOwner};
+use a2a_lambda_store::documents::DocumentOwner;
 use futures::future::BoxFuture;
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The documents that the skills of a tenant share, for a program of an operator: what
 /// [`TaskContext::documents`](super::TaskContext::documents) is in a turn.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct TenantDocuments {
     host: Arc<dyn DocumentHost>,
     tenant: TenantId,
@@ -38,20 +38,11 @@ impl TenantDocuments {
     /// `INVALID_INPUT` for a name with `#`, with a control character, or above 512 bytes.
     pub fn documents(&self, name: &str) -> AgentResult<Collection<'_>> {
         let owner = DocumentOwner::Tenant(self.tenant.clone());
-        let collection = DocumentCollection::new(owner, name).map_err(bad_name)?;
-        Ok(Collection::new(&*self.host, collection))
+        Collection::of(&*self.host, owner, name)
     }
 }
 
-impl fmt::Debug for TenantDocuments {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TenantDocuments")
-            .field("tenant", &self.tenant)
-            .finish_non_exhaustive()
-    }
-}
-
-type Exporting<'a> = BoxFuture<'a, Result<String, AgentBuildError>>;
+pub(super) type Exporting<'a> = BoxFuture<'a, Result<String, AgentBuildError>>;
 type ExportFn = dyn for<'a> Fn(&'a TenantDocuments, &'a Path) -> Exporting<'a> + Send + Sync;
 
 /// The export of a set: see [`SkillSet::export`](super::SkillSet::export).

@@ -5,8 +5,7 @@ use bytes::Bytes;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::AsyncRead;
 
 /// The content of a file: bytes in memory, or a reader.
 ///
@@ -33,10 +32,7 @@ pub enum FileContent {
 ///
 /// Clones share one reader, which can be read once.
 #[derive(Clone)]
-pub struct FileReader(Arc<Mutex<Option<Reading>>>);
-
-/// A reader with its type erased.
-pub(crate) type Reading = Pin<Box<dyn AsyncRead + Send>>;
+pub struct FileReader(Arc<Mutex<Option<OpenFile>>>);
 
 impl FileReader {
     /// Creates a file from everything `reader` gives until its end.
@@ -47,12 +43,14 @@ impl FileReader {
     /// Takes the reader out, since it can be read once.
     ///
     /// # Errors
-    /// When the reader was already taken.
-    pub fn take(&self) -> AgentResult<Reading> {
+    /// When the reader was already taken, by a skill that delivers it in two artifacts.
+    pub fn take(&self) -> AgentResult<OpenFile> {
         let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reading
-            .take()
-            .ok_or_else(|| AgentError::from(ReadTwiceError))
+        reading.take().ok_or_else(|| {
+            let cause =
+                "a file reader was delivered twice, expected a new reader for each artifact";
+            AgentError::internal(cause)
+        })
     }
 }
 
@@ -68,28 +66,7 @@ impl FileReader {
 ///     Ok(Artifact::from_file("back.bin", &file.media_type, bytes))
 /// }
 /// ```
-pub struct OpenFile(pub Reading);
-
-impl AsyncRead for OpenFile {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        space: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        self.0.as_mut().poll_read(cx, space)
-    }
-}
-
-impl fmt::Debug for OpenFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenFile").finish_non_exhaustive()
-    }
-}
-
-/// The error for a skill that delivers one reader in two artifacts.
-#[derive(Debug, thiserror::Error)]
-#[error("a file reader was delivered twice, expected a new reader for each artifact")]
-struct ReadTwiceError;
+pub type OpenFile = Pin<Box<dyn AsyncRead + Send>>;
 
 impl PartialEq for FileReader {
     fn eq(&self, other: &Self) -> bool {

@@ -9,12 +9,18 @@
 
 mod question;
 
-pub use question::{ConsentCall, Verdict, ask_consent, ask_consent_again, is_refusal, verdict};
+pub use question::{
+    ConsentCall, Verdict, ask_consent, ask_consent_again, is_invisible, is_refusal, verdict,
+};
 
-use super::turn::Decoded;
 use super::{AgentResult, Content, SkillEffect, SkillMetadata, TaskContext, TurnFacts};
 use a2a_lambda_model::task::{InputWriter, SavedSlot, SkillRoute};
 use question::digest_of;
+use std::any::Any;
+
+/// A decoded input of a skill, without its type.
+#[derive(Debug)]
+pub struct Decoded(pub(super) Box<dyn Any + Send>);
 
 /// What a turn gives its skill.
 #[derive(Debug)]
@@ -84,7 +90,7 @@ impl Consent {
     /// For the calls to which the message of a turn agrees, if it is these. Their schemas may have
     /// changed since the question.
     fn of_answer(facts: &TurnFacts, calls: &[ConsentCall<'_>]) -> AgentResult<Option<Self>> {
-        let digest = digest_of(&facts.task_id, &facts.incarnation, facts.consents, calls)?;
+        let digest = digest_of(facts, facts.consents, calls)?;
         Ok((facts.consent.as_ref() == Some(&digest)).then_some(Self(())))
     }
 
@@ -107,13 +113,7 @@ impl TaskContext<'_> {
     /// # Errors
     /// `SERIALIZATION`.
     pub fn ask_consent(&self, calls: &[ConsentCall<'_>]) -> AgentResult<Content> {
-        let facts = self.facts();
-        ask_consent(
-            &facts.task_id,
-            &facts.incarnation,
-            facts.consents + 1,
-            calls,
-        )
+        ask_consent(self.facts, calls)
     }
 
     /// The consent to these calls, if the message of this turn gives it.
@@ -121,6 +121,6 @@ impl TaskContext<'_> {
     /// # Errors
     /// `SERIALIZATION`.
     pub fn consent(&self, calls: &[ConsentCall<'_>]) -> AgentResult<Option<Consent>> {
-        Consent::of_answer(self.facts(), calls)
+        Consent::of_answer(self.facts, calls)
     }
 }

@@ -168,36 +168,33 @@ impl<M: Skill, F> Skill for HybridSkill<M, F> {
     }
 }
 
-impl<M, F> HybridSkill<M, F>
+impl<M: Skill, F> HybridSkill<M, F>
 where
     F: for<'a> HybridReply<'a>,
 {
     async fn answer(
         &self,
         cx: &mut TaskContext<'_>,
-        thread: &Thread,
+        content: Content,
+        has_credentials: bool,
     ) -> AgentResult<OnInputResult<String, Asked>> {
-        let mut cx = cx.reborrow();
-        let reply = self.reply.reply(&mut cx, thread).await?;
-        Ok(match Hybrid::parse(&reply) {
-            Hybrid::InputRequired { prompt } => OnInputResult::InputRequired {
-                message: Content::from_text(prompt.clone()),
-                slot: Asked {
-                    prompt,
-                    auth: false,
-                },
-            },
-            Hybrid::AuthRequired { prompt, auth } => OnInputResult::AuthRequired {
-                message: Content::from_text(prompt.clone()),
-                slot: Asked { prompt, auth: true },
-                auth,
-            },
-            Hybrid::Reply(output) => OnInputResult::Completed {
-                message: None,
-                output,
-                artifacts: Vec::new(),
-            },
-        })
+        let mut thread = cx.thread().await?;
+        // What a client says is in the thread already. Credentials and an input that is not kept
+        // are never stored with it: the model function gets them in a copy of this turn.
+        if has_credentials || !M::METADATA.keeps_input {
+            thread = thread.add_event(Message::from_user("not-kept", content.into_parts()));
+        }
+        let reply = self.reply.reply(&mut cx.reborrow(), &thread).await?;
+        match Hybrid::parse(&reply) {
+            Hybrid::InputRequired { prompt } => {
+                let auth = false;
+                OnInputResult::ask(prompt.clone(), Asked { prompt, auth })
+            }
+            Hybrid::AuthRequired { prompt, auth } => {
+                OnInputResult::ask_credentials(prompt.clone(), Asked { prompt, auth: true }, auth)
+            }
+            Hybrid::Reply(output) => OnInputResult::done(output),
+        }
     }
 }
 
@@ -214,11 +211,7 @@ where
         cx: &mut TaskContext<'_>,
         content: Content,
     ) -> AgentResult<OnRequestResult<String, Asked>> {
-        let mut thread = cx.thread().await?;
-        if !M::METADATA.keeps_input {
-            thread = with_content(&thread, content);
-        }
-        self.answer(cx, &thread).await.map(Into::into)
+        self.answer(cx, content, false).await.map(Into::into)
     }
 
     async fn on_input_received(
@@ -227,20 +220,8 @@ where
         slot: Asked,
         content: Content,
     ) -> AgentResult<OnInputResult<String, Asked>> {
-        let mut thread = cx.thread().await?;
-        // A plain answer is in the thread already. Credentials and an input that is not kept are
-        // never stored with it: the model function gets them in a copy of this turn.
-        if slot.auth || !M::METADATA.keeps_input {
-            thread = with_content(&thread, content);
-        }
-        self.answer(cx, &thread).await
+        self.answer(cx, content, slot.auth).await
     }
-}
-
-/// The thread with a content that is never stored with it, such as credentials. The function gets
-/// it in a copy that exists only during this turn.
-fn with_content(thread: &Thread, content: Content) -> Thread {
-    thread.add_event(Message::from_user("not-kept", content.into_parts()))
 }
 
 #[cfg(test)]

@@ -32,11 +32,15 @@ pub trait SkillInput: Sized + Send + 'static {
     /// `MISSING_INPUT`, or `INVALID_INPUT` with a JSON pointer in its details.
     fn decode(content: &Content) -> AgentResult<Self>;
 
-    /// The JSON schema of the data part; `{}` if every value is accepted.
-    fn schema() -> Value;
+    /// The JSON schema of the data part; `{}` if every value is accepted, as by default.
+    fn schema() -> Value {
+        json!({})
+    }
 
-    /// The media types this type implies.
-    fn modes() -> &'static [&'static str];
+    /// The media types this type implies; by default all.
+    fn modes() -> &'static [&'static str] {
+        media::ANY
+    }
 }
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> SkillInput for T {
@@ -61,14 +65,6 @@ impl SkillInput for Content {
     fn decode(content: &Content) -> AgentResult<Self> {
         Ok(content.clone())
     }
-
-    fn schema() -> Value {
-        json!({})
-    }
-
-    fn modes() -> &'static [&'static str] {
-        media::ANY
-    }
 }
 
 impl SkillInput for FilePart {
@@ -76,14 +72,6 @@ impl SkillInput for FilePart {
         content
             .first_file()
             .ok_or_else(|| AgentError::missing_input("a file part is needed"))
-    }
-
-    fn schema() -> Value {
-        json!({})
-    }
-
-    fn modes() -> &'static [&'static str] {
-        media::ANY
     }
 }
 
@@ -128,10 +116,13 @@ pub(super) fn read<T: DeserializeOwned>(content: &Content) -> AgentResult<T> {
         Ok(value) => Ok(value),
         // The second attempt is for integers that arrived as doubles. The first error stays
         // if there were none.
-        Err(error) => match with_integers(value) {
-            Some(value) => serde_path_to_error::deserialize(&value),
-            None => Err(error),
-        },
+        Err(error) => {
+            let mut value = value.clone();
+            match integers(&mut value) {
+                true => serde_path_to_error::deserialize(&value),
+                false => Err(error),
+            }
+        }
     };
     result.map_err(|error| {
         let pointer = pointer(error.path());
@@ -141,25 +132,16 @@ pub(super) fn read<T: DeserializeOwned>(content: &Content) -> AgentResult<T> {
     })
 }
 
-/// The same value with whole doubles replaced by integers; `None` if it has none.
+/// Replaces whole doubles by integers in place; returns whether it replaced one.
 ///
 /// Clients whose JSON passes through protobuf or JavaScript have doubles only. From 2^53 on
 /// a double can mean more than one integer, so it stays unchanged.
-fn with_integers(value: &Value) -> Option<Value> {
-    let mut value = value.clone();
-    integers(&mut value).then_some(value)
-}
-
-/// Replaces whole doubles in place; returns whether it replaced one.
 fn integers(value: &mut Value) -> bool {
     match value {
-        Value::Number(number) => match integer(number) {
-            Some(integer) => {
-                *number = integer.into();
-                true
-            }
-            None => false,
-        },
+        Value::Number(number) => {
+            let integer = integer(number);
+            integer.map(|it| *number = it.into()).is_some()
+        }
         // `|` and not `any`, which would stop at the first replacement.
         Value::Array(items) => items.iter_mut().fold(false, |is, item| is | integers(item)),
         Value::Object(members) => members

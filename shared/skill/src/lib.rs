@@ -13,7 +13,7 @@
 //! - `state`: what the skills of an agent share
 //! - `registry`: the agent, its skills and its manifest
 //! - `build`: whether this build runs skills
-//! - `erased`, `turn`: one trait for skills of every type, and a turn of one, for the engine
+//! - `erased`: one trait for skills of every type, for the engine
 //! - [`gate`]: who wrote the input of a turn, and whether the user agreed to it
 //! - `hybrid`: skills that decide with the text of a reply whether to ask or to finish
 //! - [`route`]: the choice of the skill for a message
@@ -22,7 +22,6 @@
 //! - [`model`]: the interface to a language model; `model_line` is the log line of its calls, and
 //!   `metered_model` counts what they use
 //! - `call_names`: the names in the log lines of the running call
-//! - `step_requests`: what the work of a step sends to other services
 //! - `trace`: the rows of what turns did, for the author of an agent; `run_trace` records them
 //!
 //! Authors depend on the crate `a2a-lambda`, which shows what they use.
@@ -64,22 +63,19 @@ mod run_trace;
 mod session;
 mod slot;
 mod state;
-mod step_requests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 mod tool;
 mod trace;
-mod turn;
 pub mod turn_host;
-mod visible;
 
 pub use a2a_lambda_model::task::InputWriter;
 pub use a2a_lambda_model::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};
 pub use content::{Content, FilePart, FileSource};
-pub use context::{ArtifactChunks, Retry, TaskContext};
+pub use context::{ArtifactChunks, Retry, StepRequests, TaskContext};
 pub use documents::{Collection, Document, DocumentVersion};
 pub use error::{AgentError, AgentResult, ErrorCode};
 pub use export::{SetExport, TenantDocuments};
@@ -89,7 +85,7 @@ pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill, without_fence};
 pub use input::{SkillInput, TextOr};
 pub use media::is_media_type;
 pub use metadata::{SkillEffect, SkillMetadata};
-pub use outcome::{AuthHint, OnInputResult, OnRequestResult, Saying};
+pub use outcome::{AuthHint, OnInputResult, OnRequestResult, Saying, SkillOutcome};
 pub use output::{IntoReply, NoOutput, SkillOutput, SkillReturn};
 pub use registry::{
     Agent, AgentBuildError, AgentBuilder, AgentDefinition, AgentManifest, BuildAgent, BuildError,
@@ -106,17 +102,13 @@ pub use build::check_turns;
 pub use call_names::CallNames;
 pub use collect::Collected;
 pub use context::TurnFacts;
-pub use documents::bad_name;
 pub use erased::AnySkill;
 pub use field_hash::{FieldHasher, digest, step_hash};
-pub use gate::{Consent, ConsentCall, StartInput, TurnStart};
+pub use gate::{Consent, ConsentCall, Decoded, StartInput, TurnStart, is_invisible};
 pub use metered_model::{CallTokens, MeterCalls, MeteredModel};
 pub use model_line::{LoggedModel, MODEL};
 pub use run_trace::RunTrace;
-pub use step_requests::StepRequests;
 pub use trace::{RecordTrace, TraceRow};
-pub use turn::{Decoded, SkillOutcome};
-pub use visible::is_invisible;
 
 /// The names that most files with skills need: `use a2a_lambda::prelude::*;`.
 pub mod prelude {

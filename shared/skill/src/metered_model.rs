@@ -148,6 +148,32 @@ impl<'a> MeteredModel<'a> {
             Either::Right((value, _)) => Some(value),
         }
     }
+
+    /// What `send` gives for a request whose tokens are reserved, before `end`. One that fails is
+    /// settled.
+    async fn begin<T>(
+        &self,
+        mut request: ModelRequest,
+        end: Instant,
+        send: impl FnOnce(ModelRequest) -> BoxFuture<'a, AgentResult<T>>,
+    ) -> AgentResult<(CallTokens, T)> {
+        let call = async {
+            let call = self.meter.reserve(&mut request).await?;
+            let reply = timeout_at(end, send(request)).await;
+            Ok::<_, AgentError>((call, reply.unwrap_or_else(|_| Err(late()))))
+        };
+        let Some(result) = self.unless_braked(call).await else {
+            return pending().await;
+        };
+        match result? {
+            (call, Ok(reply)) => Ok((call, reply)),
+            (call, Err(error)) => {
+                let usage = call.fail(&error);
+                self.meter.settle(self.id(), call, usage).await;
+                Err(error)
+            }
+        }
+    }
 }
 
 impl fmt::Debug for MeteredModel<'_> {
@@ -161,53 +187,29 @@ impl Model for MeteredModel<'_> {
         self.model.id()
     }
 
-    fn converse(&self, mut request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
+    fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
         Box::pin(async move {
-            let call = async {
-                let call = self.meter.reserve(&mut request).await?;
-                let end = Instant::now() + LONGEST;
-                let reply = timeout_at(end, self.model.converse(request)).await;
-                Ok::<_, AgentError>((call, reply.unwrap_or_else(|_| Err(late()))))
-            };
-            let Some(result) = self.unless_braked(call).await else {
-                return pending().await;
-            };
-            let (call, mut reply) = result?;
-            let usage = match &mut reply {
-                Ok(reply) => call.settle(&mut reply.usage),
-                Err(error) => call.fail(error),
-            };
+            let end = Instant::now() + LONGEST;
+            let send = |request| self.model.converse(request);
+            let (call, mut reply) = self.begin(request, end, send).await?;
+            let usage = call.settle(&mut reply.usage);
             self.meter.settle(self.id(), call, usage).await;
-            reply
+            Ok(reply)
         })
     }
 
     fn converse_stream(
         &self,
-        mut request: ModelRequest,
+        request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         Box::pin(async move {
             let end = Instant::now() + LONGEST;
-            let call = async {
-                let call = self.meter.reserve(&mut request).await?;
-                let deltas = timeout_at(end, self.model.converse_stream(request)).await;
-                Ok::<_, AgentError>((call, deltas.unwrap_or_else(|_| Err(late()))))
-            };
-            let Some(result) = self.unless_braked(call).await else {
-                return pending().await;
-            };
-            let (call, deltas) = match result? {
-                (call, Ok(deltas)) => (Some(call), deltas),
-                (call, Err(error)) => {
-                    let usage = call.fail(&error);
-                    self.meter.settle(self.id(), call, usage).await;
-                    return Err(error);
-                }
-            };
+            let send = |request| self.model.converse_stream(request);
+            let (call, deltas) = self.begin(request, end, send).await?;
             let reading = MeteredDeltas {
                 model: *self,
                 deltas,
-                call,
+                call: Some(call),
                 end,
                 has_begun: false,
             };

@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::fmt;
 use std::sync::Arc;
 
 /// A language model. An implementation maps these types to its provider. It maps the
@@ -23,6 +24,12 @@ pub trait Model: Send + Sync {
         &self,
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>>;
+}
+
+impl fmt::Debug for dyn Model + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {

@@ -1,6 +1,7 @@
 //! The results of a handler. Only these values end a task.
 
 use super::{AgentError, AgentResult, Artifact, Content, NoSlot};
+use a2a_lambda_model::task::SavedSlot;
 use std::convert::Infallible;
 
 /// Describes the credentials a skill needs. It is a hint for the client's user interface;
@@ -77,6 +78,9 @@ pub enum OnRequestResult<O, S = NoSlot, M = Content> {
 /// `Message`, since the task already exists.
 pub type OnInputResult<O, S = NoSlot> = OnRequestResult<O, S, Infallible>;
 
+/// The end of a turn, without the types of its skill. The output is already the last artifact.
+pub type SkillOutcome = OnRequestResult<(), SavedSlot>;
+
 impl<O, S, M> OnRequestResult<O, S, M> {
     /// Completes the task with `output` as its result.
     ///
@@ -129,6 +133,47 @@ impl<O, S, M> OnRequestResult<O, S, M> {
     }
 }
 
+impl<O, S, M> OnRequestResult<O, S, M> {
+    /// The same result with another reply, slot and output; the first error of the three.
+    pub(super) fn try_map<P, T, N, E>(
+        self,
+        reply: impl FnOnce(M) -> N,
+        save: impl FnOnce(S) -> Result<T, E>,
+        write: impl FnOnce(O) -> Result<P, E>,
+    ) -> Result<OnRequestResult<P, T, N>, E> {
+        use OnRequestResult as To;
+        Ok(match self {
+            Self::Message { message } => To::Message {
+                message: reply(message),
+            },
+            Self::InputRequired { message, slot } => To::InputRequired {
+                message,
+                slot: save(slot)?,
+            },
+            Self::AuthRequired {
+                message,
+                slot,
+                auth,
+            } => To::AuthRequired {
+                message,
+                slot: save(slot)?,
+                auth,
+            },
+            Self::Completed {
+                message,
+                output,
+                artifacts,
+            } => To::Completed {
+                message,
+                output: write(output)?,
+                artifacts,
+            },
+            Self::Failed { error } => To::Failed { error },
+            Self::Rejected { reason } => To::Rejected { reason },
+        })
+    }
+}
+
 /// Words for people beside a result for programs.
 ///
 /// ```
@@ -157,28 +202,7 @@ impl<O, S, M> Saying for AgentResult<OnRequestResult<O, S, M>> {
 /// Every result of a later turn is also a result of a first turn.
 impl<O, S> From<OnInputResult<O, S>> for OnRequestResult<O, S> {
     fn from(result: OnInputResult<O, S>) -> Self {
-        match result {
-            OnInputResult::InputRequired { message, slot } => Self::InputRequired { message, slot },
-            OnInputResult::AuthRequired {
-                message,
-                slot,
-                auth,
-            } => Self::AuthRequired {
-                message,
-                slot,
-                auth,
-            },
-            OnInputResult::Completed {
-                message,
-                output,
-                artifacts,
-            } => Self::Completed {
-                message,
-                output,
-                artifacts,
-            },
-            OnInputResult::Failed { error } => Self::Failed { error },
-            OnInputResult::Rejected { reason } => Self::Rejected { reason },
-        }
+        let Ok(result) = result.try_map(|never| match never {}, Ok::<_, Infallible>, Ok);
+        result
     }
 }

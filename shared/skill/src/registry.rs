@@ -11,19 +11,17 @@ use manifest::RegisteredSkill;
 
 use super::build::RUNS_TURNS;
 use super::erased::{AnySkill, ErasedSkill};
-use super::export::{SetExport, TenantDocuments};
+use super::export::{Exporting, SetExport, TenantDocuments};
 use super::media;
 use super::route::TextPattern;
 use super::session::SessionAdapter;
-use super::state::{StateError, States};
+use super::state::{NeededState, StateError, States};
 use super::tool::Tool;
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
 use a2a_lambda_model::task::{BuildId, Part, SkillId};
-use futures::future::BoxFuture;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::error::Error;
-use std::fmt;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,20 +52,28 @@ impl Agent {
     /// ```
     #[must_use]
     pub fn builder(id: impl Into<String>) -> AgentBuilder {
+        let id = id.into();
         AgentBuilder {
-            id: id.into(),
-            name: None,
-            version: None,
+            agent: AgentDefinition {
+                manifest: Arc::new(AgentManifest {
+                    name: id.clone(),
+                    id,
+                    version: "0.1.0".to_owned(),
+                    description: String::new(),
+                    instructions: None,
+                    dispatcher_prompt: None,
+                    extended_description: None,
+                    skills: Vec::new(),
+                }),
+                build_id: None,
+                answers_by_context: false,
+                states: States::default(),
+                kept_in_table: Vec::new(),
+                exports: Vec::new(),
+            },
             description: None,
-            instructions: None,
-            dispatcher_prompt: None,
-            extended_description: None,
-            answers_by_context: false,
             skills: Vec::new(),
-            states: States::default(),
             adapter: None,
-            kept_in_table: Vec::new(),
-            exports: Vec::new(),
         }
     }
 }
@@ -104,7 +110,7 @@ where
 #[derive(Debug)]
 pub struct SkillSet {
     id: String,
-    skills: Vec<Arc<dyn AnySkill>>,
+    skills: Vec<AddedSkill>,
     adapter: Option<Arc<dyn SessionAdapter>>,
     kept_in_table: Vec<String>,
     export: Option<SetExport>,
@@ -136,7 +142,7 @@ impl SkillSet {
     /// Adds a skill.
     #[must_use]
     pub fn skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
-        self.skills.push(Arc::new(ErasedSkill::new(handler)));
+        self.skills.push(AddedSkill::new(handler));
         self
     }
 
@@ -176,13 +182,7 @@ impl SkillSet {
     #[must_use]
     pub fn export<F>(mut self, about: &'static str, write: F) -> Self
     where
-        F: for<'a> Fn(
-                &'a TenantDocuments,
-                &'a Path,
-            ) -> BoxFuture<'a, Result<String, AgentBuildError>>
-            + Send
-            + Sync
-            + 'static,
+        F: for<'a> Fn(&'a TenantDocuments, &'a Path) -> Exporting<'a> + Send + Sync + 'static,
     {
         self.export = SetExport::new(about, write);
         self
@@ -191,7 +191,7 @@ impl SkillSet {
     /// The skills of the set as tools.
     #[must_use]
     pub fn tools(&self) -> Vec<Tool> {
-        self.skills.iter().map(Tool::of).collect()
+        self.skills.iter().map(|it| Tool::of(&it.skill)).collect()
     }
 }
 
@@ -203,19 +203,11 @@ fn used(adapter: impl SessionAdapter) -> Option<Arc<dyn SessionAdapter>> {
 /// Builds an [`AgentDefinition`]; see [`Agent::builder`].
 #[derive(Debug)]
 pub struct AgentBuilder {
-    id: String,
-    name: Option<String>,
-    version: Option<String>,
+    /// The agent without its description and skills.
+    agent: AgentDefinition,
     description: Option<String>,
-    instructions: Option<String>,
-    dispatcher_prompt: Option<String>,
-    extended_description: Option<String>,
-    answers_by_context: bool,
     skills: Vec<AddedSkill>,
-    states: States,
     adapter: Option<Arc<dyn SessionAdapter>>,
-    kept_in_table: Vec<String>,
-    exports: Vec<(String, SetExport)>,
 }
 
 #[derive(Debug)]
@@ -224,21 +216,44 @@ struct AddedSkill {
     is_extended: bool,
     is_fallback: bool,
     skill: Arc<dyn AnySkill>,
+    can_ask: bool,
+    states: Vec<NeededState>,
+    /// The hash of its sources; empty if unknown.
+    sources: &'static str,
     adapter: Option<Arc<dyn SessionAdapter>>,
 }
 
+impl AddedSkill {
+    fn new<S: SkillSlot, H: SkillHandler<S>>(handler: H) -> Self {
+        Self {
+            set: None,
+            is_extended: false,
+            is_fallback: false,
+            skill: Arc::new(ErasedSkill::new(handler)),
+            can_ask: S::CAN_ASK,
+            states: H::states(),
+            sources: H::SOURCES,
+            adapter: None,
+        }
+    }
+}
+
 impl AgentBuilder {
+    fn manifest(&mut self) -> &mut AgentManifest {
+        Arc::make_mut(&mut self.agent.manifest)
+    }
+
     /// Sets the name shown to people. Default: the id.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.manifest().name = name.into();
         self
     }
 
     /// Sets the version. Default: `0.1.0`.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
-        self.version = Some(version.into());
+        self.manifest().version = version.into();
         self
     }
 
@@ -253,7 +268,7 @@ impl AgentBuilder {
     /// skill: who the agent is, and how it speaks.
     #[must_use]
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
-        self.instructions = Some(text.into());
+        self.manifest().instructions = Some(text.into());
         self
     }
 
@@ -261,7 +276,7 @@ impl AgentBuilder {
     /// metadata.
     #[must_use]
     pub fn dispatcher_prompt(mut self, prompt: impl Into<String>) -> Self {
-        self.dispatcher_prompt = Some(prompt.into());
+        self.manifest().dispatcher_prompt = Some(prompt.into());
         self
     }
 
@@ -270,7 +285,7 @@ impl AgentBuilder {
     /// skill for each media type. A text that a skill declares still begins a task of that.
     #[must_use]
     pub const fn answers_by_context(mut self) -> Self {
-        self.answers_by_context = true;
+        self.agent.answers_by_context = true;
         self
     }
 
@@ -285,14 +300,14 @@ impl AgentBuilder {
         W: Future<Output = Result<T, E>> + Send + 'static,
         E: Into<AgentBuildError>,
     {
-        self.states.add(make);
+        self.agent.states.add(make);
         self
     }
 
     /// Adds a [`State`](super::State) that exists already.
     #[must_use]
     pub fn state_value<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.states.add_value(value);
+        self.agent.states.add_value(value);
         self
     }
 
@@ -308,43 +323,37 @@ impl AgentBuilder {
     /// report shows it with the state of the table.
     #[must_use]
     pub fn keeps(mut self, name: impl Into<String>) -> Self {
-        self.kept_in_table.push(name.into());
+        self.agent.kept_in_table.push(name.into());
         self
     }
 
     /// Adds a skill.
     #[must_use]
-    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(self, handler: H) -> Self {
-        self.with(handler, false)
+    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
+        self.skills.push(AddedSkill::new(handler));
+        self
     }
 
     /// Adds a skill that only the extended card shows (A2A 1.0 §3.1.11), so only
     /// authenticated callers see it. The skill is unlisted but not protected: every caller
     /// of the agent who knows its id can use it.
     #[must_use]
-    pub fn extended_skill<S: SkillSlot, H: SkillHandler<S>>(self, handler: H) -> Self {
-        self.with(handler, true)
+    pub fn extended_skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
+        self.skills.push(AddedSkill {
+            is_extended: true,
+            ..AddedSkill::new(handler)
+        });
+        self
     }
 
     /// Adds the skill that gets each message for which the model of the router chooses no
     /// other, in place of a question. The router offers it to that model too. A skill with a
     /// model of its own fits: where no model is configured, the agent does not have it.
     #[must_use]
-    pub fn fallback<S: SkillSlot, H: SkillHandler<S>>(self, handler: H) -> Self {
-        let mut builder = self.with(handler, false);
-        if let Some(skill) = builder.skills.last_mut() {
-            skill.is_fallback = true;
-        }
-        builder
-    }
-
-    fn with<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H, is_extended: bool) -> Self {
+    pub fn fallback<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
         self.skills.push(AddedSkill {
-            set: None,
-            is_extended,
-            is_fallback: false,
-            skill: Arc::new(ErasedSkill::new(handler)),
-            adapter: None,
+            is_fallback: true,
+            ..AddedSkill::new(handler)
         });
         self
     }
@@ -354,7 +363,7 @@ impl AgentBuilder {
     /// [`AgentBuilder::extended_skill`].
     #[must_use]
     pub fn extended_description(mut self, description: impl Into<String>) -> Self {
-        self.extended_description = Some(description.into());
+        self.manifest().extended_description = Some(description.into());
         self
     }
 
@@ -362,18 +371,16 @@ impl AgentBuilder {
     #[must_use]
     pub fn skills(mut self, set: impl Into<SkillSet>) -> Self {
         let set = set.into();
-        self.states.add_missing(set.states);
-        self.kept_in_table.extend(set.kept_in_table);
+        self.agent.states.add_missing(set.states);
+        self.agent.kept_in_table.extend(set.kept_in_table);
         let export = set.export.map(|export| (set.id.clone(), export));
-        self.exports.extend(export);
-        let skills = set.skills.into_iter().map(|skill| AddedSkill {
-            set: Some(set.id.clone()),
-            is_extended: false,
-            is_fallback: false,
-            skill,
-            adapter: set.adapter.clone(),
-        });
-        self.skills.extend(skills);
+        self.agent.exports.extend(export);
+        self.skills
+            .extend(set.skills.into_iter().map(|it| AddedSkill {
+                set: Some(set.id.clone()),
+                adapter: set.adapter.clone(),
+                ..it
+            }));
         self
     }
 
@@ -381,28 +388,32 @@ impl AgentBuilder {
     ///
     /// # Errors
     /// [`BuildError`] names the first invalid skill and the reason.
-    pub fn build(self) -> Result<AgentDefinition, BuildError> {
-        if SkillId::parse(&*self.id).is_err() {
-            let id = self.id;
+    pub fn build(mut self) -> Result<AgentDefinition, BuildError> {
+        let description = self.description.take();
+        let manifest = self.manifest();
+        manifest.description = description.unwrap_or_else(|| manifest.name.clone());
+        let Self { mut agent, .. } = self;
+        let id = &agent.manifest.id;
+        if SkillId::parse(&**id).is_err() {
             return Err(BuildError(format!("the agent id `{id}` must be {ID_FORM}")));
         }
         if self.skills.is_empty() {
             return Err(BuildError("an agent needs at least one skill".to_owned()));
         }
-        let name = self.name.unwrap_or_else(|| self.id.clone());
-        let description = self.description.unwrap_or_else(|| name.clone());
-        let mut texts = std::iter::once(&description).chain(&self.extended_description);
-        if texts.any(|text| text.trim().is_empty()) {
-            return Err(BuildError::no_description(&self.id));
+        let texts = [
+            Some(&agent.manifest.description),
+            agent.manifest.extended_description.as_ref(),
+        ];
+        if texts.iter().flatten().any(|text| text.trim().is_empty()) {
+            return Err(BuildError::no_description(id));
         }
-        let sources = self.skills.iter().map(|entry| entry.skill.sources());
-        let build_id = BuildId::of(&sources.filter(|it| !it.is_empty()).collect());
+        let sources = self.skills.iter().map(|entry| entry.sources);
+        agent.build_id = BuildId::of(&sources.filter(|it| !it.is_empty()).collect());
         let mut skills: Vec<SkillManifest> = Vec::new();
         for entry in self.skills {
             let id = checked(entry.skill.metadata())?;
             check_patterns(&*entry.skill)?;
-            let states = entry.skill.states();
-            if let Some(state) = states.iter().find(|state| !self.states.have(state)) {
+            if let Some(state) = entry.states.iter().find(|state| !agent.states.have(state)) {
                 let state = state.name;
                 return Err(BuildError(format!(
                     "the skill `{id}` takes `State<{state}>`, which has no factory: add it with \
@@ -414,7 +425,7 @@ impl AgentBuilder {
                 metadata: *entry.skill.metadata(),
                 set: entry.set,
                 extended: entry.is_extended,
-                asks: entry.skill.can_ask(),
+                asks: entry.can_ask,
                 task: entry.skill.makes_task(),
                 entry: RegisteredSkill {
                     id,
@@ -424,23 +435,8 @@ impl AgentBuilder {
                 },
             });
         }
-        Ok(AgentDefinition {
-            manifest: Arc::new(AgentManifest {
-                id: self.id,
-                name,
-                version: self.version.unwrap_or_else(|| "0.1.0".to_owned()),
-                description,
-                instructions: self.instructions,
-                dispatcher_prompt: self.dispatcher_prompt,
-                extended_description: self.extended_description,
-                skills,
-            }),
-            build_id,
-            answers_by_context: self.answers_by_context,
-            states: self.states,
-            kept_in_table: self.kept_in_table.into(),
-            exports: self.exports.into(),
-        })
+        Arc::make_mut(&mut agent.manifest).skills = skills;
+        Ok(agent)
     }
 }
 
@@ -504,11 +500,8 @@ fn check_patterns(skill: &dyn AnySkill) -> Result<(), BuildError> {
             return Err(wrong("it has to take text and data, as `TextOr` does"));
         }
     }
-    let refines = metadata.refines.iter();
-    match refines
-        .filter_map(|it| Some((it, TextPattern::parse(it).err()?)))
-        .next()
-    {
+    let mut refines = metadata.refines.iter();
+    match refines.find_map(|it| Some((it, TextPattern::parse(it).err()?))) {
         Some((pattern, what)) => Err(BuildError(format!(
             "the skill `{id}` is refined by `{pattern}`: {what}"
         ))),
@@ -532,14 +525,14 @@ impl BuildError {
 
 /// An agent: its manifest with its handlers. Only the manifest is serialized. Clones share
 /// both.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
     build_id: Option<BuildId>,
     answers_by_context: bool,
     states: States,
-    kept_in_table: Arc<[String]>,
-    exports: Arc<[(String, SetExport)]>,
+    kept_in_table: Vec<String>,
+    exports: Vec<(String, SetExport)>,
 }
 
 impl AgentDefinition {
@@ -624,6 +617,12 @@ impl AgentDefinition {
         &self.states
     }
 
+    /// The skill with this id, and the id.
+    pub(crate) fn find_skill(&self, id: &str) -> Option<(&SkillId, &Arc<dyn AnySkill>)> {
+        let skill = self.registered(id)?;
+        Some((&skill.entry.id, &skill.entry.skill))
+    }
+
     fn registered(&self, id: &str) -> Option<&SkillManifest> {
         let mut skills = self.manifest.skills.iter();
         skills.find(|skill| skill.metadata.id == id)
@@ -631,8 +630,7 @@ impl AgentDefinition {
 
     /// The skill with this id.
     pub fn skill(&self, id: &SkillId) -> Option<&Arc<dyn AnySkill>> {
-        let skill = self.registered(id.as_str())?;
-        Some(&skill.entry.skill)
+        Some(self.find_skill(id.as_str())?.1)
     }
 
     /// All skills, in the order in which they were added.
@@ -650,11 +648,5 @@ impl AgentDefinition {
 impl Serialize for AgentDefinition {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.manifest.serialize(serializer)
-    }
-}
-
-impl fmt::Debug for AgentDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.manifest.fmt(f)
     }
 }

@@ -42,7 +42,8 @@ use super::media::admits;
 use super::{AgentDefinition, AnySkill, Content};
 use a2a_lambda_model::task::metadata_keys::CHOICES;
 use a2a_lambda_model::task::{A2aError, Message, Part, Role, SkillId, TaskRecord, TaskState};
-use decision::{Skills, takes_any};
+use decision::{Skills, takers, takes_any};
+use explicit::explicit_route;
 use message_text::{cut, only_text, text};
 use offer::{Choice, OfferedTask};
 pub(crate) use pattern::TextPattern;
@@ -77,7 +78,7 @@ pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Rout
     if let [(only, _)] = all.as_slice() {
         return read(only, "single").admitted(agent);
     }
-    let takers = takers(all, request.message)?;
+    let takers = takers(agent, request.message)?;
     if let Some((id, how)) = by_parts(&takers, request.message) {
         return read(id, how).admitted(agent);
     }
@@ -173,19 +174,14 @@ pub fn conclude(
     let fallback = fallback.map(|id| route_to(agent, id, case.message, "fallback", None));
     match fallback {
         Some(Ok(decision)) => Ok(Decision::Route(decision)),
-        _ => ask(agent, case, &case.offered_tasks(), text.as_deref()),
-    }
-}
-
-impl<'c> Undecided<'c> {
-    /// The open tasks of the question that the message answers, as far as they still wait.
-    fn offered_tasks(&self) -> Vec<&'c TaskRecord> {
-        let choices = self.offer.map_or(&[][..], |offer| &offer.tasks);
-        let is_offered = |task: &TaskRecord| choices.iter().any(|it| it.id == *task.id());
-        let tasks = self.prior.tasks.iter();
-        tasks
-            .filter(|task| task.state() == TaskState::InputRequired && is_offered(task))
-            .collect()
+        _ => {
+            // The question that the message answers offers its open tasks again, if they still wait.
+            let offer = case.offer.map_or(&[][..], |offer| &offer.tasks);
+            let is_offered = |task: &TaskRecord| offer.iter().any(|it| it.id == *task.id());
+            let waits = |task: &TaskRecord| task.state() == TaskState::InputRequired;
+            let tasks = (case.prior.tasks.iter()).filter(|it| waits(it) && is_offered(it));
+            ask(agent, case, &tasks.collect::<Vec<_>>(), text.as_deref())
+        }
     }
 }
 
@@ -340,7 +336,7 @@ fn ask(
     tasks: &[&TaskRecord],
     text: Option<&str>,
 ) -> Result<Decision, A2aError> {
-    let mut skills = takers(agent.skills().collect(), case.message)?;
+    let mut skills = takers(agent, case.message)?;
     order(&mut skills, case.message);
     if let Some(last) = case.prior.last().and_then(|task| task.skill()) {
         skills.sort_by_key(|(id, _)| *id != last);
@@ -353,12 +349,11 @@ fn ask(
         false => with_line(first, case.message),
     });
     let asks = question(agent, tasks, skills, text, first.as_ref());
-    Ok(
-        match case.prior.question().filter(|_| case.first.is_none()) {
-            Some(question) => Decision::Continue(question.clone().into(), Some(asks)),
-            None => Decision::Route(asks),
-        },
-    )
+    let open = case.prior.question().filter(|_| case.first.is_none());
+    Ok(match open {
+        Some(question) => Decision::Continue(question.clone().into(), Some(asks)),
+        None => Decision::Route(asks),
+    })
 }
 
 /// The most skills that a question offers.
@@ -388,26 +383,22 @@ fn question(
         question.push_str(&format!(" The skill that you choose gets \"{words}\"."));
     }
     let mut choices = Vec::new();
+    let mut offer = |id: Value, name: &str, description: &str, line: &str| {
+        choices.push(json!({ "id": id, "name": name, "description": description }));
+        question.push_str(&format!("\n{}. {line}", choices.len()));
+    };
     for task in tasks {
         let skill = task.skill().and_then(|id| agent.skill(id));
         let name = skill.map_or("", |skill| skill.metadata().name);
-        let words = task
-            .status()
-            .message
-            .as_ref()
-            .map(text_of)
-            .unwrap_or_default();
+        let words = task.status().message.as_ref().map(text_of);
+        let words = words.unwrap_or_default();
         let words = format!("waits for the answer to \"{}\"", cut(&words, SHOWN));
-        choices.push(json!({ "id": task.id(), "name": name, "description": words }));
-        question.push_str(&format!("\n{}. {name} {words}", choices.len()));
+        offer(json!(task.id()), name, &words, &format!("{name} {words}"));
     }
     for (id, skill) in &skills {
         let (name, description) = (skill.metadata().name, skill.metadata().description);
-        choices.push(json!({ "id": id, "name": name, "description": description }));
-        question.push_str(&format!(
-            "\n{}. {name} (`{id}`): {description}",
-            choices.len()
-        ));
+        let line = format!("{name} (`{id}`): {description}");
+        offer(json!(id), name, description, &line);
     }
     question.push_str(&format!("\n{ANY}"));
     let mut question = Part::text(question);
@@ -429,71 +420,18 @@ fn question(
     }
 }
 
-/// Steps 1 and 2. INVARIANT: no model is in scope, and no later step runs when the message
-/// names a skill.
-fn explicit_route(
-    agent: &AgentDefinition,
-    request: &RouteRequest<'_>,
-) -> Result<Option<Route>, A2aError> {
-    let call = explicit::call(agent, request)?;
-    let Some(id) = request.pinned else {
-        return Ok(call.map(|call| call.route));
-    };
-    match call {
-        Some(call) if call.route.id != *id => Err(A2aError::invalid(
-            call.field,
-            format!("the task belongs to the skill `{id}`"),
-        )),
-        // The message may name the skill of its own task.
-        Some(call) => Ok(Some(Route {
-            how: "pinned",
-            ..call.route
-        })),
-        None => Ok(Some(Route::to(id, request.message, "pinned"))),
-    }
-}
-
-/// Step 4: the skills that accept every part.
-fn takers<'a>(all: Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError> {
-    let takers: Skills<'_> = (all.into_iter())
-        .filter(|(_, skill)| admits(skill.metadata(), &message.parts))
-        .collect();
-    if takers.is_empty() {
-        let types: Vec<_> = (message.parts.iter())
-            .filter_map(|part| part.known_media_type())
-            .map(|media_type| format!("`{media_type}`"))
-            .collect();
-        let together = if types.len() > 1 { " together" } else { "" };
-        return Err(A2aError::ContentTypeNotSupported {
-            detail: format!("no skill takes {}{together}", types.join(", ")),
-        });
-    }
-    Ok(takers)
-}
-
-/// Step 4: the one of `takers` that alone takes the parts or decodes the data part.
+/// Step 4: the one of `takers` that alone takes the parts, or alone decodes the data part. Skills
+/// that accept every value do not count then, since they would match any data.
 fn by_parts<'a>(takers: &Skills<'a>, message: &Message) -> Option<(&'a SkillId, &'static str)> {
     if let [(only, _)] = takers.as_slice() {
         return Some((only, "media_type"));
     }
-    by_schema(takers, message).map(|id| (id, "schema"))
-}
-
-/// Step 4: the only skill that can decode the data part. Skills that accept every value do
-/// not count, since they would match any data.
-fn by_schema<'a>(takers: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
     let content = Content::from_parts(message.parts.clone());
     content.first_data()?;
-    only(takers, |skill| {
-        !takes_any(skill.input_schema()) && skill.decode(&content).is_ok()
-    })
-}
-
-/// The only skill that `fits`.
-fn only<'a>(skills: &Skills<'a>, fits: impl Fn(&dyn AnySkill) -> bool) -> Option<&'a SkillId> {
-    let mut fitting = skills.iter().filter(|(_, skill)| fits(&***skill));
+    let mut fitting = (takers.iter())
+        .filter(|(_, skill)| !takes_any(skill.input_schema()) && skill.decode(&content).is_ok());
     match (fitting.next(), fitting.next()) {
-        (Some((id, _)), None) => Some(id),
+        (Some((id, _)), None) => Some((id, "schema")),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use super::{AgentError, AgentResult};
 use a2a_lambda_model::task::SavedSlot;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The state a skill needs to continue when the client answers: usually an enum with one
@@ -43,23 +43,11 @@ pub trait SkillSlot: Serialize + DeserializeOwned + Send + 'static {
 }
 
 /// The slot type of a skill that never asks. It has no value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoSlot {}
 
 impl SkillSlot for NoSlot {
     const CAN_ASK: bool = false;
-}
-
-impl Serialize for NoSlot {
-    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        match *self {}
-    }
-}
-
-impl<'de> Deserialize<'de> for NoSlot {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(serde::de::Error::custom("the skill has no slot type"))
-    }
 }
 
 /// Encodes a slot for the store.
@@ -73,16 +61,15 @@ pub(super) fn save<S: SkillSlot>(slot: &S) -> AgentResult<SavedSlot> {
 /// Decodes a saved slot, and migrates it if another version saved it.
 pub(super) fn restore<S: SkillSlot>(saved_slot: SavedSlot) -> AgentResult<S> {
     let SavedSlot { version, value } = saved_slot;
-    if version != S::VERSION {
-        return S::migrate(version, value).ok_or_else(|| {
-            AgentError::state_incompatible(format!(
-                "the slot has version {version}, expected {}",
-                S::VERSION
-            ))
-        });
-    }
-    // A slot may have changed its form without a new version.
-    S::deserialize(&value).or_else(|error| {
-        S::migrate(version, value).ok_or_else(|| AgentError::state_incompatible(error))
+    let result = match version == S::VERSION {
+        // A slot may have changed its form without a new version.
+        true => S::deserialize(&value).map_err(|error| error.to_string()),
+        false => Err(format!(
+            "the slot has version {version}, expected {}",
+            S::VERSION
+        )),
+    };
+    result.or_else(|cause| {
+        S::migrate(version, value).ok_or_else(|| AgentError::state_incompatible(cause))
     })
 }

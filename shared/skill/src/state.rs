@@ -41,9 +41,7 @@ type MakeState = dyn Fn() -> BoxFuture<'static, Made> + Send + Sync;
 ///     .build()?;
 /// # Ok::<(), BuildError>(())
 /// ```
-pub struct State<T> {
-    inner: Arc<T>,
-}
+pub struct State<T>(Arc<T>);
 
 impl<T: Send + Sync + 'static> State<T> {
     /// The state of this type, for a skill that is a struct.
@@ -51,17 +49,16 @@ impl<T: Send + Sync + 'static> State<T> {
     /// # Errors
     /// When the agent has no factory for it, or the factory fails.
     pub async fn of(cx: &TaskContext<'_>) -> AgentResult<Self> {
-        cx.states().get().await
+        cx.facts.states.get().await
     }
 
     /// The state of this type, if the agent has it as a value
     /// ([`AgentBuilder::state_value`](super::AgentBuilder::state_value)), or it is made already.
     #[must_use]
     pub fn made(cx: &TaskContext<'_>) -> Option<Self> {
-        let factory = cx.states().0.get(&TypeId::of::<T>())?;
+        let factory = cx.facts.states.0.get(&TypeId::of::<T>())?;
         let value = Arc::clone(factory.value.get()?);
-        let inner = value.downcast().ok()?;
-        Some(Self { inner })
+        value.downcast().ok().map(Self)
     }
 
     /// What a skill needs that takes this state.
@@ -79,15 +76,13 @@ impl<T> Deref for State<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.inner
+        &self.0
     }
 }
 
 impl<T> Clone for State<T> {
     fn clone(&self) -> Self {
-        Self {
-            inner: Arc::clone(&self.inner),
-        }
+        Self(Arc::clone(&self.0))
     }
 }
 
@@ -190,8 +185,7 @@ impl States {
         };
         let factory = self.0.get(&TypeId::of::<T>()).ok_or_else(none)?;
         let value = factory.get().await.map_err(AgentError::internal)?;
-        let inner = value.downcast().map_err(|_| none())?;
-        Ok(State { inner })
+        value.downcast().map(State).map_err(|_| none())
     }
 }
 

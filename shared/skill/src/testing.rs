@@ -1,6 +1,5 @@
 //! A turn without an engine, for the tests of `skill`.
 
-use super::file::Reading;
 use super::metered_model::MeterCalls;
 use super::model::Model;
 use super::turn_host::{
@@ -8,8 +7,8 @@ use super::turn_host::{
     TryPolicy, TurnHost,
 };
 use super::{
-    AgentError, AgentResult, AnySkill, Artifact, Content, SkillOutcome, StartInput, TaskContext,
-    Thread, TurnFacts, TurnStart,
+    AgentError, AgentResult, AnySkill, Artifact, Content, OpenFile, SkillOutcome, StartInput,
+    TaskContext, Thread, TurnFacts, TurnStart,
 };
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::Caller;
@@ -103,9 +102,9 @@ impl TurnHost for RecordingHost {
         Box::pin(async move { Ok(Bytes::from(format!("the bytes of {}", blob.key))) })
     }
 
-    fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Reading>> {
+    fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<OpenFile>> {
         let bytes = std::io::Cursor::new(format!("the bytes of {}", blob.key));
-        Box::pin(async move { Ok(Box::pin(bytes) as Reading) })
+        Box::pin(async move { Ok(Box::pin(bytes) as OpenFile) })
     }
 
     fn result_name(&self) -> &str {

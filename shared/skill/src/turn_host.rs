@@ -4,16 +4,16 @@
 //! skill author. The host is borrowed for the turn, so a skill cannot emit anything after
 //! the turn's end.
 
-use super::file::Reading;
 use super::metered_model::MeterCalls;
 use super::trace::TraceRow;
-use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask, Thread};
+use super::{AgentError, AgentResult, Artifact, Content, OpenFile, ReferencedTask, Thread};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{Blob, Metadata, Timestamp, WriteId};
 use a2a_lambda_store::documents::Documents;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,21 +36,11 @@ pub enum Emission {
 }
 
 /// The identity of a writer of chunks: it equals its clones alone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ChunkWriter {
     id: Arc<()>,
-    /// Whether an author has to finish it.
-    pub must_finish: bool,
-}
-
-impl Default for ChunkWriter {
-    /// Another writer than all before.
-    fn default() -> Self {
-        Self {
-            id: Arc::default(),
-            must_finish: true,
-        }
-    }
+    /// Whether it writes the text of a model, which need not be finished.
+    pub is_of_model: bool,
 }
 
 impl PartialEq for ChunkWriter {
@@ -139,8 +129,8 @@ pub struct SessionUpdate(pub Arc<UpdateFn>);
 
 type UpdateFn = dyn Fn(Option<Value>) -> AgentResult<Value> + Send + Sync;
 
-impl std::fmt::Debug for SessionUpdate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for SessionUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SessionUpdate").finish()
     }
 }
@@ -167,6 +157,12 @@ pub trait DocumentHost: Send + Sync {
     fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError>;
 }
 
+impl fmt::Debug for dyn DocumentHost + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DocumentHost")
+    }
+}
+
 /// What the engine does for a running turn.
 pub trait TurnHost: DocumentHost + MeterCalls {
     /// Emits an update or an artifact. Returns when it is in the write buffer; waits while
@@ -184,7 +180,7 @@ pub trait TurnHost: DocumentHost + MeterCalls {
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>>;
 
     /// A reader of the stored bytes of a file.
-    fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Reading>>;
+    fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<OpenFile>>;
 
     /// Saves a value for the task; returns when it is stored.
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>>;

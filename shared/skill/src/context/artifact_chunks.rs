@@ -36,7 +36,7 @@ impl<'a> ArtifactChunks<'a> {
 
     /// The writer of a model's text, which another answer of the model may replace.
     pub const fn of_model(mut self) -> Self {
-        self.writer.must_finish = false;
+        self.writer.is_of_model = true;
         self
     }
 

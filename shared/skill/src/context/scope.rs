@@ -4,12 +4,14 @@
 use super::{TaskContext, from_value, to_value};
 use crate::field_hash::step_hash;
 use crate::turn_host::{ScopeEnd, ScopeId, StepInput, TryPolicy, TurnHost};
-use crate::{AgentError, AgentResult, CallNames, StepRequests};
+use crate::{AgentError, AgentResult, CallNames};
 use futures::future::{Either, select};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 impl TaskContext<'_> {
@@ -98,7 +100,8 @@ impl TaskContext<'_> {
         let mut result = Err(AgentError::internal("a step without work"));
         while let Some(future) = work() {
             self.host.begin_try(&step).await;
-            let requests = StepRequests::new(open.step_key());
+            let key = open.run(async { self.host.step_key() }).await;
+            let requests = StepRequests::new(key);
             result = open.run(requests.clone().run(future)).await.into();
             if requests.has_post() {
                 result = result.map_err(AgentError::settle);
@@ -264,13 +267,6 @@ impl<'a> Open<'a> {
         Self { host, scope, end }
     }
 
-    fn step_key(&self) -> String {
-        let outer = self.host.enter(self.scope);
-        let key = self.host.step_key();
-        self.host.enter(outer);
-        key
-    }
-
     /// Runs `future` in the scope. Other futures of the turn run between two polls, so each poll
     /// enters the scope and leaves it.
     async fn run<F: Future>(&self, future: F) -> F::Output {
@@ -288,5 +284,57 @@ impl<'a> Open<'a> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.host.leave(self.scope, self.end);
+    }
+}
+
+tokio::task_local! {
+    static CURRENT: Arc<StepRequests>;
+}
+
+/// The requests of one try of a step, for the client that sends them.
+#[derive(Debug)]
+pub struct StepRequests {
+    key: String,
+    writes: AtomicU32,
+    has_post: AtomicBool,
+}
+
+impl StepRequests {
+    fn new(key: String) -> Arc<Self> {
+        Arc::new(Self {
+            key,
+            writes: AtomicU32::new(0),
+            has_post: AtomicBool::new(false),
+        })
+    }
+
+    /// Those of the innermost step that runs; `None` outside of steps.
+    #[must_use]
+    pub fn current() -> Option<Arc<Self>> {
+        CURRENT.try_with(Clone::clone).ok()
+    }
+
+    fn run<F: Future>(self: Arc<Self>, future: F) -> impl Future<Output = F::Output> {
+        CURRENT.scope(self, future)
+    }
+
+    /// The idempotency key of the next write: that of the step, from the second write on with
+    /// its number.
+    #[must_use]
+    pub fn next_key(&self) -> String {
+        match self.writes.fetch_add(1, Ordering::Relaxed) {
+            0 => self.key.clone(),
+            before => format!("{}-{}", self.key, before.saturating_add(1)),
+        }
+    }
+
+    /// Notes a `POST` that the other service may have done. The step is not tried again, since it
+    /// would be done twice.
+    pub fn note_post(&self) {
+        self.has_post.store(true, Ordering::Relaxed);
+    }
+
+    fn has_post(&self) -> bool {
+        self.has_post.load(Ordering::Relaxed)
     }
 }

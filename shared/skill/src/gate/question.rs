@@ -1,9 +1,10 @@
 //! The question whether skills may run with what a model wrote, and what an answer to it means.
 
+use crate::content::first_data;
 use crate::route::text_of;
-use crate::{AgentError, AgentResult, Content, digest, is_invisible};
+use crate::{AgentError, AgentResult, Content, TurnFacts, digest};
 use a2a_lambda_model::task::metadata_keys::CONFIRM;
-use a2a_lambda_model::task::{Message, Part, PartContent, TaskId, WriteId};
+use a2a_lambda_model::task::{Message, Metadata, Part, PartContent};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::iter;
@@ -28,13 +29,12 @@ pub struct ConsentCall<'a> {
 
 /// The digest of the question with this number in its task.
 pub(super) fn digest_of(
-    task: &TaskId,
-    incarnation: &WriteId,
+    facts: &TurnFacts,
     number: u32,
     calls: &[ConsentCall<'_>],
 ) -> AgentResult<String> {
     let schemas: Vec<Value> = calls.iter().map(|call| plain_schema(call.schema)).collect();
-    let question = json!([task, incarnation, number, calls, schemas]);
+    let question = json!([facts.task_id, facts.incarnation, number, calls, schemas]);
     digest(CONFIRM, &question).map_err(AgentError::serialization)
 }
 
@@ -58,13 +58,9 @@ fn plain_schema(schema: &Value) -> Value {
 ///
 /// # Errors
 /// `SERIALIZATION`.
-pub fn ask_consent(
-    task: &TaskId,
-    incarnation: &WriteId,
-    number: u32,
-    calls: &[ConsentCall<'_>],
-) -> AgentResult<Content> {
-    let digest = digest_of(task, incarnation, number, calls)?;
+pub fn ask_consent(facts: &TurnFacts, calls: &[ConsentCall<'_>]) -> AgentResult<Content> {
+    let number = facts.consents + 1;
+    let digest = digest_of(facts, number, calls)?;
     let (mut text, mut omission) = (QUESTION.to_owned(), 0);
     for call in calls {
         text.push_str("\n- ");
@@ -112,15 +108,11 @@ fn code_of(digest: &str) -> String {
     let digits = digest.get(..3).unwrap_or_default();
     let number = usize::from_str_radix(digits, 16).unwrap_or_default();
     let letter = |letters: &str, index: usize| letters.chars().nth(index).unwrap_or('a');
-    let syllable = |bits: usize| {
-        [
-            letter("bdfghjklmnprstvz", bits / 4 % 16),
-            letter("aeio", bits % 4),
-        ]
-    };
-    [syllable(number / 64), syllable(number)]
-        .concat()
-        .iter()
+    let (first, second) = ("bdfghjklmnprstvz", "aeio");
+    let syllable = |bits| [letter(first, bits / 4 % 16), letter(second, bits % 4)];
+    [number / 64, number]
+        .into_iter()
+        .flat_map(syllable)
         .collect()
 }
 
@@ -151,17 +143,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// too.
 #[must_use]
 pub fn verdict(digest: &str, message: &Message) -> Verdict {
-    let mut parts = message.parts.iter();
-    let has_digest = message.metadata.contains_key(CONFIRM)
-        || message
-            .parts
-            .iter()
-            .any(|part| part.metadata.contains_key(CONFIRM));
+    let has = |metadata: &Metadata| metadata.contains_key(CONFIRM);
+    let has_digest = has(&message.metadata) || message.parts.iter().any(|it| has(&it.metadata));
     let is_digest = has_digest && message.consent_digest() == Some(digest);
-    let data = parts.find_map(|part| match &part.content {
-        PartContent::Data(data) => Some(data),
-        _ => None,
-    });
+    let data = first_data(&message.parts);
     let text = text_of(message).to_lowercase();
     let words: Vec<&str> = words(&text).collect();
     let (agrees, code) = match (&*words, data) {
@@ -238,4 +223,19 @@ fn quoted(letters: impl Iterator<Item = char>) -> String {
     }
     text.push('"');
     text
+}
+
+/// Whether `letter` is a control character, has no width or no shape, or changes the direction
+/// of the text: Unicode UAX #9 for the direction, and the code points with the property
+/// `Default_Ignorable_Code_Point`.
+#[must_use]
+pub fn is_invisible(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+                | '\u{ffa0}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..='\u{e0fff}'
+        )
 }

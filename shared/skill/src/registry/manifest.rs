@@ -5,7 +5,6 @@ use a2a_lambda_model::task::SkillId;
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use std::fmt;
 use std::sync::Arc;
 
 /// What an agent publishes about itself.
@@ -56,7 +55,7 @@ pub struct SkillManifest {
 
 /// A skill as an agent holds it. Its form is that of its schemas, which are made when something
 /// reads them.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct RegisteredSkill {
     pub(super) id: SkillId,
     pub(super) skill: Arc<dyn AnySkill>,
@@ -89,12 +88,6 @@ impl RegisteredSkill {
 impl PartialEq for RegisteredSkill {
     fn eq(&self, other: &Self) -> bool {
         self.schemas() == other.schemas()
-    }
-}
-
-impl fmt::Debug for RegisteredSkill {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.schemas().fmt(f)
     }
 }
 

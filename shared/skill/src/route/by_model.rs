@@ -7,18 +7,15 @@
 //! may call anyway, or a task that the sender may read. A skill that writes gets an input of the
 //! model only with the consent of its user: see [`gate`](crate::gate).
 
-use super::decision::{Route, joined};
+use super::decision::{Route, joined, takers};
 use super::message_text::{cut, only_text, text_of};
 use super::offer::Offer;
 use super::prior_tasks::PriorTasks;
 use crate::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
 use crate::model_line::ModelCall;
-use crate::{
-    AgentDefinition, AgentError, AgentResult, AnySkill, ErrorCode, MeterCalls, MeteredModel, media,
-};
-use a2a_lambda_model::task::{InputWriter, Message, SkillId, TaskId, TaskRecord, Timestamp};
+use crate::{AgentDefinition, AgentError, AgentResult, ErrorCode, MeterCalls, MeteredModel};
+use a2a_lambda_model::task::{InputWriter, Message, TaskId, TaskRecord, Timestamp};
 use serde_json::{Value, json};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -43,19 +40,14 @@ const FAILURES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// The model of the router.
+#[derive(Debug)]
 pub struct RouterModel {
     model: Arc<dyn Model>,
     failures: Mutex<Failures>,
 }
 
-impl fmt::Debug for RouterModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RouterModel").finish_non_exhaustive()
-    }
-}
-
 /// The newest outages in a row.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Failures {
     count: u32,
     silent_until: Timestamp,
@@ -152,15 +144,6 @@ impl RouterModel {
     }
 }
 
-/// The skills that take the parts of the message.
-fn takers<'a>(
-    agent: &'a AgentDefinition,
-    message: &'a Message,
-) -> impl Iterator<Item = (&'a SkillId, &'a Arc<dyn AnySkill>)> {
-    let skills = agent.skills();
-    skills.filter(|(_, skill)| media::admits(skill.metadata(), &message.parts))
-}
-
 const RULES: &str = "You choose the skill of an agent for a message of its user. Call the tool \
                      `route`. Choose `none` if no skill fits, and then ask the user one short \
                      question. Give an input only if the skill takes JSON and the message has \
@@ -203,7 +186,7 @@ fn request(agent: &AgentDefinition, case: &Undecided<'_>, text: &str) -> ModelRe
     }
     system.push_str("\n\nThe skills:");
     let mut ids = Vec::new();
-    for (id, skill) in takers(agent, case.message) {
+    for (id, skill) in takers(agent, case.message).unwrap_or_default() {
         ids.push(Value::from(id.as_str()));
         let (description, input) = (skill.metadata().description, skill.input_schema());
         system.push_str(&format!("\n- {id}: {description} Input: {input}"));
@@ -287,8 +270,8 @@ fn choice(
         Some(first) => (first, "answer"),
         None => (case.message, "model"),
     };
-    let mut skills = takers(agent, message);
-    let (id, skill) = skills
+    let skills = takers(agent, message).unwrap_or_default();
+    let (id, skill) = (skills.into_iter())
         .find(|(id, _)| id.as_str() == skill_name)
         .ok_or_else(|| wrong("a skill that was not offered"))?;
     // An input in place of the text has to say all of it, as a closed schema does. The model

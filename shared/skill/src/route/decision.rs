@@ -1,7 +1,7 @@
 //! What the routing gets, and the skill or the question that it decides on.
 
 use super::message_text::{drop_command, is_text, text};
-use crate::media::check_input;
+use crate::media::{admits, check_input};
 use crate::{AgentDefinition, AnySkill, CallNames, Content};
 use a2a_lambda_model::task::{
     A2aError, InputWriter, Message, Metadata, Part, PartContent, SavedSlot, SkillId, TaskId,
@@ -30,6 +30,27 @@ pub const STEPS: [&str; 14] = [
 
 /// Skills that a message may go to, with their ids.
 pub(super) type Skills<'a> = Vec<(&'a SkillId, &'a Arc<dyn AnySkill>)>;
+
+/// Step 4: the skills that accept every part.
+pub(super) fn takers<'a>(
+    agent: &'a AgentDefinition,
+    message: &Message,
+) -> Result<Skills<'a>, A2aError> {
+    let takers: Skills<'_> = (agent.skills())
+        .filter(|(_, skill)| admits(skill.metadata(), &message.parts))
+        .collect();
+    if takers.is_empty() {
+        let types: Vec<_> = (message.parts.iter())
+            .filter_map(|part| part.known_media_type())
+            .map(|media_type| format!("`{media_type}`"))
+            .collect();
+        let together = if types.len() > 1 { " together" } else { "" };
+        return Err(A2aError::ContentTypeNotSupported {
+            detail: format!("no skill takes {}{together}", types.join(", ")),
+        });
+    }
+    Ok(takers)
+}
 
 /// The input of the routing.
 #[derive(Debug, Clone)]
@@ -169,14 +190,10 @@ pub fn with_line(mut first: Message, next: &Message) -> Message {
         None => first.parts.push(Part::text(line)),
         Some(_) => {}
     }
-    let Message {
-        parts,
-        reference_task_ids,
-        ..
-    } = joined(&first, next);
+    let both = joined(&first, next);
     Message {
-        parts,
-        reference_task_ids,
+        parts: both.parts,
+        reference_task_ids: both.reference_task_ids,
         ..first
     }
 }

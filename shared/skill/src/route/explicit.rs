@@ -26,32 +26,49 @@ const FOREIGN_KEYS: [&str; 3] = ["skillId", "skill_id", "skill"];
 /// The most bytes of a client's text that an error repeats: no id of a skill is longer.
 const SHOWN: usize = 64;
 
-/// An explicit call, and the field that contains it.
-pub(super) struct ExplicitCall {
-    pub(super) field: String,
-    pub(super) route: Route,
-}
-
 /// A skill id, and the field that contains it.
 struct NamedSkill<'a> {
     field: String,
     id: &'a str,
 }
 
-/// The explicit call of a message, if there is one.
-pub(super) fn call(
+/// Steps 1 and 2. INVARIANT: no model is in scope, and no later step runs when the message
+/// names a skill.
+pub(super) fn explicit_route(
     agent: &AgentDefinition,
     request: &RouteRequest<'_>,
-) -> Result<Option<ExplicitCall>, A2aError> {
+) -> Result<Option<Route>, A2aError> {
+    let call = call(agent, request)?;
+    let Some(id) = request.pinned else {
+        return Ok(call.map(|(_, route)| route));
+    };
+    match call {
+        Some((field, route)) if route.id != *id => Err(A2aError::invalid(
+            field,
+            format!("the task belongs to the skill `{id}`"),
+        )),
+        // The message may name the skill of its own task.
+        Some((_, route)) => Ok(Some(Route {
+            how: "pinned",
+            ..route
+        })),
+        None => Ok(Some(Route::to(id, request.message, "pinned"))),
+    }
+}
+
+/// The explicit call of a message, if there is one, with the field that contains it.
+fn call(
+    agent: &AgentDefinition,
+    request: &RouteRequest<'_>,
+) -> Result<Option<(String, Route)>, A2aError> {
     let message = request.message;
     let mut skills = Vec::new();
     in_metadata(&message.metadata, "message.metadata", &mut skills)?;
     in_metadata(request.request_metadata, "metadata", &mut skills)?;
-    let data_call = in_data(agent, message)?;
     let mut arguments = None;
-    if let Some(call) = data_call {
-        arguments = Some((call.wrapper, call.content));
-        skills.push(call.skill);
+    if let Some((skill, wrapper, content)) = in_data(agent, message)? {
+        arguments = Some((wrapper, content));
+        skills.push(skill);
     }
 
     let mut skills = skills.into_iter();
@@ -63,23 +80,20 @@ pub(super) fn call(
         return Err(A2aError::invalid(other.field, conflict));
     }
     let id = known(agent, &field, id)?;
-    let mut route = Route::to(&id, message, "explicit");
+    let mut route = Route::to(id, message, "explicit");
     if let Some((wrapper, arguments)) = arguments {
         route.content = unwrapped(message, wrapper.part, arguments);
         route.wrapper = Some(wrapper);
     }
-    Ok(Some(ExplicitCall { field, route }))
+    Ok(Some((field, route)))
 }
 
-fn known(agent: &AgentDefinition, field: &str, id: &str) -> Result<SkillId, A2aError> {
-    let result = SkillId::parse(id).ok();
-    result
-        .filter(|id| agent.skill(id).is_some())
-        .ok_or_else(|| {
-            let ids: Vec<_> = agent.skills().map(|(id, _)| format!("`{id}`")).collect();
-            let (id, names) = (cut(id, SHOWN), ids.join(", "));
-            A2aError::invalid(field, format!("unknown skill `{id}`; known are {names}"))
-        })
+fn known<'a>(agent: &'a AgentDefinition, field: &str, id: &str) -> Result<&'a SkillId, A2aError> {
+    agent.find_skill(id).map(|(id, _)| id).ok_or_else(|| {
+        let ids: Vec<_> = agent.skills().map(|(id, _)| format!("`{id}`")).collect();
+        let (id, names) = (cut(id, SHOWN), ids.join(", "));
+        A2aError::invalid(field, format!("unknown skill `{id}`; known are {names}"))
+    })
 }
 
 fn in_metadata<'a>(
@@ -102,12 +116,8 @@ fn in_metadata<'a>(
     Ok(())
 }
 
-/// An explicit call in a data part.
-struct DataCall<'a> {
-    skill: NamedSkill<'a>,
-    wrapper: Wrapped,
-    content: PartContent,
-}
+/// An explicit call in a data part: the skill, where its arguments are, and the arguments.
+type DataCall<'a> = (NamedSkill<'a>, Wrapped, PartContent);
 
 /// The members that name the skill of a call. With one of the first two, `skill` names the set.
 const NAMES: [&str; 4] = ["tool_name", "tool", "skill", "name"];
@@ -126,10 +136,8 @@ fn in_data<'a>(
             continue;
         };
         let path = format!("message.parts[{part}].data");
-        let call = match (
-            data.get("type").and_then(Value::as_str),
-            data.get("function"),
-        ) {
+        let kind = data.get("type").and_then(Value::as_str);
+        let call = match (kind, data.get("function")) {
             (Some("function"), Some(Value::Object(function))) => {
                 in_object(agent, &format!("{path}.function"), part, function)?
             }
@@ -160,7 +168,8 @@ fn in_object<'a>(
         return Ok(None);
     };
     let value = arguments(member, data.get(member).unwrap_or(&Value::Null));
-    let is_known = has(agent, id);
+    let skill = agent.find_skill(id).map(|(_, skill)| skill);
+    let is_known = skill.is_some();
     let is_call = match &*value {
         Value::Object(_) => is_known || key != "name",
         Value::String(_) if key == "name" => {
@@ -179,7 +188,7 @@ fn in_object<'a>(
     if let (Some((_, set)), "tool" | "tool_name") = (text(&"skill"), key) {
         in_set(agent, &field, set, id)?;
     }
-    let takes_text = takes_text(agent, id);
+    let takes_text = skill.is_some_and(|it| admits(it.metadata(), &[Part::text("")]));
     let content = match value.into_owned() {
         value @ Value::Object(_) => PartContent::Data(value),
         Value::String(text) if takes_text => PartContent::Text(text),
@@ -193,11 +202,8 @@ fn in_object<'a>(
         true => "function.arguments",
         false => member,
     };
-    Ok(Some(DataCall {
-        skill: NamedSkill { field, id },
-        wrapper: Wrapped { part, member },
-        content,
-    }))
+    let wrapper = Wrapped { part, member };
+    Ok(Some((NamedSkill { field, id }, wrapper, content)))
 }
 
 /// The value of a member. The OpenAI API writes `arguments` as the JSON text of an object; a text
@@ -213,19 +219,9 @@ fn arguments<'a>(member: &str, value: &'a Value) -> Cow<'a, Value> {
     }
 }
 
-/// Whether the skill `id` of the agent takes only a text.
-fn takes_text(agent: &AgentDefinition, id: &str) -> bool {
-    let skill = SkillId::parse(id).ok().and_then(|id| agent.skill(&id));
-    skill.is_some_and(|skill| admits(skill.metadata(), &[Part::text("")]))
-}
-
-fn has(agent: &AgentDefinition, id: &str) -> bool {
-    SkillId::parse(id).is_ok_and(|id| agent.skill(&id).is_some())
-}
-
 fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result<(), A2aError> {
     let id = known(agent, field, tool)?;
-    if agent.set_of(&id) == Some(set) {
+    if agent.set_of(id) == Some(set) {
         return Ok(());
     }
     let set = cut(set, SHOWN);

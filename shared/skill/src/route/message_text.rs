@@ -1,5 +1,6 @@
 //! The text of a message.
 
+use crate::content::texts;
 use a2a_lambda_model::task::{Message, Part, PartContent};
 
 /// The longest text that a model gets, in bytes.
@@ -7,21 +8,14 @@ const TEXT: usize = 4096;
 
 /// The texts of a message, as lines.
 pub(super) fn text(message: &Message) -> String {
-    texts(message).collect::<Vec<_>>().join("\n")
+    texts(&message.parts).collect::<Vec<_>>().join("\n")
 }
 
 /// The texts of the message with single spaces, cut at 4,096 bytes.
 #[must_use]
 pub fn text_of(message: &Message) -> String {
-    let words = texts(message).flat_map(str::split_whitespace);
+    let words = texts(&message.parts).flat_map(str::split_whitespace);
     cut(&words.collect::<Vec<_>>().join(" "), TEXT).to_owned()
-}
-
-fn texts(message: &Message) -> impl Iterator<Item = &str> {
-    message.parts.iter().filter_map(|part| match &part.content {
-        PartContent::Text(text) => Some(text.as_str()),
-        _ => None,
-    })
 }
 
 /// The word behind a slash that begins a text, and the words behind it.

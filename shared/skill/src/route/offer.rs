@@ -93,14 +93,10 @@ impl Offer {
         let ids = choices.into_iter().flatten();
         let mut offer = Self::default();
         for id in ids.filter_map(|choice| choice.get("id")?.as_str()) {
-            match SkillId::parse(id)
-                .ok()
-                .filter(|id| agent.skill(id).is_some())
-            {
-                Some(id) => offer.skills.push(id),
-                None => offer
-                    .tasks
-                    .extend(TaskId::parse(id).ok().map(|id| OfferedTask { id, turn: 0 })),
+            let task = || TaskId::parse(id).map(|id| OfferedTask { id, turn: 0 });
+            match agent.find_skill(id) {
+                Some((id, _)) => offer.skills.push(id.clone()),
+                None => offer.tasks.extend(task()),
             }
         }
         offer

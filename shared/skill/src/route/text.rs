@@ -5,7 +5,7 @@ use super::message_text::{command_of, cut, only_text, text};
 use super::pattern::{TextPattern, Words, value};
 use crate::media::admits;
 use crate::{AgentDefinition, AnySkill, Content, SkillMetadata};
-use a2a_lambda_model::task::{Message, Part, PartContent, SkillId};
+use a2a_lambda_model::task::{Message, Part, PartContent};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
 
@@ -22,15 +22,14 @@ pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<Rout
         _ => None,
     })?;
     let (word, rest) = command_of(&sentence)?;
-    let id = SkillId::parse(word).ok()?;
-    let skill = agent.skill(&id)?;
+    let (id, skill) = agent.find_skill(word)?;
     *content = match arguments(&**skill, rest) {
         Some(arguments) => PartContent::Data(arguments.into()),
         None => PartContent::Text(rest.to_owned()),
     };
     Some(Route {
         content: Content::from_parts(parts),
-        ..Route::to(&id, message, "command")
+        ..Route::to(id, message, "command")
     })
 }
 

@@ -1,5 +1,7 @@
+use crate::TurnFacts;
 use crate::gate::{ConsentCall, ask_consent, verdict};
-use a2a_lambda_model::task::{Message, Part, TaskId, WriteId};
+use crate::testing::facts;
+use a2a_lambda_model::task::{Message, Part, TaskId};
 use serde_json::{Value, json};
 
 /// The digest of the question about a payment, whose input has this schema.
@@ -9,8 +11,12 @@ fn digest(task: u128, number: u32, input: &Value, schema: &Value) -> String {
         input,
         schema,
     };
-    let (task, incarnation) = (TaskId::made_of(task), WriteId::made_of(1));
-    let question = ask_consent(&task, &incarnation, number, &[call]).unwrap();
+    let facts = TurnFacts {
+        task_id: TaskId::made_of(task),
+        consents: number - 1,
+        ..facts()
+    };
+    let question = ask_consent(&facts, &[call]).unwrap();
     question
         .confirmation()
         .unwrap()

@@ -135,7 +135,7 @@ impl<'e> OutputRules<'e> {
         }
         for (name, (writer, _, is_finished)) in lock(&self.writers).iter() {
             let is_result = results.iter().any(|artifact| artifact.name == *name);
-            if writer.must_finish && !is_finished && !is_result {
+            if !writer.is_of_model && !is_finished && !is_result {
                 let artifact = name.clone();
                 self.report(OutputFault::Unfinished { artifact });
             }

@@ -55,9 +55,9 @@ fn each_error_of_a_call_and_each_code_of_a_task_has_a_row() {
         );
     }
     let codes = CODES
-        .split("=> \"")
+        .split(" = \"")
         .skip(1)
-        .filter_map(|rest| rest.split_once("\","));
+        .filter_map(|rest| rest.split_once("\";"));
     let codes: Vec<&str> = codes.map(|(code, _)| code).collect();
     assert!(codes.len() > 25, "{codes:?}");
     each_row(codes, |code| {

@@ -156,8 +156,7 @@ fn consent_to(
     call: ConsentCall<'_>,
     facts: &TurnFacts,
 ) -> Result<TurnInput, EngineError> {
-    let number = facts.consents + 1;
-    let question = gate::ask_consent(&facts.task_id, &facts.incarnation, number, &[call]);
+    let question = gate::ask_consent(facts, &[call]);
     let question = question.map_err(|error| EngineError::broken(error.to_string()))?;
     Ok(TurnInput::Ask {
         question: question.into_parts(),
