@@ -1,7 +1,9 @@
 //! Writes the bytes of a stream in the dialect of its call.
 
+use super::legacy::{Legacy, Stream};
 use super::payload::Payload;
-use super::{Binding, Call, Dialect, RpcId, error, jsonrpc, media, sse, v01, v1, v03};
+use super::v1::View;
+use super::{Binding, Call, Dialect, RpcId, error, jsonrpc, media, sse};
 use a2a_lambda_model::task::{Frame, Generation, Task, TaskId};
 
 /// Writes the frames of one stream as server-sent events.
@@ -10,7 +12,7 @@ pub struct StreamEncoder {
     call: Call,
     dialect: Dialect,
     /// Set for a stream of 0.1, which keeps the indexes of its artifacts.
-    v01: Option<v01::Stream>,
+    v01: Option<Stream>,
 }
 
 impl StreamEncoder {
@@ -56,7 +58,7 @@ impl StreamEncoder {
                 let payload = self.payload(frame)?;
                 let mut bytes = self.event(id_of(frame).as_deref(), payload);
                 if let (Frame::Task(task), Generation::V03) = (frame, self.dialect.generation)
-                    && let Some(end) = v03::Writer(self.dialect.binding).end(task)
+                    && let Some(end) = Legacy(self.dialect).end(task)
                 {
                     bytes.extend(self.event(None, end.into()));
                 }
@@ -80,13 +82,13 @@ impl StreamEncoder {
 
     fn payload<'f>(&mut self, frame: &'f Frame) -> Option<Payload<'f>> {
         Some(match self.dialect.generation {
-            Generation::V10 => Payload::Frame(v1::FrameWriter::of(frame)?),
-            Generation::V03 => v03::Writer(self.dialect.binding).frame(frame)?.into(),
+            Generation::V10 => Payload::View(View::of_element(frame)?),
+            Generation::V03 => Legacy(self.dialect).frame(frame)?.into(),
             Generation::V01 => {
                 let id = task_of(frame)
                     .cloned()
                     .or_else(|| self.call.client_task_id())?;
-                let stream = self.v01.get_or_insert_with(|| v01::Stream::new(id));
+                let stream = self.v01.get_or_insert_with(|| Stream::new(id));
                 stream.frame(frame)?.into()
             }
         })

@@ -2,7 +2,8 @@
 //! the same for all generations.
 
 use super::params::{self, FieldCase};
-use a2a_lambda_model::task::{A2aError, UploadGrant, UploadOrder};
+use super::v1::View;
+use a2a_lambda_model::task::{A2aError, Part, PartContent, UploadGrant, UploadOrder};
 use serde_json::{Map, Value, json};
 
 /// The most characters of a file name or media type.
@@ -48,21 +49,18 @@ pub(super) fn encode(grant: &UploadGrant) -> Value {
         .iter()
         .map(|(name, value)| (name.clone(), json!(value)))
         .collect();
-    let mut part = Map::new();
-    part.insert("url".to_owned(), json!(grant.reference));
-    if let Some(name) = &grant.filename {
-        part.insert("filename".to_owned(), json!(name));
-    }
-    if let Some(media_type) = &grant.media_type {
-        part.insert("mediaType".to_owned(), json!(media_type));
-    }
+    let part = Part {
+        filename: grant.filename.clone(),
+        media_type: grant.media_type.clone(),
+        ..Part::new(PartContent::Url(grant.reference.clone()))
+    };
     json!({
         "method": "PUT",
         "url": grant.url,
         "headers": headers,
         "expiresAt": grant.expires_at.to_rfc3339(),
         "reference": grant.reference,
-        "part": part,
+        "part": View::<true>::Part(&part),
     })
 }
 

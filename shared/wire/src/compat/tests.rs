@@ -2,20 +2,23 @@
 
 use super::samples::{artifact, context_id, full_task, status, task, task_id};
 use super::*;
-use crate::v03::Writer;
-use crate::{Binding, v01, v03};
-use a2a_lambda_model::task::{ContextId, Generation, Message, TaskState};
+use crate::legacy::Legacy;
+use crate::state_name::state_name;
+use crate::{Dialect, v01, v03};
+use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
+use a2a_lambda_model::task::{ContextId, Generation, Message, Task, TaskState};
 use a2a_lambda_rows::each_row;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;
 
-const RPC: Writer = Writer(Binding::JsonRpc);
-const REST: Writer = Writer(Binding::Rest);
+const RPC: Legacy = Legacy(Dialect::json_rpc(Generation::V03));
+const REST: Legacy = Legacy(Dialect::rest(Generation::V03));
+const V01: Legacy = Legacy(Dialect::rest(Generation::V01));
 
 /// A task in 0.3, 0.3 REST and 0.1.
 fn in_all(task: &Task) -> [Value; 3] {
-    [RPC.task(task), REST.task(task), v01::encode_task(task)]
+    [RPC, REST, V01].map(|it| it.task(task).into())
 }
 
 /// The first part of the first artifact of a task with this part, in 0.3, 0.3
@@ -305,11 +308,11 @@ proptest! {
             context_id: Some(context_id()),
             ..Message::from_user("m-1", parts)
         };
-        let sent = v03::tests::decode_send(&json!({"message": RPC.message(&message, None)}));
+        let sent = v03::tests::decode_send(&json!({"message": RPC.message(&message)}));
         prop_assert_eq!(sent.map(|it| it.message), Ok(message.clone()));
-        let sent = v03::tests::rest::decode_send(&json!({"message": REST.message(&message, None)}));
+        let sent = v03::tests::rest::decode_send(&json!({"message": REST.message(&message)}));
         prop_assert_eq!(sent.map(|it| it.message), Ok(message.clone()));
-        let old = v01::encode_message_as_task(&message, &task_id());
+        let old = V01.message_as_task(&message, &task_id());
         let sent = v01::tests::decode_send(&json!({"id": "t", "message": old["status"]["message"]}));
         prop_assert_eq!(sent.map(|it| it.message.parts), Ok(message.parts));
     }

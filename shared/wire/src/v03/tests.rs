@@ -1,16 +1,19 @@
 use super::*;
+use crate::Dialect;
 use crate::compat::samples::{
     artifact, chunk, command, fields, full_task, rpc, status, status_change,
 };
+use crate::legacy::Legacy;
 use a2a_lambda_model::task::{
-    A2aError, CancelCommand, GetQuery, Metadata, PushOffer, SubscribeCommand, TaskState,
+    A2aError, CancelCommand, ContextId, Frame, GetQuery, Message, Metadata, Part, PushOffer, Sent,
+    SubscribeCommand, TaskId, TaskState,
 };
 use a2a_lambda_rows::each_row;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) mod rest;
 
-const RPC: Writer = Writer(Binding::JsonRpc);
+const RPC: Legacy = Legacy(Dialect::json_rpc(Generation::V03));
 
 pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
     command!(rpc("message/send", params), Send).map(|it| *it)

@@ -1,9 +1,9 @@
 use super::*;
 use crate::compat::samples::rest;
-use a2a_lambda_model::task::ListQuery;
+use a2a_lambda_model::task::{ListQuery, Page};
 use a2a_lambda_rows::each_row;
 
-const REST: Writer = Writer(Binding::Rest);
+const REST: Legacy = Legacy(Dialect::rest(Generation::V03));
 
 pub(crate) fn decode_send(body: &Value) -> Result<SendCommand, A2aError> {
     command!(rest("POST", "/v1/message:send", &[], body), Send).map(|it| *it)
