@@ -10,8 +10,8 @@ use super::v1::View;
 use super::{Binding, Dialect};
 use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
 use a2a_lambda_model::task::{
-    ContextId, Event, Frame, Generation, LoggedEvent, Message, Metadata, Page, Sent, StatusUpdate,
-    Task, TaskId, TaskState,
+    Artifact, ContextId, Event, Frame, Generation, LoggedEvent, Message, Metadata, Page, Sent,
+    StatusUpdate, Task, TaskId, TaskState,
 };
 use serde_json::{Map, Value, json};
 
@@ -119,10 +119,39 @@ impl Legacy {
         object
     }
 
-    /// Writes one element of a stream of 0.3 (A2A 0.3 §7.2); `None` for a frame that is not an
-    /// event of the task.
-    pub(crate) fn frame(self, frame: &Frame) -> Option<Value> {
+    /// Writes one element of a stream (A2A 0.3 §7.2; A2A 0.1 §7.2); `None` for a frame that is no
+    /// event of the task. In 0.1, `id` is the task of the client, and `artifacts` are the ids of
+    /// those that the stream has shown: an index names one, its position in the order in which
+    /// they first appear.
+    pub(crate) fn frame(
+        self,
+        frame: &Frame,
+        id: Option<TaskId>,
+        artifacts: &mut Vec<String>,
+    ) -> Option<Value> {
+        let mut index_of = |artifact: &Artifact| {
+            let position = artifacts.iter().position(|id| *id == artifact.id);
+            position.unwrap_or_else(|| {
+                artifacts.push(artifact.id.clone());
+                artifacts.len() - 1
+            })
+        };
         Some(match frame {
+            // A2A 0.1 §7.2.1: a stream carries status and artifact updates, never a task. The
+            // artifacts that the task has take their indexes, also those that a resumed stream
+            // does not show; later ones get those that follow.
+            Frame::Task(task) | Frame::Resumed(task) if self.is_v01() => {
+                for artifact in task.artifacts.iter().flatten() {
+                    index_of(artifact);
+                }
+                self.status_of(task).into()
+            }
+            Frame::Message(message) if self.is_v01() => {
+                let mut event = self.message_as_task(message, &id?);
+                event.remove("sessionId");
+                put(&mut event, "final", true);
+                event.into()
+            }
             Frame::Task(task) => self.element("task", self.task(task)),
             Frame::Resumed(task) => {
                 let mut object = self.task(task);
@@ -134,30 +163,36 @@ impl Legacy {
             Frame::Event {
                 task_id,
                 context_id,
-                event,
+                event: LoggedEvent { event, .. },
                 last,
-            } => self.event((task_id, context_id), &event.event, *last),
+            } => {
+                let mut update = self.update((task_id, context_id), event, *last);
+                if let (true, Event::Artifact(chunk)) = (self.is_v01(), event) {
+                    let index = index_of(&chunk.artifact);
+                    within(&mut update, "artifact", |it| put(it, "index", index));
+                }
+                let name = match event {
+                    Event::Status(_) => "statusUpdate",
+                    Event::Artifact(_) => "artifactUpdate",
+                };
+                self.element(name, update)
+            }
             Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
         })
     }
 
     /// The last status of an ended task, which closes its stream (A2A 0.3 §7.2.2).
     pub(crate) fn end(self, task: &Task) -> Option<Value> {
-        let status = task.status.clone();
-        let is_ended = status.state.is_terminal();
-        let metadata = Metadata::new();
-        let event = Event::Status(StatusUpdate { status, metadata });
-        is_ended.then(|| self.event((&task.id, &task.context_id), &event, true))
+        let is_ended = task.status.state.is_terminal();
+        is_ended.then(|| self.element("statusUpdate", self.status_of(task)))
     }
 
-    fn event(self, ids: (&TaskId, &ContextId), event: &Event, last: bool) -> Value {
-        let (name, kind) = match event {
-            Event::Status(_) => ("statusUpdate", "status-update"),
-            Event::Artifact(_) => ("artifactUpdate", "artifact-update"),
-        };
-        let mut update = self.update(ids, event, last);
-        self.tag(&mut update, kind);
-        self.element(name, update)
+    /// The status of a task as an event.
+    fn status_of(self, task: &Task) -> Object {
+        let (status, metadata) = (task.status.clone(), Metadata::new());
+        let last = status.state.is_terminal();
+        let event = Event::Status(StatusUpdate { status, metadata });
+        self.update((&task.id, &task.context_id), &event, last)
     }
 
     fn update(self, ids: (&TaskId, &ContextId), event: &Event, last: bool) -> Object {
@@ -168,6 +203,9 @@ impl Legacy {
         // A2A 0.3 §7.2.3: an artifact update has no `final`.
         if let Event::Status(_) = event {
             put(&mut update, "final", last);
+            self.tag(&mut update, "status-update");
+        } else {
+            self.tag(&mut update, "artifact-update");
         }
         if self.is_v01() {
             update.remove("contextId");
@@ -250,77 +288,6 @@ impl Legacy {
             (_, Binding::JsonRpc) => V03,
             (_, Binding::Rest) => PROTO,
         }
-    }
-}
-
-/// Writes the frames of one stream of 0.1. There an index names an artifact: the position
-/// in the order in which artifacts first appear.
-#[derive(Debug, Clone)]
-pub(crate) struct Stream {
-    id: TaskId,
-    /// The ids of the artifacts shown, in the order of their indexes.
-    artifacts: Vec<String>,
-}
-
-impl Stream {
-    const DIALECT: Legacy = Legacy(Dialect::json_rpc(Generation::V01));
-
-    /// The stream of task `id`, before its first frame.
-    pub(crate) const fn new(id: TaskId) -> Self {
-        Self {
-            id,
-            artifacts: Vec::new(),
-        }
-    }
-
-    /// Writes one frame; `None` for a frame that is not an event of the task.
-    ///
-    /// A resumed stream does not show the artifacts before it. The task of
-    /// [`Frame::Resumed`] has to carry them, so that the indexes continue.
-    pub(crate) fn frame(&mut self, frame: &Frame) -> Option<Value> {
-        match frame {
-            // A2A 0.1 §7.2.1: a stream carries status and artifact updates, never a task. So
-            // the first event is the status of the task. The artifacts that the task has take
-            // their indexes; later ones get those that follow.
-            Frame::Task(task) | Frame::Resumed(task) => {
-                for artifact in task.artifacts.iter().flatten() {
-                    self.index_of(&artifact.id);
-                }
-                let mut status = object(View::Status(&task.status, None));
-                Self::DIALECT.rewrite_status(&mut status);
-                let last = task.status.state.is_terminal();
-                Some(json!({"id": self.id.as_str(), "status": status, "final": last}))
-            }
-            Frame::Message(message) => {
-                let mut event = Self::DIALECT.message_as_task(message, &self.id);
-                event.remove("sessionId");
-                put(&mut event, "final", true);
-                Some(event.into())
-            }
-            Frame::Event {
-                task_id,
-                context_id,
-                event: LoggedEvent { event, .. },
-                last,
-            } => {
-                let mut update = Self::DIALECT.update((task_id, context_id), event, *last);
-                if let Event::Artifact(chunk) = event {
-                    let index = self.index_of(&chunk.artifact.id);
-                    within(&mut update, "artifact", |it| put(it, "index", index));
-                }
-                Some(update.into())
-            }
-            Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => None,
-        }
-    }
-
-    /// The index of an artifact in the task. A new artifact gets the next.
-    fn index_of(&mut self, id: &str) -> usize {
-        let position = self.artifacts.iter().position(|known| known == id);
-        position.unwrap_or_else(|| {
-            self.artifacts.push(id.to_owned());
-            self.artifacts.len() - 1
-        })
     }
 }
 

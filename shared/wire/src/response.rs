@@ -252,17 +252,19 @@ impl Call {
 
     fn task<'a>(&self, task: &'a Task) -> Payload<'a> {
         let generation = self.generation_of(task);
-        let legacy = Legacy(Dialect {
+        if generation == Generation::V10 {
+            return Payload::View(View::Task(task));
+        }
+        let dialect = Dialect {
             generation,
             ..self.dialect
-        });
-        match generation {
-            Generation::V10 => Payload::View(View::Task(task)),
-            Generation::V01 if self.rule == GenerationRule::OfTask => {
-                legacy.task(&self.with_history_of_v01(task)).into()
-            }
-            Generation::V03 | Generation::V01 => legacy.task(task).into(),
+        };
+        let mut task = Legacy(dialect).task(task);
+        let is_v01 = generation == Generation::V01;
+        if is_v01 && self.rule == GenerationRule::OfTask && !self.asks_for_history() {
+            task.remove("history");
         }
+        task.into()
     }
 
     /// The generation in which `task` is written: that of the call, or that of the
@@ -275,18 +277,12 @@ impl Call {
         }
     }
 
-    /// The task with the history that a client of 0.1 gets: none unless it names a
-    /// number. Shared methods are decoded as 0.3, whose default is 100 messages.
-    fn with_history_of_v01(&self, task: &Task) -> Task {
+    /// Whether a client of 0.1 gets the history: not unless it names a number. Shared methods are
+    /// decoded as 0.3, whose default is 100 messages.
+    fn asks_for_history(&self) -> bool {
         // A2A 0.1 §7.3.1: history is included if `historyLength` is positive.
-        let has_history = match self.params.value.get("historyLength") {
-            None | Some(Value::Null) => false,
-            Some(length) => length.as_u64() != Some(0),
-        };
-        Task {
-            history: task.history.clone().filter(|_| has_history),
-            ..task.clone()
-        }
+        let length = self.params.value.get("historyLength");
+        length.is_some_and(|length| !length.is_null() && length.as_u64() != Some(0))
     }
 
     /// The task id that a client of 0.1 made.

@@ -1,18 +1,18 @@
 //! Writes the bytes of a stream in the dialect of its call.
 
-use super::legacy::{Legacy, Stream};
+use super::legacy::Legacy;
 use super::payload::Payload;
 use super::v1::View;
 use super::{Binding, Call, Dialect, RpcId, error, jsonrpc, media, sse};
-use a2a_lambda_model::task::{Frame, Generation, Task, TaskId};
+use a2a_lambda_model::task::{Frame, Generation, Task};
 
 /// Writes the frames of one stream as server-sent events.
 #[derive(Debug)]
 pub struct StreamEncoder {
     call: Call,
     dialect: Dialect,
-    /// Set for a stream of 0.1, which keeps the indexes of its artifacts.
-    v01: Option<Stream>,
+    /// In 0.1, the ids of the artifacts shown, in the order of their indexes.
+    artifacts: Vec<String>,
 }
 
 impl StreamEncoder {
@@ -22,7 +22,7 @@ impl StreamEncoder {
         Self {
             call: call.clone(),
             dialect: call.dialect,
-            v01: None,
+            artifacts: Vec::new(),
         }
     }
 
@@ -83,13 +83,9 @@ impl StreamEncoder {
     fn payload<'f>(&mut self, frame: &'f Frame) -> Option<Payload<'f>> {
         Some(match self.dialect.generation {
             Generation::V10 => Payload::View(View::of_element(frame)?),
-            Generation::V03 => Legacy(self.dialect).frame(frame)?.into(),
-            Generation::V01 => {
-                let id = task_of(frame)
-                    .cloned()
-                    .or_else(|| self.call.client_task_id())?;
-                let stream = self.v01.get_or_insert_with(|| Stream::new(id));
-                stream.frame(frame)?.into()
+            Generation::V03 | Generation::V01 => {
+                let (id, artifacts) = (self.call.client_task_id(), &mut self.artifacts);
+                Legacy(self.dialect).frame(frame, id, artifacts)?.into()
             }
         })
     }
@@ -109,14 +105,6 @@ fn id_of(frame: &Frame) -> Option<String> {
         | Frame::Refused(_)
         | Frame::KeepAlive
         | Frame::ComeBack => None,
-    }
-}
-
-const fn task_of(frame: &Frame) -> Option<&TaskId> {
-    match frame {
-        Frame::Task(task) | Frame::Resumed(task) => Some(&task.id),
-        Frame::Event { task_id, .. } => Some(task_id),
-        Frame::Message(_) | Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => None,
     }
 }
 

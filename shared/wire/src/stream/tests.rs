@@ -1,7 +1,7 @@
 use super::*;
 use crate::{OpenedRequest, RawRequest, open};
 use a2a_lambda_model::task::{
-    A2aError, ContextId, Event, EventId, LoggedEvent, Message, Part, Status, StatusUpdate,
+    A2aError, ContextId, Event, EventId, LoggedEvent, Message, Part, Status, StatusUpdate, TaskId,
     TaskState, Timestamp,
 };
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use crate::compat::samples::{
     artifact, chunk, command, context_id, fields, full_task, rest, rpc, status, status_change,
     task, task_id,
 };
-use crate::legacy::{Legacy, Stream};
+use crate::legacy::Legacy;
 use a2a_lambda_model::task::{
     A2aError, CancelCommand, ContextId, Frame, GetQuery, Part, PartContent, SubscribeCommand, Task,
     TaskId, TaskState,
@@ -17,6 +17,16 @@ pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
 }
 
 const LEGACY: Legacy = Legacy(Dialect::rest(Generation::V01));
+
+/// A stream of a client whose task is `t-1`, with the artifacts that it has shown.
+#[derive(Default)]
+struct Stream(Vec<String>);
+
+impl Stream {
+    fn frame(&mut self, frame: &Frame) -> Option<Value> {
+        LEGACY.frame(frame, Some(task_id()), &mut self.0)
+    }
+}
 
 fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
     command!(rest("POST", "/tasks/get", &[], params), Get)
@@ -174,7 +184,7 @@ fn a_reply_without_a_task_becomes_a_completed_task() {
         Value::from(LEGACY.message_as_task(&reply, &task_id())),
         json!({"id": "t-1", "sessionId": "c-1", "status": status})
     );
-    let mut stream = Stream::new(task_id());
+    let mut stream = Stream::default();
     assert_eq!(
         stream.frame(&Frame::Message(reply)),
         Some(json!({"id": "t-1", "status": status, "final": true}))
@@ -190,7 +200,7 @@ fn a_stream_starts_with_a_status() {
     ] {
         let first = Frame::Task(Box::new(task(status(state, None))));
         assert_eq!(
-            Stream::new(task_id()).frame(&first),
+            Stream::default().frame(&first),
             Some(json!({
                 "id": "t-1",
                 "status": {"state": word, "timestamp": "2026-05-28T20:26:40.000Z"},
@@ -202,7 +212,7 @@ fn a_stream_starts_with_a_status() {
 
 #[test]
 fn a_stream_ends_with_a_final_status() {
-    let mut stream = Stream::new(task_id());
+    let mut stream = Stream::default();
     let end = status_change(status(TaskState::InputRequired, Some("which?")), true);
     assert_eq!(
         stream.frame(&end),
@@ -223,7 +233,7 @@ fn a_stream_ends_with_a_final_status() {
 
 #[test]
 fn chunks_of_one_artifact_have_one_index() {
-    let mut stream = Stream::new(task_id());
+    let mut stream = Stream::default();
     let mut index = |frame: &Frame| stream.frame(frame).unwrap()["artifact"]["index"].clone();
     assert_eq!(index(&chunk(artifact("a-1", "x", "1"), false, false)), 0);
     assert_eq!(index(&chunk(artifact("a-2", "y", "1"), false, true)), 1);
@@ -258,7 +268,7 @@ fn a_late_subscriber_gets_the_artifact_indexes_of_the_task() {
         } else {
             Frame::Task(Box::new(shown))
         };
-        let mut stream = Stream::new(task_id());
+        let mut stream = Stream::default();
         stream.frame(&first);
         let index = |frame: Option<Value>| frame.unwrap()["artifact"]["index"].clone();
         let known = chunk(artifact("a-2", "y", "2"), true, true);
