@@ -5,6 +5,7 @@
 //! the Python SDK refuses unknown members.
 
 use super::compat::{KINDS, PROTO, PartForm, V01, V03, VALUE, WRAPPED};
+use super::payload::{Members, put};
 use super::state_name::state_name;
 use super::v1::View;
 use super::{Binding, Dialect};
@@ -13,13 +14,11 @@ use a2a_lambda_model::task::{
     Artifact, ContextId, Event, Frame, Generation, LoggedEvent, Message, Metadata, Page, Sent,
     StatusUpdate, Task, TaskId, TaskState,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The key in an artifact's metadata for its id, for which 0.1 has no member
 /// (A2A 0.1 §6.7).
 const ARTIFACT_ID: &str = "artifactId";
-
-type Object = Map<String, Value>;
 
 /// Writes in a dialect of 0.3 or 0.1.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +42,7 @@ impl Legacy {
     }
 
     /// A result of a send or an element of a stream. Over REST the member `name` holds it.
-    fn element(self, name: &str, value: Object) -> Value {
+    fn element(self, name: &str, value: Members) -> Value {
         match self.is_proto() {
             true => json!({ name: value }),
             false => value.into(),
@@ -51,7 +50,7 @@ impl Legacy {
     }
 
     /// Says over JSON-RPC what an object of 0.3 is.
-    fn tag(self, object: &mut Object, kind: &str) {
+    fn tag(self, object: &mut Members, kind: &str) {
         if self.0 == Dialect::json_rpc(Generation::V03) {
             put(object, "kind", kind);
         }
@@ -59,7 +58,7 @@ impl Legacy {
 
     /// Writes a page of tasks.
     pub(crate) fn page(self, page: &Page) -> Value {
-        let tasks: Vec<Object> = page.tasks.iter().map(|task| self.task(task)).collect();
+        let tasks: Vec<Members> = page.tasks.iter().map(|task| self.task(task)).collect();
         json!({
             "tasks": tasks,
             "nextPageToken": page.next_page_token,
@@ -69,7 +68,7 @@ impl Legacy {
     }
 
     /// Writes a task (A2A 0.3 §6.1; A2A 0.1 §6.1).
-    pub(crate) fn task(self, task: &Task) -> Object {
+    pub(crate) fn task(self, task: &Task) -> Members {
         let mut object = object(View::Task(task));
         // A2A 0.3 §5.5.2: the card announces `stateTransitionHistory`, but the task has no
         // member for it.
@@ -96,7 +95,7 @@ impl Legacy {
     }
 
     /// Writes a message of its own.
-    pub(crate) fn message(self, message: &Message) -> Object {
+    pub(crate) fn message(self, message: &Message) -> Members {
         let mut object = object(View::Message(message, None));
         self.rewrite_message(&mut object);
         object
@@ -105,12 +104,10 @@ impl Legacy {
     /// Writes the reply of a skill that makes no task as a completed task with the reply
     /// in its status, as 0.1 has no such response. The status has no time: this module
     /// has no clock, and 0.1 does not require one (A2A 0.1 §6.2).
-    pub(crate) fn message_as_task(self, message: &Message, id: &TaskId) -> Object {
-        let status = json!({
-            "state": state_name(TaskState::Completed, self.0),
-            "message": self.message(message),
-        });
-        let mut object = Object::new();
+    pub(crate) fn message_as_task(self, message: &Message, id: &TaskId) -> Members {
+        let mut object = Members::new();
+        let state = state_name(TaskState::Completed, self.0);
+        let status = json!({"state": state, "message": self.message(message)});
         put(&mut object, "id", id.as_str());
         put(&mut object, "status", status);
         if let Some(context) = &message.context_id {
@@ -155,8 +152,8 @@ impl Legacy {
             Frame::Task(task) => self.element("task", self.task(task)),
             Frame::Resumed(task) => {
                 let mut object = self.task(task);
-                let shown = ["contextId", "id", "kind", "status"];
-                object.retain(|name, _| shown.contains(&name.as_str()));
+                let names = ["contextId", "id", "kind", "status"];
+                object.retain(|name, _| names.contains(&name.as_str()));
                 self.element("task", object)
             }
             Frame::Message(message) => self.element("message", self.message(message)),
@@ -188,14 +185,14 @@ impl Legacy {
     }
 
     /// The status of a task as an event.
-    fn status_of(self, task: &Task) -> Object {
+    fn status_of(self, task: &Task) -> Members {
         let (status, metadata) = (task.status.clone(), Metadata::new());
         let last = status.state.is_terminal();
         let event = Event::Status(StatusUpdate { status, metadata });
         self.update((&task.id, &task.context_id), &event, last)
     }
 
-    fn update(self, ids: (&TaskId, &ContextId), event: &Event, last: bool) -> Object {
+    fn update(self, ids: (&TaskId, &ContextId), event: &Event, last: bool) -> Members {
         let mut update = object(View::Update(ids, event));
         within(&mut update, "artifact", |it| self.rewrite_artifact(it));
         within(&mut update, "status", |it| self.rewrite_status(it));
@@ -219,7 +216,7 @@ impl Legacy {
         update
     }
 
-    fn rewrite_status(self, status: &mut Object) {
+    fn rewrite_status(self, status: &mut Members) {
         within(status, "message", |it| self.rewrite_message(it));
         let v10 = Dialect::rest(Generation::V10);
         let name = status.get("state").and_then(Value::as_str);
@@ -229,7 +226,7 @@ impl Legacy {
         }
     }
 
-    fn rewrite_message(self, message: &mut Object) {
+    fn rewrite_message(self, message: &mut Members) {
         within(message, "parts", |it| self.rewrite_part(it));
         if self.is_proto() {
             // The proto has no member for them.
@@ -245,7 +242,7 @@ impl Legacy {
         self.tag(message, "message");
     }
 
-    fn rewrite_artifact(self, artifact: &mut Object) {
+    fn rewrite_artifact(self, artifact: &mut Members) {
         within(artifact, "parts", |it| self.rewrite_part(it));
         if self.is_v01() {
             let id = artifact.remove("artifactId");
@@ -254,10 +251,10 @@ impl Legacy {
         }
     }
 
-    fn rewrite_part(self, part: &mut Object) {
+    fn rewrite_part(self, part: &mut Members) {
         let form = self.part_form();
         let [bytes, uri] = form.file;
-        let mut file = Object::new();
+        let mut file = Members::new();
         let members = [("filename", "name"), ("mediaType", "mimeType")];
         for (from, to) in members.into_iter().chain([("raw", bytes), ("url", uri)]) {
             if let Some(value) = part.remove(from) {
@@ -292,26 +289,22 @@ impl Legacy {
 }
 
 /// The object of 1.0, but that no parts are none.
-fn object(view: View<'_, false>) -> Object {
+fn object(view: View<'_, false>) -> Members {
     match serde_json::to_value(view) {
         Ok(Value::Object(object)) => object,
         // Unreachable: what is viewed here is an object, and its keys are texts.
-        Ok(_) | Err(_) => Object::new(),
+        Ok(_) | Err(_) => Members::new(),
     }
 }
 
-fn put(object: &mut Object, name: &str, value: impl Into<Value>) {
-    object.insert(name.to_owned(), value.into());
-}
-
-fn rename(object: &mut Object, from: &str, to: &str) {
+fn rename(object: &mut Members, from: &str, to: &str) {
     if let Some(value) = object.remove(from) {
         put(object, to, value);
     }
 }
 
 /// Adds a member to the metadata.
-fn mark(object: &mut Object, name: &str, value: Value) {
+fn mark(object: &mut Members, name: &str, value: Value) {
     let metadata = object.entry("metadata").or_insert_with(|| json!({}));
     if let Value::Object(metadata) = metadata {
         put(metadata, name, value);
@@ -319,7 +312,7 @@ fn mark(object: &mut Object, name: &str, value: Value) {
 }
 
 /// Rewrites the object in a member, or each object of the list in it.
-fn within(object: &mut Object, name: &str, mut rewrite: impl FnMut(&mut Object)) {
+fn within(object: &mut Members, name: &str, mut rewrite: impl FnMut(&mut Members)) {
     match object.get_mut(name) {
         Some(Value::Object(inner)) => rewrite(inner),
         Some(Value::Array(list)) => {

@@ -3,7 +3,7 @@
 use super::v1::View;
 use a2a_lambda_model::task::ContextPage;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What is written: a value, or in 1.0 what the engine replied, which is then written
 /// without a copy.
@@ -13,6 +13,14 @@ pub(super) enum Payload<'a> {
     View(View<'a>),
     Contexts(&'a ContextPage),
     Value(Value),
+}
+
+/// The members of an object under construction.
+pub(super) type Members = Map<String, Value>;
+
+/// Adds a member.
+pub(super) fn put(members: &mut Members, name: &str, value: impl Into<Value>) {
+    members.insert(name.to_owned(), value.into());
 }
 
 impl<T: Into<Value>> From<T> for Payload<'_> {

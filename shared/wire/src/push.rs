@@ -3,12 +3,13 @@
 //! `token` and `credentials` are write-only: no response has them.
 
 use super::params::{Object, is_scheme};
+use super::payload::{Members, put};
 use super::{Binding, Dialect};
 use a2a_lambda_model::task::{
     Generation, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_TOKEN, MAX_PUSH_URL, PushConfig,
     PushId, PushOffer, PushPage, Secret,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The member of 0.1 and 0.3 that holds the push config.
 const CONFIG: &str = "pushNotificationConfig";
@@ -109,20 +110,21 @@ pub(crate) fn write(config: &PushConfig, dialect: Dialect) -> Value {
     let is_v10 = dialect.generation == Generation::V10;
     let (id, task) = (config.id.as_str(), config.task.as_str());
     // A2A 1.0 §4.3.1, A2A 0.3 §6.10, A2A 0.1 §6.10.
-    let mut object = Map::from_iter([("url".to_owned(), config.url.as_str().into())]);
+    let mut object = Members::new();
+    put(&mut object, "url", config.url.as_str());
     if let Some(first) = config.schemes.first() {
         let authentication = match is_v10 {
             true => json!({"scheme": first}),
             false => json!({"schemes": config.schemes}),
         };
-        object.insert("authentication".to_owned(), authentication);
+        put(&mut object, "authentication", authentication);
     }
     if dialect.generation != Generation::V01 {
-        object.insert("id".to_owned(), id.into());
+        put(&mut object, "id", id);
     }
     match (dialect.generation, dialect.binding) {
         (Generation::V10, _) => {
-            object.insert("taskId".to_owned(), task.into());
+            put(&mut object, "taskId", task);
             object.into()
         }
         (Generation::V03, Binding::JsonRpc) => json!({"taskId": task, CONFIG: object}),

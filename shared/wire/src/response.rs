@@ -3,7 +3,7 @@
 use super::card::EXTENSIONS;
 use super::legacy::Legacy;
 use super::method::GenerationRule;
-use super::payload::{Payload, text};
+use super::payload::{Members, Payload, text};
 use super::v1::View;
 use super::{
     Binding, Call, Dialect, Operation, Rejected, RpcId, compat, error, jsonrpc, media, push, sse,
@@ -12,7 +12,7 @@ use super::{
 use a2a_lambda_model::task::{
     A2aError, ContextPage, Generation, Page, PushConfig, PushPage, Sent, Task, TaskId, UploadGrant,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The engine's reply to a unary call.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,7 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
         MethodResult::Sent(result) => call.sent(result),
         MethodResult::Task(task) => call.task(task),
         MethodResult::Contexts(page) => Payload::Contexts(page),
-        MethodResult::Deleted => Map::new().into(),
+        MethodResult::Deleted => Members::new().into(),
         MethodResult::Upload(grant) => upload::encode(grant).into(),
         MethodResult::Document(document) => document.clone().into(),
         MethodResult::Page(page) => match call.dialect.generation {
@@ -73,7 +73,7 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
         // empty object.
         MethodResult::PushDeleted => match (call.dialect.generation, call.dialect.binding) {
             (Generation::V03 | Generation::V01, Binding::JsonRpc) => Value::Null.into(),
-            (Generation::V10, _) | (_, Binding::Rest) => Map::new().into(),
+            (Generation::V10, _) | (_, Binding::Rest) => Members::new().into(),
         },
     };
     let body = match call.dialect.binding {
