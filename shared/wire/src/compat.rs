@@ -1,4 +1,4 @@
-//! Converts between the internal values and the formats that 0.1 and 0.3 share.
+//! Reads the parts that 0.1 and 0.3 share.
 //!
 //! 0.1 and 0.3 cannot express every internal value. This table says what they get
 //! instead:

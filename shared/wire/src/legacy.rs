@@ -145,15 +145,14 @@ impl Legacy {
             }
             Frame::Message(message) if self.is_v01() => {
                 let mut event = self.message_as_task(message, &id?);
-                event.remove("sessionId");
+                keep(&mut event, "id status");
                 put(&mut event, "final", true);
                 event.into()
             }
             Frame::Task(task) => self.element("task", self.task(task)),
             Frame::Resumed(task) => {
                 let mut object = self.task(task);
-                let names = ["contextId", "id", "kind", "status"];
-                object.retain(|name, _| names.contains(&name.as_str()));
+                keep(&mut object, "contextId id kind status");
                 self.element("task", object)
             }
             Frame::Message(message) => self.element("message", self.message(message)),
@@ -229,15 +228,16 @@ impl Legacy {
     fn rewrite_message(self, message: &mut Members) {
         within(message, "parts", |it| self.rewrite_part(it));
         if self.is_proto() {
-            // The proto has no member for them.
-            message.remove("referenceTaskIds");
-            return rename(message, "parts", "content");
+            rename(message, "parts", "content");
+            // The proto has no member for other tasks.
+            let names = "content contextId extensions messageId metadata role taskId";
+            return keep(message, names);
         }
         let is_user = message.get("role").is_some_and(|role| role == "ROLE_USER");
         let role = if is_user { "user" } else { "agent" };
         put(message, "role", role);
         if self.is_v01() {
-            message.retain(|name, _| ["metadata", "parts", "role"].contains(&name.as_str()));
+            keep(message, "metadata parts role");
         }
         self.tag(message, "message");
     }
@@ -247,7 +247,7 @@ impl Legacy {
         if self.is_v01() {
             let id = artifact.remove("artifactId");
             mark(artifact, ARTIFACT_ID, id.unwrap_or_default());
-            artifact.remove("extensions");
+            keep(artifact, "description metadata name parts");
         }
     }
 
@@ -295,6 +295,11 @@ fn object(view: View<'_, false>) -> Members {
         // Unreachable: what is viewed here is an object, and its keys are texts.
         Ok(_) | Err(_) => Members::new(),
     }
+}
+
+/// Keeps the members with these names, which spaces divide.
+fn keep(object: &mut Members, names: &str) {
+    object.retain(|name, _| names.split(' ').any(|it| it == name));
 }
 
 fn rename(object: &mut Members, from: &str, to: &str) {

@@ -4,7 +4,7 @@ use super::legacy::Legacy;
 use super::payload::Payload;
 use super::v1::View;
 use super::{Binding, Call, Dialect, RpcId, error, jsonrpc, media, sse};
-use a2a_lambda_model::task::{Frame, Generation, Task};
+use a2a_lambda_model::task::{Frame, Generation};
 
 /// Writes the frames of one stream as server-sent events.
 #[derive(Debug)]
@@ -95,10 +95,7 @@ impl StreamEncoder {
 /// resumed stream has none, as it comes before the events that are replayed.
 fn id_of(frame: &Frame) -> Option<String> {
     match frame {
-        Frame::Task(task) => {
-            let Task { last_event, .. } = task.as_ref();
-            last_event.map(|id| id.to_string())
-        }
+        Frame::Task(task) => task.last_event.map(|id| id.to_string()),
         Frame::Event { event, .. } => Some(event.id.to_string()),
         Frame::Resumed(_)
         | Frame::Message(_)

@@ -4,9 +4,10 @@ use super::samples::{artifact, context_id, full_task, status, task, task_id};
 use super::*;
 use crate::legacy::Legacy;
 use crate::state_name::state_name;
+use crate::v1::View;
 use crate::{Dialect, v01, v03};
 use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
-use a2a_lambda_model::task::{ContextId, Generation, Message, Task, TaskState};
+use a2a_lambda_model::task::{Blob, ContextId, Generation, Message, Task, TaskState};
 use a2a_lambda_rows::each_row;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -163,6 +164,28 @@ fn bytes_and_urls_are_written_as_files() {
     assert_eq!(v03, json!({"kind": "file", "file": inner}));
     assert_eq!(v01, json!({"type": "file", "file": inner}));
     assert_eq!(rest["file"]["fileWithUri"], "https://x.example/a");
+}
+
+#[test]
+fn no_dialect_shows_what_only_the_store_knows() {
+    let blob = Blob {
+        key: "secret".to_owned(),
+        size: 1,
+        sha256: "00".to_owned(),
+        upload: Some("secret".to_owned()),
+    };
+    let mut shown = artifact("a-1", "x", "");
+    shown.chunks_of = Some(7);
+    shown.parts = vec![Part::new(PartContent::Stored(blob))];
+    let task = Task {
+        artifacts: Some(vec![shown]),
+        ..task(status(TaskState::Completed, None))
+    };
+    let v10 = serde_json::to_value(View::<true>::Task(&task)).unwrap();
+    each_row(in_all(&task).into_iter().chain([v10]), |it| {
+        let text = it.to_string();
+        assert!(!text.contains("secret") && !text.contains("chunks"), "{it}");
+    });
 }
 
 #[test]
