@@ -26,7 +26,7 @@ const PARTICIPLES_MAX: f64 = 0.5;
 
 /// Type names that more than one file declares, with the reason. A name that is declared once
 /// leaves the table.
-const TWICE: [(&str, usize, &str); 7] = [
+const TWICE: [(&str, usize, &str); 6] = [
     (
         "Artifact",
         2,
@@ -36,7 +36,6 @@ const TWICE: [(&str, usize, &str); 7] = [
     ("Delivery", 2, LOCAL),
     ("Key", 2, "the key of a signature, and that of an item"),
     ("Message", 2, LOCAL),
-    ("Stream", 2, LOCAL),
     ("Table", 2, "the options that name a table, and any table"),
 ];
 const LOCAL: &str = "the local agent is a program of its own and never imports the other type";

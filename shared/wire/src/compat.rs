@@ -1,4 +1,4 @@
-//! Converts between the internal values and the formats that 0.1 and 0.3 share.
+//! Reads the parts that 0.1 and 0.3 share.
 //!
 //! 0.1 and 0.3 cannot express every internal value. This table says what they get
 //! instead:
@@ -12,15 +12,9 @@
 //! | artifact id | same | `index`, the id in the artifact's metadata |
 //! | context id, message id | same | `sessionId`, none |
 
-use super::Dialect;
-use super::json_object::JsonObject;
 use super::params::{Object, ReadResult};
-use super::state_name::state_name;
-use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
-use a2a_lambda_model::task::{Metadata, Part, PartContent, Role, Status, Task, Transition};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value};
+use a2a_lambda_model::task::{Part, PartContent};
+use serde_json::Value;
 
 #[cfg(test)]
 pub(crate) mod samples;
@@ -29,19 +23,19 @@ mod tests;
 
 /// The key in a part's metadata that marks wrapped data. The official SDKs use the
 /// same key.
-const WRAPPED: &str = "data_part_compat";
+pub(crate) const WRAPPED: &str = "data_part_compat";
 /// The member that holds wrapped data.
-const VALUE: &str = "value";
+pub(crate) const VALUE: &str = "value";
 
 /// How a dialect writes a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PartForm {
     /// The member that names the kind of content. `ProtoJSON` has none.
-    tag: Option<&'static str>,
+    pub(crate) tag: Option<&'static str>,
     /// Whether data may be an array, too.
-    arrays: bool,
+    pub(crate) arrays: bool,
     /// The members of a file for its bytes and its URI.
-    file: [&'static str; 2],
+    pub(crate) file: [&'static str; 2],
 }
 
 /// Parts of 0.1 (A2A 0.1 §6.5).
@@ -65,7 +59,7 @@ pub(crate) const PROTO: PartForm = PartForm {
 };
 
 /// The three kinds of content; each is also the name of the member that holds it.
-const KINDS: [(&str, &str); 3] = [("text", "text"), ("file", "file"), ("data", "data")];
+pub(crate) const KINDS: [(&str, &str); 3] = [("text", "text"), ("file", "file"), ("data", "data")];
 
 /// Reads a part. If the tag is missing, the content gives the kind.
 pub(crate) fn read_part(part: &Object<'_>, form: PartForm) -> ReadResult<Part> {
@@ -179,87 +173,4 @@ pub(crate) fn wrapping(part: &Value, data: &Value, is_rest: bool) -> String {
     let mark = part.get("metadata").and_then(|it| it.get(WRAPPED));
     let value = wrapped(inner, mark).map_or("", |_| ".value");
     format!("{level}{value}")
-}
-
-/// `data` as it is written, and the part's metadata with the mark if it is wrapped.
-fn wrap_data(data: &Value, arrays: bool, metadata: &Metadata) -> (Value, Metadata) {
-    let mut metadata = metadata.clone();
-    if data.is_object() || arrays && data.is_array() {
-        return (data.clone(), metadata);
-    }
-    metadata.insert(WRAPPED.to_owned(), Value::Bool(true));
-    let object = Map::from_iter([(VALUE.to_owned(), data.clone())]);
-    (Value::Object(object), metadata)
-}
-
-/// Writes a part.
-pub(crate) fn write_part(part: &Part, form: PartForm) -> Value {
-    let object = |kind: &str| match form.tag {
-        Some(tag) => JsonObject::new().with(tag, kind),
-        None => JsonObject::new(),
-    };
-    let members = match &part.content {
-        PartContent::Text(text) => object("text").with("text", text.as_str()),
-        PartContent::Data(data) => {
-            let (data, metadata) = wrap_data(data, form.arrays, &part.metadata);
-            let data = match form.tag {
-                Some(_) => data,
-                None => JsonObject::new().with("data", data).build(),
-            };
-            return object("data").with("data", data).metadata(metadata).build();
-        }
-        PartContent::Raw(_) | PartContent::Url(_) | PartContent::Stored(_) => {
-            object("file").with("file", write_file(part, form.file))
-        }
-    };
-    members.metadata(part.metadata.clone()).build()
-}
-
-fn write_file(part: &Part, [bytes, uri]: [&str; 2]) -> Value {
-    let file = JsonObject::new()
-        .maybe("name", part.filename.as_deref())
-        .maybe("mimeType", part.media_type.as_deref());
-    match &part.content {
-        PartContent::Raw(raw) => file.with(bytes, STANDARD.encode(raw)),
-        PartContent::Url(url) => file.with(uri, url.as_str()),
-        // INVARIANT: the engine loads stored bytes, or replaces them with a URL,
-        // before it shows a task. The other contents are not files.
-        PartContent::Stored(_) | PartContent::Text(_) | PartContent::Data(_) => file,
-    }
-    .build()
-}
-
-/// Writes a status; `message` is already in the dialect.
-pub(crate) fn write_status(status: &Status, dialect: Dialect, message: Option<Value>) -> Value {
-    JsonObject::new()
-        .with("state", state_name(status.state, dialect))
-        .maybe("message", message)
-        .with("timestamp", status.timestamp.to_rfc3339())
-        .build()
-}
-
-/// The role of a message in plain JSON.
-pub(crate) const fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::User => "user",
-        Role::Agent => "agent",
-    }
-}
-
-/// The metadata of `task` with its state changes.
-pub(crate) fn task_metadata(task: &Task, dialect: Dialect) -> Metadata {
-    // A2A 0.3 §5.5.2: the card announces `stateTransitionHistory`, but the task has no
-    // member for it.
-    let mut metadata = task.metadata.clone();
-    let change = |change: &Transition| {
-        JsonObject::new()
-            .with("state", state_name(change.state, dialect))
-            .with("timestamp", change.at.to_rfc3339())
-            .build()
-    };
-    let changes: Vec<Value> = task.transitions.iter().map(change).collect();
-    if !changes.is_empty() {
-        metadata.insert(STATE_TRANSITIONS.to_owned(), Value::Array(changes));
-    }
-    metadata
 }

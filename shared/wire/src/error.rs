@@ -12,7 +12,6 @@
 //! `VersionNotSupported` keeps -32009 in 0.1 too: a client that sends the header
 //! `A2A-Version` knows the code of the generation that defines the header.
 
-use super::json_object::JsonObject;
 use super::{Binding, Dialect};
 use a2a_lambda_model::task::{A2aError, Generation};
 use serde_json::{Map, Value, json};
@@ -233,12 +232,16 @@ fn details(error: &A2aError, row: &ErrorRow) -> Value {
             "fieldViolations": [{"field": short(field), "description": short(description)}],
         }));
     }
-    let info = JsonObject::new()
-        .with("@type", "type.googleapis.com/google.rpc.ErrorInfo")
-        .with("reason", row.reason)
-        .with("domain", row.domain)
-        .metadata(metadata(error));
-    details.push(info.build());
+    let mut info = json!({
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": row.reason,
+        "domain": row.domain,
+    });
+    let metadata = metadata(error);
+    if let (Value::Object(info), false) = (&mut info, metadata.is_empty()) {
+        info.insert("metadata".to_owned(), metadata.into());
+    }
+    details.push(info);
     Value::Array(details)
 }
 

@@ -13,12 +13,11 @@
 mod call;
 mod card;
 mod compat;
-mod context_list;
 mod error;
 mod idempotency;
 mod json;
-mod json_object;
 mod jsonrpc;
+mod legacy;
 mod media;
 mod method;
 mod params;

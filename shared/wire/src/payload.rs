@@ -1,29 +1,31 @@
 //! What a response or an event of a stream holds.
 
-use super::v1;
+use super::v1::View;
+use a2a_lambda_model::task::ContextPage;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What is written: a value, or in 1.0 what the engine replied, which is then written
 /// without a copy.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub(super) enum Payload<'a> {
-    /// The result of a send.
-    Sent(v1::SentWriter<'a>),
-    /// A task.
-    Task(v1::TaskWriter<'a>),
-    /// A page of tasks.
-    Page(v1::PageWriter<'a>),
-    /// An element of a stream.
-    Frame(v1::FrameWriter<'a>),
-    /// Anything else.
+    View(View<'a>),
+    Contexts(&'a ContextPage),
     Value(Value),
 }
 
-impl From<Value> for Payload<'_> {
-    fn from(value: Value) -> Self {
-        Self::Value(value)
+/// The members of an object under construction.
+pub(super) type Members = Map<String, Value>;
+
+/// Adds a member.
+pub(super) fn put(members: &mut Members, name: &str, value: impl Into<Value>) {
+    members.insert(name.to_owned(), value.into());
+}
+
+impl<T: Into<Value>> From<T> for Payload<'_> {
+    fn from(value: T) -> Self {
+        Self::Value(value.into())
     }
 }
 

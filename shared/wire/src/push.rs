@@ -2,14 +2,14 @@
 //!
 //! `token` and `credentials` are write-only: no response has them.
 
-use super::json_object::JsonObject;
 use super::params::{Object, ReadResult};
+use super::payload::{Members, put};
 use super::{Binding, Dialect};
 use a2a_lambda_model::task::{
     Generation, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME, MAX_PUSH_TOKEN,
     MAX_PUSH_URL, PushConfig, PushId, PushOffer, PushPage, Secret,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The member of 0.1 and 0.3 that holds the push config.
 const CONFIG: &str = "pushNotificationConfig";
@@ -106,56 +106,44 @@ fn is_scheme(text: &str) -> bool {
 
 /// Writes a push config.
 pub(crate) fn write(config: &PushConfig, dialect: Dialect) -> Value {
-    let object = JsonObject::new();
-    let task = config.task.as_str();
+    let is_v10 = dialect.generation == Generation::V10;
+    let (id, task) = (config.id.as_str(), config.task.as_str());
+    // A2A 1.0 §4.3.1, A2A 0.3 §6.10, A2A 0.1 §6.10.
+    let mut object = Members::new();
+    put(&mut object, "url", config.url.as_str());
+    if let Some(first) = config.schemes.first() {
+        let authentication = match is_v10 {
+            true => json!({"scheme": first}),
+            false => json!({"schemes": config.schemes}),
+        };
+        put(&mut object, "authentication", authentication);
+    }
+    if dialect.generation != Generation::V01 {
+        put(&mut object, "id", id);
+    }
     match (dialect.generation, dialect.binding) {
         (Generation::V10, _) => {
-            let scheme = config.schemes.first();
-            let authentication = scheme.map(|it| JsonObject::new().with("scheme", it.as_str()));
-            object
-                .with("id", config.id.as_str())
-                .with("taskId", task)
-                .with("url", config.url.as_str())
-                .maybe("authentication", authentication)
+            put(&mut object, "taskId", task);
+            object.into()
         }
-        (Generation::V03, Binding::JsonRpc) => object
-            .with("taskId", task)
-            .with(CONFIG, inner(config).with("id", config.id.as_str())),
+        (Generation::V03, Binding::JsonRpc) => json!({"taskId": task, CONFIG: object}),
         (Generation::V03, Binding::Rest) => {
-            let name = format!("tasks/{task}/pushNotificationConfigs/{}", config.id);
-            object
-                .with("name", name)
-                .with(CONFIG, inner(config).with("id", config.id.as_str()))
+            let name = format!("tasks/{task}/pushNotificationConfigs/{id}");
+            json!({"name": name, CONFIG: object})
         }
-        (Generation::V01, _) => object.with("id", task).with(CONFIG, inner(config)),
+        (Generation::V01, _) => json!({"id": task, CONFIG: object}),
     }
-    .build()
-}
-
-/// The config of 0.1 and 0.3, without its id (A2A 0.3 §6.10; A2A 0.1 §6.10).
-fn inner(config: &PushConfig) -> JsonObject {
-    let schemes = config.schemes.iter().map(String::as_str);
-    let authentication =
-        (!config.schemes.is_empty()).then(|| JsonObject::new().list("schemes", schemes));
-    JsonObject::new()
-        .with("url", config.url.as_str())
-        .maybe("authentication", authentication)
 }
 
 /// Writes a page of push configs.
 pub(crate) fn write_page(page: &PushPage, dialect: Dialect) -> Value {
     let configs = page.configs.iter().map(|config| write(config, dialect));
-    let configs: Vec<Value> = configs.collect();
+    let configs: Value = configs.collect();
     let next = page.next_page_token.as_str();
-    let object = JsonObject::new();
     match (dialect.generation, dialect.binding) {
         // A2A 0.3 §7.7: a list. 0.1 cannot list push configs.
-        (Generation::V03 | Generation::V01, Binding::JsonRpc) => return configs.into(),
-        (Generation::V03 | Generation::V01, Binding::Rest) => object.with("nextPageToken", next),
-        (Generation::V10, _) => {
-            object.maybe("nextPageToken", Some(next).filter(|it| !it.is_empty()))
-        }
+        (Generation::V03 | Generation::V01, Binding::JsonRpc) => configs,
+        (Generation::V10, _) if next.is_empty() => json!({"configs": configs}),
+        _ => json!({"nextPageToken": next, "configs": configs}),
     }
-    .with("configs", configs)
-    .build()
 }

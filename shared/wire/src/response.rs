@@ -1,12 +1,13 @@
 //! Writes the response to a call from the engine's reply.
 
 use super::card::EXTENSIONS;
-use super::json_object::JsonObject;
+use super::legacy::Legacy;
 use super::method::GenerationRule;
-use super::payload::{Payload, text};
+use super::payload::{Members, Payload, text};
+use super::v1::View;
 use super::{
-    Binding, Call, Dialect, Operation, Rejected, RpcId, compat, context_list, error, jsonrpc,
-    media, push, sse, upload, v01, v1, v03,
+    Binding, Call, Dialect, Operation, Rejected, RpcId, compat, error, jsonrpc, media, push, sse,
+    upload,
 };
 use a2a_lambda_model::task::{
     A2aError, ContextPage, Generation, Page, PushConfig, PushPage, Sent, Task, TaskId, UploadGrant,
@@ -55,14 +56,16 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
     let result = match reply {
         MethodResult::Sent(result) => call.sent(result),
         MethodResult::Task(task) => call.task(task),
-        MethodResult::Contexts(page) => context_list::encode_page(page).into(),
-        MethodResult::Deleted => Value::Object(serde_json::Map::new()).into(),
+        MethodResult::Contexts(page) => Payload::Contexts(page),
+        MethodResult::Deleted => Members::new().into(),
         MethodResult::Upload(grant) => upload::encode(grant).into(),
         MethodResult::Document(document) => document.clone().into(),
         MethodResult::Page(page) => match call.dialect.generation {
-            Generation::V10 => Payload::Page(v1::PageWriter(page)),
+            Generation::V10 => Payload::View(View::Page(page)),
             // Unreachable for 0.1, which cannot list tasks.
-            Generation::V03 | Generation::V01 => v03::Writer(Binding::Rest).page(page).into(),
+            Generation::V03 | Generation::V01 => {
+                Legacy(Dialect::rest(Generation::V03)).page(page).into()
+            }
         },
         MethodResult::Push(config) => push::write(config, call.dialect).into(),
         MethodResult::Pushes(page) => push::write_page(page, call.dialect).into(),
@@ -70,7 +73,7 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
         // empty object.
         MethodResult::PushDeleted => match (call.dialect.generation, call.dialect.binding) {
             (Generation::V03 | Generation::V01, Binding::JsonRpc) => Value::Null.into(),
-            (Generation::V10, _) | (_, Binding::Rest) => JsonObject::new().build().into(),
+            (Generation::V10, _) | (_, Binding::Rest) => Members::new().into(),
         },
     };
     let body = match call.dialect.binding {
@@ -224,28 +227,32 @@ impl Call {
 
     /// Writes the result of a send.
     fn sent<'a>(&self, response: &'a Sent) -> Payload<'a> {
-        let of_v03 = v03::Writer(self.dialect.binding);
-        match (self.dialect.generation, response) {
-            (Generation::V10, _) => Payload::Sent(v1::SentWriter(response)),
-            (Generation::V03, _) => of_v03.sent(response).into(),
-            (Generation::V01, Sent::Task(task)) => v01::encode_task(task).into(),
-            (Generation::V01, Sent::Message(message)) => match self.client_task_id() {
-                Some(id) => v01::encode_message_as_task(message, &id).into(),
-                // Unreachable: the decoder refuses a send of 0.1 without an id.
-                None => of_v03.message(message, None).into(),
-            },
+        let legacy = Legacy(self.dialect);
+        match (self.dialect.generation, response, self.client_task_id()) {
+            (Generation::V10, ..) => Payload::View(View::Sent(response)),
+            (Generation::V01, Sent::Message(message), Some(id)) => {
+                legacy.message_as_task(message, &id).into()
+            }
+            // A message of 0.1 without an id is unreachable: the decoder refuses such a send.
+            (Generation::V03 | Generation::V01, ..) => legacy.sent(response).into(),
         }
     }
 
     fn task<'a>(&self, task: &'a Task) -> Payload<'a> {
-        match self.generation_of(task) {
-            Generation::V10 => Payload::Task(v1::TaskWriter::of(task)),
-            Generation::V03 => v03::Writer(self.dialect.binding).task(task).into(),
-            Generation::V01 if self.rule == GenerationRule::OfTask => {
-                v01::encode_task(&self.with_history_of_v01(task)).into()
-            }
-            Generation::V01 => v01::encode_task(task).into(),
+        let generation = self.generation_of(task);
+        if generation == Generation::V10 {
+            return Payload::View(View::Task(task));
         }
+        let dialect = Dialect {
+            generation,
+            ..self.dialect
+        };
+        let mut task = Legacy(dialect).task(task);
+        let is_v01 = generation == Generation::V01;
+        if is_v01 && self.rule == GenerationRule::OfTask && !self.asks_for_history() {
+            task.remove("history");
+        }
+        task.into()
     }
 
     /// The generation in which `task` is written: that of the call, or that of the
@@ -258,18 +265,12 @@ impl Call {
         }
     }
 
-    /// The task with the history that a client of 0.1 gets: none unless it names a
-    /// number. Shared methods are decoded as 0.3, whose default is 100 messages.
-    fn with_history_of_v01(&self, task: &Task) -> Task {
+    /// Whether a client of 0.1 gets the history: not unless it names a number. Shared methods are
+    /// decoded as 0.3, whose default is 100 messages.
+    fn asks_for_history(&self) -> bool {
         // A2A 0.1 §7.3.1: history is included if `historyLength` is positive.
-        let has_history = match self.params.get("historyLength") {
-            None | Some(Value::Null) => false,
-            Some(length) => length.as_u64() != Some(0),
-        };
-        Task {
-            history: task.history.clone().filter(|_| has_history),
-            ..task.clone()
-        }
+        let length = self.params.get("historyLength");
+        length.is_some_and(|length| !length.is_null() && length.as_u64() != Some(0))
     }
 
     /// The task id that a client of 0.1 made.

@@ -1,16 +1,18 @@
 //! Writes the bytes of a stream in the dialect of its call.
 
+use super::legacy::Legacy;
 use super::payload::Payload;
-use super::{Binding, Call, Dialect, RpcId, error, jsonrpc, media, sse, v01, v1, v03};
-use a2a_lambda_model::task::{Frame, Generation, Task, TaskId};
+use super::v1::View;
+use super::{Binding, Call, Dialect, RpcId, error, jsonrpc, media, sse};
+use a2a_lambda_model::task::{Frame, Generation};
 
 /// Writes the frames of one stream as server-sent events.
 #[derive(Debug)]
 pub struct StreamEncoder {
     call: Call,
     dialect: Dialect,
-    /// Set for a stream of 0.1, which keeps the indexes of its artifacts.
-    v01: Option<v01::Stream>,
+    /// In 0.1, the ids of the artifacts shown, in the order of their indexes.
+    artifacts: Vec<String>,
 }
 
 impl StreamEncoder {
@@ -20,7 +22,7 @@ impl StreamEncoder {
         Self {
             call: call.clone(),
             dialect: call.dialect,
-            v01: None,
+            artifacts: Vec::new(),
         }
     }
 
@@ -56,7 +58,7 @@ impl StreamEncoder {
                 let payload = self.payload(frame)?;
                 let mut bytes = self.event(id_of(frame).as_deref(), payload);
                 if let (Frame::Task(task), Generation::V03) = (frame, self.dialect.generation)
-                    && let Some(end) = v03::Writer(self.dialect.binding).end(task)
+                    && let Some(end) = Legacy(self.dialect).end(task)
                 {
                     bytes.extend(self.event(None, end.into()));
                 }
@@ -80,14 +82,10 @@ impl StreamEncoder {
 
     fn payload<'f>(&mut self, frame: &'f Frame) -> Option<Payload<'f>> {
         Some(match self.dialect.generation {
-            Generation::V10 => Payload::Frame(v1::FrameWriter::of(frame)?),
-            Generation::V03 => v03::Writer(self.dialect.binding).frame(frame)?.into(),
-            Generation::V01 => {
-                let id = task_of(frame)
-                    .cloned()
-                    .or_else(|| self.call.client_task_id())?;
-                let stream = self.v01.get_or_insert_with(|| v01::Stream::new(id));
-                stream.frame(frame)?.into()
+            Generation::V10 => Payload::View(View::of_element(frame)?),
+            Generation::V03 | Generation::V01 => {
+                let (id, artifacts) = (self.call.client_task_id(), &mut self.artifacts);
+                Legacy(self.dialect).frame(frame, id, artifacts)?.into()
             }
         })
     }
@@ -97,24 +95,13 @@ impl StreamEncoder {
 /// resumed stream has none, as it comes before the events that are replayed.
 fn id_of(frame: &Frame) -> Option<String> {
     match frame {
-        Frame::Task(task) => {
-            let Task { last_event, .. } = task.as_ref();
-            last_event.map(|id| id.to_string())
-        }
+        Frame::Task(task) => task.last_event.map(|id| id.to_string()),
         Frame::Event { event, .. } => Some(event.id.to_string()),
         Frame::Resumed(_)
         | Frame::Message(_)
         | Frame::Refused(_)
         | Frame::KeepAlive
         | Frame::ComeBack => None,
-    }
-}
-
-const fn task_of(frame: &Frame) -> Option<&TaskId> {
-    match frame {
-        Frame::Task(task) | Frame::Resumed(task) => Some(&task.id),
-        Frame::Event { task_id, .. } => Some(task_id),
-        Frame::Message(_) | Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => None,
     }
 }
 

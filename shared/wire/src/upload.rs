@@ -1,9 +1,9 @@
 //! Reads and writes `POST /a2a-lambda/uploads`, an extension of this project that is
 //! the same for all generations.
 
-use super::json_object::JsonObject;
 use super::params::{Object, ReadResult};
-use a2a_lambda_model::task::{UploadGrant, UploadOrder};
+use super::v1::View;
+use a2a_lambda_model::task::{Part, PartContent, UploadGrant, UploadOrder};
 use serde_json::{Map, Value, json};
 
 /// The most characters of a file name or media type.
@@ -37,17 +37,18 @@ pub(super) fn read(order: &Object<'_>) -> ReadResult<UploadOrder> {
 pub(super) fn encode(grant: &UploadGrant) -> Value {
     let headers = grant.headers.iter();
     let headers = headers.map(|(name, value)| (name.clone(), json!(value)));
+    let part = Part {
+        filename: grant.filename.clone(),
+        media_type: grant.media_type.clone(),
+        ..Part::new(PartContent::Url(grant.reference.clone()))
+    };
     json!({
         "method": "PUT",
         "url": grant.url,
         "headers": headers.collect::<Map<String, Value>>(),
         "expiresAt": grant.expires_at.to_rfc3339(),
         "reference": grant.reference,
-        "part": JsonObject::new()
-            .with("url", grant.reference.as_str())
-            .maybe("filename", grant.filename.as_deref())
-            .maybe("mediaType", grant.media_type.as_deref())
-            .build(),
+        "part": View::<true>::Part(&part),
     })
 }
 

@@ -4,6 +4,7 @@ use super::{
     ContextId, EventId, Generation, IdempotencyKey, LoggedEvent, Message, Metadata, PushOffer,
     Task, TaskId, TaskState, Timestamp,
 };
+use serde::Serialize;
 
 /// Whether a send waits for the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,22 +112,28 @@ pub struct ContextQuery {
 }
 
 /// A context as a list shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Context {
     /// Its id.
+    #[serde(rename = "contextId")]
     pub id: ContextId,
     /// When it began.
+    #[serde(serialize_with = "Timestamp::show")]
     pub created_at: Timestamp,
     /// About when it was last active.
+    #[serde(serialize_with = "Timestamp::show")]
     pub updated_at: Timestamp,
     /// When it expires without further activity.
+    #[serde(serialize_with = "Timestamp::show")]
     pub expires_at: Timestamp,
     /// Its status: `active`.
     pub status: &'static str,
 }
 
 /// One page of contexts, newest activity first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ContextPage {
     /// The contexts.
     pub contexts: Vec<Context>,

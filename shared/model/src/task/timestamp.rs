@@ -1,6 +1,6 @@
 //! Points in time as plain values.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
@@ -77,6 +77,11 @@ impl Timestamp {
             .ok()
             .and_then(|t| t.format(&format).ok())
             .unwrap_or_else(|| "1970-01-01T00:00:00.000Z".to_owned())
+    }
+
+    /// Writes it as clients see it. Its own form is the number that is stored.
+    pub(super) fn show<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_rfc3339())
     }
 
     /// Parses an RFC 3339 time; fractions below a millisecond are cut off.

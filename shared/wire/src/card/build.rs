@@ -2,19 +2,13 @@
 
 use super::extension::{OFFERED, SKILL_SCHEMAS, WEBHOOK_SIGNATURES};
 use super::{CardInfo, SecurityScheme, SkillInfo};
-use serde_json::{Map, Value, json};
+use crate::payload::{Members, put};
+use serde_json::{Value, json};
 
 const JSON_RPC: &str = "JSONRPC";
 const REST: &str = "HTTP+JSON";
 
-/// The members of an object under construction; empty values are left out.
-type CardMembers = Map<String, Value>;
-
-fn put(members: &mut CardMembers, name: &str, value: impl Into<Value>) {
-    members.insert(name.to_owned(), value.into());
-}
-
-fn put_list(members: &mut CardMembers, name: &str, items: &[String]) {
+fn put_list(members: &mut Members, name: &str, items: &[String]) {
     if !items.is_empty() {
         put(members, name, items.to_vec());
     }
@@ -74,8 +68,8 @@ pub(super) fn legacy(info: &CardInfo) -> Value {
 }
 
 /// The members that are the same in all generations.
-fn common(info: &CardInfo) -> CardMembers {
-    let mut card = CardMembers::new();
+fn common(info: &CardInfo) -> Members {
+    let mut card = Members::new();
     put(&mut card, "name", info.name.as_str());
     put(&mut card, "description", info.description.as_str());
     put(&mut card, "version", info.version.as_str());
@@ -87,7 +81,7 @@ fn common(info: &CardInfo) -> CardMembers {
 }
 
 fn skill(info: &SkillInfo) -> Value {
-    let mut skill = CardMembers::new();
+    let mut skill = Members::new();
     put(&mut skill, "id", info.id.as_str());
     put(&mut skill, "name", info.name.as_str());
     put(&mut skill, "description", info.description.as_str());
@@ -112,8 +106,8 @@ fn interfaces(info: &CardInfo, versions: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-fn capabilities(info: &CardInfo) -> CardMembers {
-    let mut capabilities = CardMembers::new();
+fn capabilities(info: &CardInfo) -> Members {
+    let mut capabilities = Members::new();
     put(&mut capabilities, "streaming", info.capabilities.streaming);
     let push = info.capabilities.push_notifications;
     put(&mut capabilities, "pushNotifications", push);
@@ -140,9 +134,9 @@ fn extensions(info: &CardInfo) -> Vec<Value> {
 
 /// The schemas of the skills, as an extension: a card has no member for them.
 fn skill_schemas(info: &CardInfo) -> Option<Value> {
-    let mut skills = CardMembers::new();
+    let mut skills = Members::new();
     for skill in &info.skills {
-        let mut schemas = CardMembers::new();
+        let mut schemas = Members::new();
         for (name, schema) in [
             ("inputSchema", &skill.input_schema),
             ("outputSchema", &skill.output_schema),
@@ -164,7 +158,7 @@ fn schemes(info: &CardInfo, write: fn(&SecurityScheme) -> Value) -> Value {
     Value::Object(schemes.map(entry).collect())
 }
 
-fn put_security(card: &mut CardMembers, info: &CardInfo, write: fn(&SecurityScheme) -> Value) {
+fn put_security(card: &mut Members, info: &CardInfo, write: fn(&SecurityScheme) -> Value) {
     if !info.security.is_empty() {
         put(card, "securitySchemes", schemes(info, write));
         let requirement = |scheme| json!({"schemes": {name(scheme): {"list": []}}});
@@ -174,7 +168,7 @@ fn put_security(card: &mut CardMembers, info: &CardInfo, write: fn(&SecuritySche
 }
 
 /// Puts `security` for 0.2 and 0.3, and `authentication` for 0.1.
-fn put_legacy_security(card: &mut CardMembers, info: &CardInfo) {
+fn put_legacy_security(card: &mut Members, info: &CardInfo) {
     if !info.security.is_empty() {
         let requirement = |scheme| json!({name(scheme): []});
         let requirements: Vec<Value> = info.security.iter().map(requirement).collect();

@@ -2,20 +2,24 @@
 
 use super::samples::{artifact, context_id, full_task, status, task, task_id};
 use super::*;
-use crate::v03::Writer;
-use crate::{Binding, v01, v03};
-use a2a_lambda_model::task::{ContextId, Generation, Message, TaskState};
+use crate::legacy::Legacy;
+use crate::state_name::state_name;
+use crate::v1::View;
+use crate::{Dialect, v01, v03};
+use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
+use a2a_lambda_model::task::{Blob, ContextId, Generation, Message, Task, TaskState};
 use a2a_lambda_rows::each_row;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;
 
-const RPC: Writer = Writer(Binding::JsonRpc);
-const REST: Writer = Writer(Binding::Rest);
+const RPC: Legacy = Legacy(Dialect::json_rpc(Generation::V03));
+const REST: Legacy = Legacy(Dialect::rest(Generation::V03));
+const V01: Legacy = Legacy(Dialect::rest(Generation::V01));
 
 /// A task in 0.3, 0.3 REST and 0.1.
 fn in_all(task: &Task) -> [Value; 3] {
-    [RPC.task(task), REST.task(task), v01::encode_task(task)]
+    [RPC, REST, V01].map(|it| it.task(task).into())
 }
 
 /// The first part of the first artifact of a task with this part, in 0.3, 0.3
@@ -163,6 +167,28 @@ fn bytes_and_urls_are_written_as_files() {
 }
 
 #[test]
+fn no_dialect_shows_what_only_the_store_knows() {
+    let blob = Blob {
+        key: "secret".to_owned(),
+        size: 1,
+        sha256: "00".to_owned(),
+        upload: Some("secret".to_owned()),
+    };
+    let mut shown = artifact("a-1", "x", "");
+    shown.chunks_of = Some(7);
+    shown.parts = vec![Part::new(PartContent::Stored(blob))];
+    let task = Task {
+        artifacts: Some(vec![shown]),
+        ..task(status(TaskState::Completed, None))
+    };
+    let v10 = serde_json::to_value(View::<true>::Task(&task)).unwrap();
+    each_row(in_all(&task).into_iter().chain([v10]), |it| {
+        let text = it.to_string();
+        assert!(!text.contains("secret") && !text.contains("chunks"), "{it}");
+    });
+}
+
+#[test]
 fn an_artifact_is_known_by_its_index_in_0_1() {
     let task = Task {
         artifacts: Some(vec![artifact("a-1", "x", "1"), artifact("a-2", "y", "2")]),
@@ -305,11 +331,11 @@ proptest! {
             context_id: Some(context_id()),
             ..Message::from_user("m-1", parts)
         };
-        let sent = v03::tests::decode_send(&json!({"message": RPC.message(&message, None)}));
+        let sent = v03::tests::decode_send(&json!({"message": RPC.message(&message)}));
         prop_assert_eq!(sent.map(|it| it.message), Ok(message.clone()));
-        let sent = v03::tests::rest::decode_send(&json!({"message": REST.message(&message, None)}));
+        let sent = v03::tests::rest::decode_send(&json!({"message": REST.message(&message)}));
         prop_assert_eq!(sent.map(|it| it.message), Ok(message.clone()));
-        let old = v01::encode_message_as_task(&message, &task_id());
+        let old = V01.message_as_task(&message, &task_id());
         let sent = v01::tests::decode_send(&json!({"id": "t", "message": old["status"]["message"]}));
         prop_assert_eq!(sent.map(|it| it.message.parts), Ok(message.parts));
     }

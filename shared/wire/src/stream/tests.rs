@@ -1,8 +1,8 @@
 use super::*;
 use crate::{OpenedRequest, RawRequest, open};
 use a2a_lambda_model::task::{
-    A2aError, ContextId, Event, EventId, LoggedEvent, Message, Part, Status, StatusUpdate,
-    TaskState, Timestamp,
+    A2aError, ContextId, Event, EventId, LoggedEvent, Message, Part, Status, StatusUpdate, Task,
+    TaskId, TaskState, Timestamp,
 };
 use serde_json::{Value, json};
 

@@ -1,16 +1,31 @@
 use super::*;
+use crate::Dialect;
 use crate::compat::samples::{
     artifact, chunk, command, context_id, field_of, full_task, rest, rpc, status, status_change,
     task, task_id,
 };
+use crate::legacy::Legacy;
 use a2a_lambda_model::task::{
-    A2aError, CancelCommand, Frame, GetQuery, PartContent, SendMode, SubscribeCommand,
+    A2aError, CancelCommand, ContextId, Frame, GetQuery, Part, PartContent, SendMode,
+    SubscribeCommand, Task, TaskId, TaskState,
 };
 use a2a_lambda_rows::each_row;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
     command!(rpc("tasks/send", params), Send).map(|it| *it)
+}
+
+const LEGACY: Legacy = Legacy(Dialect::rest(Generation::V01));
+
+/// A stream of a client whose task is `t-1`, with the artifacts that it has shown.
+#[derive(Default)]
+struct Stream(Vec<String>);
+
+impl Stream {
+    fn frame(&mut self, frame: &Frame) -> Option<Value> {
+        LEGACY.frame(frame, Some(task_id()), &mut self.0)
+    }
 }
 
 fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
@@ -138,7 +153,7 @@ fn a_task_is_written_in_the_shape_of_0_1() {
     let mut task = full_task();
     task.transitions.clear();
     assert_eq!(
-        encode_task(&task),
+        Value::from(LEGACY.task(&task)),
         json!({
             "id": "t-1",
             "sessionId": "c-1",
@@ -170,10 +185,10 @@ fn a_reply_without_a_task_becomes_a_completed_task() {
         "message": {"role": "agent", "parts": [{"type": "text", "text": "hi"}]},
     });
     assert_eq!(
-        encode_message_as_task(&reply, &task_id()),
+        Value::from(LEGACY.message_as_task(&reply, &task_id())),
         json!({"id": "t-1", "sessionId": "c-1", "status": status})
     );
-    let mut stream = Stream::new(task_id());
+    let mut stream = Stream::default();
     assert_eq!(
         stream.frame(&Frame::Message(reply)),
         Some(json!({"id": "t-1", "status": status, "final": true}))
@@ -189,7 +204,7 @@ fn a_stream_starts_with_a_status() {
     ] {
         let first = Frame::Task(Box::new(task(status(state, None))));
         assert_eq!(
-            Stream::new(task_id()).frame(&first),
+            Stream::default().frame(&first),
             Some(json!({
                 "id": "t-1",
                 "status": {"state": word, "timestamp": "2026-05-28T20:26:40.000Z"},
@@ -201,7 +216,7 @@ fn a_stream_starts_with_a_status() {
 
 #[test]
 fn a_stream_ends_with_a_final_status() {
-    let mut stream = Stream::new(task_id());
+    let mut stream = Stream::default();
     let end = status_change(status(TaskState::InputRequired, Some("which?")), true);
     assert_eq!(
         stream.frame(&end),
@@ -222,7 +237,7 @@ fn a_stream_ends_with_a_final_status() {
 
 #[test]
 fn chunks_of_one_artifact_have_one_index() {
-    let mut stream = Stream::new(task_id());
+    let mut stream = Stream::default();
     let mut index = |frame: &Frame| stream.frame(frame).unwrap()["artifact"]["index"].clone();
     assert_eq!(index(&chunk(artifact("a-1", "x", "1"), false, false)), 0);
     assert_eq!(index(&chunk(artifact("a-2", "y", "1"), false, true)), 1);
@@ -257,7 +272,7 @@ fn a_late_subscriber_gets_the_artifact_indexes_of_the_task() {
         } else {
             Frame::Task(Box::new(shown))
         };
-        let mut stream = Stream::new(task_id());
+        let mut stream = Stream::default();
         stream.frame(&first);
         let index = |frame: Option<Value>| frame.unwrap()["artifact"]["index"].clone();
         let known = chunk(artifact("a-2", "y", "2"), true, true);

@@ -1,16 +1,24 @@
 use super::*;
+use crate::Dialect;
 use crate::compat::samples::{
     artifact, chunk, command, field_of, full_task, rpc, status, status_change,
 };
+use crate::legacy::Legacy;
 use a2a_lambda_model::task::{
-    A2aError, CancelCommand, GetQuery, Metadata, PushOffer, SubscribeCommand, TaskState,
+    A2aError, CancelCommand, ContextId, Frame, GetQuery, Message, Metadata, Part, PushOffer, Sent,
+    SubscribeCommand, TaskId, TaskState,
 };
 use a2a_lambda_rows::each_row;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) mod rest;
 
-const RPC: Writer = Writer(Binding::JsonRpc);
+const RPC: Legacy = Legacy(Dialect::json_rpc(Generation::V03));
+
+/// An element of a stream.
+fn frame_of(dialect: Legacy, frame: &Frame) -> Option<Value> {
+    dialect.frame(frame, None, &mut Vec::new())
+}
 
 pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
     command!(rpc("message/send", params), Send).map(|it| *it)
@@ -231,7 +239,7 @@ fn a_message_is_written_with_its_kind() {
 fn each_stream_event_has_its_kind_and_the_last_is_final() {
     let frame = status_change(status(TaskState::Working, None), false);
     assert_eq!(
-        RPC.frame(&frame),
+        frame_of(RPC, &frame),
         Some(json!({
             "kind": "status-update",
             "taskId": "t-1",
@@ -242,9 +250,9 @@ fn each_stream_event_has_its_kind_and_the_last_is_final() {
         }))
     );
     let frame = status_change(status(TaskState::Completed, None), true);
-    assert_eq!(RPC.frame(&frame).unwrap()["final"], true);
+    assert_eq!(frame_of(RPC, &frame).unwrap()["final"], true);
     assert_eq!(
-        RPC.frame(&chunk(artifact("a-1", "x", "1"), false, true)),
+        frame_of(RPC, &chunk(artifact("a-1", "x", "1"), false, true)),
         Some(json!({
             "kind": "artifact-update",
             "taskId": "t-1",
@@ -254,14 +262,14 @@ fn each_stream_event_has_its_kind_and_the_last_is_final() {
             "lastChunk": true,
         }))
     );
-    assert_eq!(RPC.frame(&Frame::KeepAlive), None);
-    assert_eq!(RPC.frame(&Frame::Refused(A2aError::Internal)), None);
+    assert_eq!(frame_of(RPC, &Frame::KeepAlive), None);
+    assert_eq!(frame_of(RPC, &Frame::Refused(A2aError::Internal)), None);
 }
 
 #[test]
 fn a_resumed_stream_begins_with_the_status_only() {
     let frame = Frame::Resumed(Box::new(full_task()));
-    let shown = RPC.frame(&frame).unwrap();
+    let shown = frame_of(RPC, &frame).unwrap();
     let members: Vec<&String> = shown.as_object().unwrap().keys().collect();
     assert_eq!(members, ["contextId", "id", "kind", "status"]);
 }

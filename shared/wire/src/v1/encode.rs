@@ -1,318 +1,257 @@
 //! Writes `task` values as the objects of 1.0.
 //!
 //! The objects have no `kind`, no `final`, no unknown member and, outside free
-//! content, no null. `parts` is never empty. REQUIRED members are present even when
-//! they are empty (A2A 1.0 §5.7).
+//! content, no null. REQUIRED members are present even when they are empty (A2A 1.0 §5.7).
 //!
-//! The writers borrow a value and serialise it without a copy: most of the work of a
-//! short call would be copies. Members are in the order of their names. A test compares
-//! what they write with what the official types write.
+//! A view borrows a value and serialises it without a copy: most of the work of a short call
+//! would be copies. A test compares what it writes with what the official types write.
 
 use crate::Dialect;
 use crate::state_name::state_name;
 use a2a_lambda_model::task::{
-    Artifact, ContextId, Event, Frame, Generation, LoggedEvent, Message, Metadata, Page, Part,
-    PartContent, Role, Sent, Status, Task, TaskId,
+    Artifact, ContextId, Event, Frame, Generation, Message, Metadata, Page, Part, PartContent,
+    Role, Sent, Status, Task, TaskId, Timestamp,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::ser::{SerializeMap, SerializeSeq as _};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// Both bindings have the same objects.
 const DIALECT: Dialect = Dialect::rest(Generation::V10);
 
-/// Writes the result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
+/// What clients see of a value. A member that is not listed here does not pass.
+///
+/// If it `FILLS`, no parts are one empty text, as in 1.0 a required array has an element (A2A 1.0
+/// §5.7), and a message of the client has the ids of its place. The older generations have neither.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SentWriter<'a>(pub(crate) &'a Sent);
-
-impl Serialize for SentWriter<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Sent::Task(task) => one(serializer, "task", &TaskWriter::of(task)),
-            Sent::Message(message) => one(serializer, "message", &MessageWriter(message, None)),
-        }
-    }
-}
-
-/// An object with one member.
-fn one<S: Serializer, T: Serialize>(
-    serializer: S,
-    name: &'static str,
-    value: &T,
-) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(1))?;
-    map.serialize_entry(name, value)?;
-    map.end()
-}
-
-/// A member, if it has a value.
-fn put<M: SerializeMap, T: Serialize + ?Sized>(
-    map: &mut M,
-    name: &'static str,
-    value: Option<&T>,
-) -> Result<(), M::Error> {
-    value.map_or(Ok(()), |value| map.serialize_entry(name, value))
-}
-
-fn put_list<M: SerializeMap>(
-    map: &mut M,
-    name: &'static str,
-    list: &[String],
-) -> Result<(), M::Error> {
-    put(map, name, (!list.is_empty()).then_some(list))
-}
-
-fn put_metadata<M: SerializeMap>(map: &mut M, metadata: &Metadata) -> Result<(), M::Error> {
-    put(map, "metadata", (!metadata.is_empty()).then_some(metadata))
-}
-
-/// Writes a task (A2A 1.0 §4.1.1).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TaskWriter<'a> {
-    task: &'a Task,
-    /// Whether artifacts and history are written.
-    is_whole: bool,
-}
-
-impl<'a> TaskWriter<'a> {
-    /// Writes the whole view.
-    pub(crate) const fn of(task: &'a Task) -> Self {
-        Self {
-            task,
-            is_whole: true,
-        }
-    }
-
-    const fn without_content(task: &'a Task) -> Self {
-        Self {
-            task,
-            is_whole: false,
-        }
-    }
-}
-
-impl Serialize for TaskWriter<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { task, is_whole } = *self;
-        let ids = Some((&task.id, &task.context_id));
-        let mut map = serializer.serialize_map(None)?;
-        if let Some(artifacts) = task.artifacts.as_deref().filter(|_| is_whole) {
-            map.serialize_entry("artifacts", &List(artifacts, ArtifactWriter))?;
-        }
-        map.serialize_entry("contextId", task.context_id.as_str())?;
-        if let Some(history) = task.history.as_deref().filter(|_| is_whole) {
-            let message = |message| MessageWriter(message, ids);
-            map.serialize_entry("history", &List(history, message))?;
-        }
-        map.serialize_entry("id", task.id.as_str())?;
-        put_metadata(&mut map, &task.metadata)?;
-        map.serialize_entry("status", &StatusWriter(&task.status, ids))?;
-        map.end()
-    }
-}
-
-/// Writes a list, each item with the writer that the function makes.
-struct List<'a, T, F>(&'a [T], F);
-
-impl<'a, T, W: Serialize, F: Fn(&'a T) -> W> Serialize for List<'a, T, F> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
-        for item in self.0 {
-            list.serialize_element(&(self.1)(item))?;
-        }
-        list.end()
-    }
-}
-
-/// Writes a page of tasks.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PageWriter<'a>(pub(crate) &'a Page);
-
-impl Serialize for PageWriter<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let page = self.0;
-        let mut map = serializer.serialize_map(Some(4))?;
-        // A2A 1.0 §3.1.4: `nextPageToken` is present even when it is empty.
-        map.serialize_entry("nextPageToken", &page.next_page_token)?;
-        map.serialize_entry("pageSize", &page.page_size)?;
-        map.serialize_entry("tasks", &List(&page.tasks, TaskWriter::of))?;
-        map.serialize_entry("totalSize", &page.total_size)?;
-        map.end()
-    }
-}
-
-/// Writes the payload of a stream element (A2A 1.0 §3.2.3): exactly one of `task`,
-/// `message`, `statusUpdate` and `artifactUpdate`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum FrameWriter<'a> {
-    Task(TaskWriter<'a>),
-    Message(&'a Message),
-    Event(TaskIds<'a>, &'a Event),
-}
-
-impl<'a> FrameWriter<'a> {
-    /// `None` for an error and a keep-alive, which have no payload.
-    pub(crate) const fn of(frame: &'a Frame) -> Option<Self> {
-        Some(match frame {
-            Frame::Task(task) => Self::Task(TaskWriter::of(task)),
-            // Only the status: the client gets artifacts and history as events, and a
-            // copy here would make it append chunks twice.
-            Frame::Resumed(task) => Self::Task(TaskWriter::without_content(task)),
-            Frame::Message(message) => Self::Message(message),
-            Frame::Event {
-                task_id,
-                context_id,
-                event: LoggedEvent { event, .. },
-                // A2A 1.0 §4.2.1: a status update has no member for the last event.
-                last: _,
-            } => Self::Event((task_id, context_id), event),
-            Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
-        })
-    }
-}
-
-impl Serialize for FrameWriter<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match *self {
-            Self::Task(task) => one(serializer, "task", &task),
-            Self::Message(message) => one(serializer, "message", &MessageWriter(message, None)),
-            Self::Event(ids, event @ Event::Status(_)) => {
-                one(serializer, "statusUpdate", &EventWriter(ids, event))
-            }
-            Self::Event(ids, event @ Event::Artifact(_)) => {
-                one(serializer, "artifactUpdate", &EventWriter(ids, event))
-            }
-        }
-    }
-}
-
-struct EventWriter<'a>(TaskIds<'a>, &'a Event);
-
-impl Serialize for EventWriter<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self((task_id, context_id), event) = self;
-        let mut map = serializer.serialize_map(None)?;
-        if let Event::Artifact(update) = event {
-            map.serialize_entry("append", &update.append)?;
-            map.serialize_entry("artifact", &ArtifactWriter(&update.artifact))?;
-        }
-        map.serialize_entry("contextId", context_id.as_str())?;
-        let metadata = match event {
-            Event::Status(update) => &update.metadata,
-            Event::Artifact(update) => {
-                map.serialize_entry("lastChunk", &update.last_chunk)?;
-                &update.metadata
-            }
-        };
-        put_metadata(&mut map, metadata)?;
-        if let Event::Status(update) = event {
-            let status = StatusWriter(&update.status, Some((task_id, context_id)));
-            map.serialize_entry("status", &status)?;
-        }
-        map.serialize_entry("taskId", task_id.as_str())?;
-        map.end()
-    }
+pub(crate) enum View<'a, const FILLS: bool = true> {
+    Sent(&'a Sent),
+    Page(&'a Page),
+    Frame(&'a Frame),
+    Task(&'a Task),
+    /// A task without artifacts and history.
+    Resumed(&'a Task),
+    Update(TaskIds<'a>, &'a Event),
+    Status(&'a Status, Option<TaskIds<'a>>),
+    /// A message, with the ids of its place where it has none of its own.
+    Message(&'a Message, Option<TaskIds<'a>>),
+    Artifact(&'a Artifact),
+    Part(&'a Part),
+    Tasks(&'a [Task]),
+    Messages(&'a [Message], TaskIds<'a>),
+    Artifacts(&'a [Artifact]),
+    Parts(&'a [Part]),
+    Texts(&'a [String]),
+    Text(&'a str),
+    /// The name of bytes by their SHA-256.
+    Digest(&'a str),
+    Bytes(&'a [u8]),
+    Time(Timestamp),
+    Flag(bool),
+    Number(usize),
+    Data(&'a Value),
+    Metadata(&'a Metadata),
 }
 
 /// A task and its context.
 type TaskIds<'a> = (&'a TaskId, &'a ContextId);
 
-struct StatusWriter<'a>(&'a Status, Option<TaskIds<'a>>);
+/// A member of an object. It is left out if it has no value.
+type Member<'a, const FILLS: bool> = (&'static str, Option<View<'a, FILLS>>);
 
-impl Serialize for StatusWriter<'_> {
+impl<const FILLS: bool> Serialize for View<'_, FILLS> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(status, ids) = self;
-        let mut map = serializer.serialize_map(None)?;
-        let message = status.message.as_ref();
-        let message = message.map(|message| MessageWriter(message, *ids));
-        put(&mut map, "message", message.as_ref())?;
-        map.serialize_entry("state", state_name(status.state, DIALECT))?;
-        // A2A 1.0 §5.6.1: UTC with `Z` and milliseconds.
-        map.serialize_entry("timestamp", &status.timestamp.to_rfc3339())?;
-        map.end()
+        match *self {
+            Self::Sent(sent) => object(serializer, [Self::of_sent(sent)]),
+            Self::Page(page) => object(serializer, Self::of_page(page)),
+            Self::Frame(frame) => object(serializer, Self::of_frame(frame)),
+            Self::Task(task) => object(serializer, Self::of_task(task, true)),
+            Self::Resumed(task) => object(serializer, Self::of_task(task, false)),
+            Self::Update(ids, event) => object(serializer, Self::of_update(ids, event)),
+            Self::Status(status, ids) => object(serializer, Self::of_status(status, ids)),
+            Self::Message(message, ids) => object(serializer, Self::of_message(message, ids)),
+            Self::Artifact(artifact) => object(serializer, Self::of_artifact(artifact)),
+            Self::Part(part) => object(serializer, Self::of_part(part)),
+            Self::Tasks(list) => serializer.collect_seq(list.iter().map(Self::Task)),
+            Self::Messages(list, ids) => {
+                serializer.collect_seq(list.iter().map(|it| Self::Message(it, Some(ids))))
+            }
+            Self::Artifacts(list) => serializer.collect_seq(list.iter().map(Self::Artifact)),
+            Self::Parts([]) if FILLS => {
+                [View::<FILLS>::Part(&Part::text(""))].serialize(serializer)
+            }
+            Self::Parts(list) => serializer.collect_seq(list.iter().map(Self::Part)),
+            Self::Texts(list) => list.serialize(serializer),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Digest(hex) => serializer.collect_str(&format_args!("urn:sha256:{hex}")),
+            Self::Bytes(bytes) => serializer.serialize_str(&STANDARD.encode(bytes)),
+            // A2A 1.0 §5.6.1: UTC with `Z` and milliseconds.
+            Self::Time(at) => serializer.serialize_str(&at.to_rfc3339()),
+            Self::Flag(flag) => serializer.serialize_bool(flag),
+            Self::Number(number) => number.serialize(serializer),
+            Self::Data(value) => value.serialize(serializer),
+            Self::Metadata(metadata) => metadata.serialize(serializer),
+        }
     }
 }
 
-/// Writes a message, with the ids of its place where it has none of its own.
-struct MessageWriter<'a>(&'a Message, Option<TaskIds<'a>>);
+fn object<'a, S: Serializer, const FILLS: bool>(
+    serializer: S,
+    members: impl IntoIterator<Item = Member<'a, FILLS>>,
+) -> Result<S::Ok, S::Error> {
+    let members = members.into_iter();
+    serializer.collect_map(members.filter_map(|(name, value)| Some((name, value?))))
+}
 
-impl Serialize for MessageWriter<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(message, ids) = self;
-        let context = message.context_id.as_ref();
-        let task = message.task_id.as_ref();
-        let mut map = serializer.serialize_map(None)?;
-        let context = context.or(ids.map(|(_, context)| context));
-        put(&mut map, "contextId", context.map(ContextId::as_str))?;
-        put_list(&mut map, "extensions", &message.extensions)?;
-        map.serialize_entry("messageId", &message.id)?;
-        put_metadata(&mut map, &message.metadata)?;
-        map.serialize_entry("parts", &PartsWriter(&message.parts))?;
-        put_list(&mut map, "referenceTaskIds", &message.reference_task_ids)?;
+impl<'a, const FILLS: bool> View<'a, FILLS> {
+    /// The payload of a stream element; `None` for an error and a keep-alive, which have none.
+    pub(crate) fn of_element(frame: &'a Frame) -> Option<Self> {
+        Self::of_frame(frame).map(|_| Self::Frame(frame))
+    }
+
+    /// The result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
+    fn of_sent(sent: &'a Sent) -> Member<'a, FILLS> {
+        match sent {
+            Sent::Task(task) => ("task", Some(Self::Task(task))),
+            Sent::Message(message) => ("message", Some(Self::Message(message, None))),
+        }
+    }
+
+    /// The payload of a stream element (A2A 1.0 §3.2.3): exactly one of `task`, `message`,
+    /// `statusUpdate` and `artifactUpdate`.
+    fn of_frame(frame: &'a Frame) -> Option<Member<'a, FILLS>> {
+        let (name, value) = match frame {
+            Frame::Task(task) => ("task", Self::Task(task)),
+            // Only the status: the client gets artifacts and history as events, and a
+            // copy here would make it append chunks twice.
+            Frame::Resumed(task) => ("task", Self::Resumed(task)),
+            Frame::Message(message) => ("message", Self::Message(message, None)),
+            Frame::Event {
+                task_id,
+                context_id,
+                event,
+                // A2A 1.0 §4.2.1: a status update has no member for the last event.
+                last: _,
+            } => {
+                let name = match event.event {
+                    Event::Status(_) => "statusUpdate",
+                    Event::Artifact(_) => "artifactUpdate",
+                };
+                (name, Self::Update((task_id, context_id), &event.event))
+            }
+            Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
+        };
+        Some((name, Some(value)))
+    }
+
+    fn of_page(page: &'a Page) -> [Member<'a, FILLS>; 4] {
+        [
+            // A2A 1.0 §3.1.4: `nextPageToken` is present even when it is empty.
+            ("nextPageToken", Some(Self::Text(&page.next_page_token))),
+            ("pageSize", Some(Self::Number(page.page_size))),
+            ("tasks", Some(Self::Tasks(&page.tasks))),
+            ("totalSize", Some(Self::Number(page.total_size))),
+        ]
+    }
+
+    /// A task (A2A 1.0 §4.1.1).
+    fn of_task(task: &'a Task, is_whole: bool) -> [Member<'a, FILLS>; 6] {
+        let ids = (&task.id, &task.context_id);
+        let artifacts = task.artifacts.as_deref().filter(|_| is_whole);
+        let history = task.history.as_deref().filter(|_| is_whole);
+        [
+            ("artifacts", artifacts.map(Self::Artifacts)),
+            ("contextId", Some(Self::Text(task.context_id.as_str()))),
+            ("history", history.map(|it| Self::Messages(it, ids))),
+            ("id", Some(Self::Text(task.id.as_str()))),
+            ("metadata", Self::of_metadata(&task.metadata)),
+            ("status", Some(Self::Status(&task.status, Some(ids)))),
+        ]
+    }
+
+    fn of_update(ids: TaskIds<'a>, event: &'a Event) -> [Member<'a, FILLS>; 7] {
+        let (status, chunk, metadata) = match event {
+            Event::Status(update) => (Some(&update.status), None, &update.metadata),
+            Event::Artifact(update) => (None, Some(update), &update.metadata),
+        };
+        [
+            ("append", chunk.map(|it| Self::Flag(it.append))),
+            ("artifact", chunk.map(|it| Self::Artifact(&it.artifact))),
+            ("contextId", Some(Self::Text(ids.1.as_str()))),
+            ("lastChunk", chunk.map(|it| Self::Flag(it.last_chunk))),
+            ("metadata", Self::of_metadata(metadata)),
+            ("status", status.map(|it| Self::Status(it, Some(ids)))),
+            ("taskId", Some(Self::Text(ids.0.as_str()))),
+        ]
+    }
+
+    fn of_status(status: &'a Status, ids: Option<TaskIds<'a>>) -> [Member<'a, FILLS>; 3] {
+        let message = status.message.as_ref();
+        let state = state_name(status.state, DIALECT);
+        [
+            ("message", message.map(|it| Self::Message(it, ids))),
+            ("state", Some(Self::Text(state))),
+            ("timestamp", Some(Self::Time(status.timestamp))),
+        ]
+    }
+
+    fn of_message(message: &'a Message, ids: Option<TaskIds<'a>>) -> [Member<'a, FILLS>; 8] {
+        let ids = ids.filter(|_| FILLS || message.role == Role::Agent);
+        let context = message.context_id.as_ref().or(ids.map(|(_, id)| id));
+        let task = message.task_id.as_ref().or(ids.map(|(id, _)| id));
+        let references = &message.reference_task_ids;
         let role = match message.role {
             Role::User => "ROLE_USER",
             Role::Agent => "ROLE_AGENT",
         };
-        map.serialize_entry("role", role)?;
-        let task = task.or(ids.map(|(task, _)| task));
-        put(&mut map, "taskId", task.map(TaskId::as_str))?;
-        map.end()
+        [
+            ("contextId", context.map(|id| Self::Text(id.as_str()))),
+            ("extensions", Self::of_texts(&message.extensions)),
+            ("messageId", Some(Self::Text(&message.id))),
+            ("metadata", Self::of_metadata(&message.metadata)),
+            ("parts", Some(Self::Parts(&message.parts))),
+            ("referenceTaskIds", Self::of_texts(references)),
+            ("role", Some(Self::Text(role))),
+            ("taskId", task.map(|id| Self::Text(id.as_str()))),
+        ]
     }
-}
 
-struct ArtifactWriter<'a>(&'a Artifact);
-
-impl Serialize for ArtifactWriter<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let artifact = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("artifactId", &artifact.id)?;
-        put(&mut map, "description", artifact.description.as_ref())?;
-        put_list(&mut map, "extensions", &artifact.extensions)?;
-        put_metadata(&mut map, &artifact.metadata)?;
-        put(&mut map, "name", artifact.name.as_ref())?;
-        map.serialize_entry("parts", &PartsWriter(&artifact.parts))?;
-        map.end()
+    fn of_artifact(artifact: &'a Artifact) -> [Member<'a, FILLS>; 6] {
+        let description = artifact.description.as_deref();
+        [
+            ("artifactId", Some(Self::Text(&artifact.id))),
+            ("description", description.map(Self::Text)),
+            ("extensions", Self::of_texts(&artifact.extensions)),
+            ("metadata", Self::of_metadata(&artifact.metadata)),
+            ("name", artifact.name.as_deref().map(Self::Text)),
+            ("parts", Some(Self::Parts(&artifact.parts))),
+        ]
     }
-}
 
-struct PartsWriter<'a>(&'a [Part]);
-
-impl Serialize for PartsWriter<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0.is_empty() {
-            // A2A 1.0 §5.7: a required array has an element, so no parts are one empty text.
-            let empty = Part::new(PartContent::Text(String::new()));
-            return [PartWriter(&empty)].serialize(serializer);
-        }
-        List(self.0, PartWriter).serialize(serializer)
-    }
-}
-
-struct PartWriter<'a>(&'a Part);
-
-impl Serialize for PartWriter<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let part = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        if let PartContent::Data(data) = &part.content {
-            map.serialize_entry("data", data)?;
-        }
-        put(&mut map, "filename", part.filename.as_ref())?;
-        put(&mut map, "mediaType", part.media_type.as_ref())?;
-        put_metadata(&mut map, &part.metadata)?;
-        match &part.content {
-            PartContent::Data(_) => {}
-            PartContent::Raw(bytes) => map.serialize_entry("raw", &STANDARD.encode(bytes))?,
-            PartContent::Text(text) => map.serialize_entry("text", text)?,
-            PartContent::Url(url) => map.serialize_entry("url", url)?,
+    fn of_part(part: &'a Part) -> [Member<'a, FILLS>; 4] {
+        let (name, content) = match &part.content {
+            PartContent::Text(text) => ("text", Self::Text(text)),
+            PartContent::Raw(bytes) => ("raw", Self::Bytes(bytes)),
+            PartContent::Url(url) => ("url", Self::Text(url)),
+            PartContent::Data(data) => ("data", Self::Data(data)),
             // INVARIANT: the engine resolves stored bytes before it responds. If it does
             // not, the key of the object still stays private.
-            PartContent::Stored(blob) => {
-                map.serialize_entry("url", &format_args!("urn:sha256:{}", blob.sha256))?;
-            }
-        }
-        map.end()
+            PartContent::Stored(blob) => ("url", Self::Digest(&blob.sha256)),
+        };
+        [
+            (name, Some(content)),
+            ("filename", part.filename.as_deref().map(Self::Text)),
+            ("mediaType", part.media_type.as_deref().map(Self::Text)),
+            ("metadata", Self::of_metadata(&part.metadata)),
+        ]
+    }
+
+    fn of_texts(list: &'a [String]) -> Option<Self> {
+        (!list.is_empty()).then_some(Self::Texts(list))
+    }
+
+    fn of_metadata(metadata: &'a Metadata) -> Option<Self> {
+        (!metadata.is_empty()).then_some(Self::Metadata(metadata))
     }
 }

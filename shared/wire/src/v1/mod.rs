@@ -11,7 +11,7 @@ mod decode;
 mod encode;
 
 pub(super) use decode::read_send;
-pub(super) use encode::{FrameWriter, PageWriter, SentWriter, TaskWriter};
+pub(super) use encode::View;
 
 #[cfg(test)]
 mod tests;

@@ -7,18 +7,19 @@ use a2a_lambda_model::task::{
     A2aError, Artifact, ContextId, EventId, Generation, Part, SendCommand, Sent, Status, Task,
     TaskId, TaskState, Timestamp,
 };
-use serde::Serialize;
 use serde_json::{Value, json};
 
 mod decode;
 mod encode;
 mod generated;
 
-/// What a writer writes. Its members are sorted and have different names, as those of a
-/// `Value`.
-fn written(writer: &impl Serialize) -> Value {
-    let value = serde_json::to_value(writer).unwrap();
-    assert_eq!(serde_json::to_string(writer).unwrap(), value.to_string());
+/// What a view writes. Its members have different names, as those of a `Value`: a repeated one
+/// would make the text longer.
+fn written(view: View<'_>) -> Value {
+    let value = serde_json::to_value(view).unwrap();
+    let text = serde_json::to_string(&view).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    assert_eq!(text.len(), value.to_string().len());
     value
 }
 
@@ -27,11 +28,11 @@ fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
 }
 
 fn encode_sent(sent: &Sent) -> Value {
-    written(&SentWriter(sent))
+    written(View::Sent(sent))
 }
 
 fn encode_task(task: &Task) -> Value {
-    written(&TaskWriter::of(task))
+    written(View::Task(task))
 }
 
 fn field_of(refusal: A2aError) -> String {

@@ -1,9 +1,9 @@
 use super::*;
 use crate::compat::samples::rest;
-use a2a_lambda_model::task::ListQuery;
+use a2a_lambda_model::task::{ListQuery, Page};
 use a2a_lambda_rows::each_row;
 
-const REST: Writer = Writer(Binding::Rest);
+const REST: Legacy = Legacy(Dialect::rest(Generation::V03));
 
 pub(crate) fn decode_send(body: &Value) -> Result<SendCommand, A2aError> {
     command!(rest("POST", "/v1/message:send", &[], body), Send).map(|it| *it)
@@ -273,7 +273,7 @@ fn a_page_has_all_its_members_even_when_empty() {
 fn a_stream_ends_with_a_final_status_update() {
     let frame = status_change(status(TaskState::Canceled, None), true);
     assert_eq!(
-        REST.frame(&frame),
+        frame_of(REST, &frame),
         Some(json!({"statusUpdate": {
             "taskId": "t-1",
             "contextId": "c-1",
@@ -286,7 +286,7 @@ fn a_stream_ends_with_a_final_status_update() {
         }}))
     );
     assert_eq!(
-        REST.frame(&chunk(artifact("a-1", "x", "1"), true, false)),
+        frame_of(REST, &chunk(artifact("a-1", "x", "1"), true, false)),
         Some(json!({"artifactUpdate": {
             "taskId": "t-1",
             "contextId": "c-1",
@@ -295,8 +295,8 @@ fn a_stream_ends_with_a_final_status_update() {
             "lastChunk": false,
         }}))
     );
-    let resumed = REST.frame(&Frame::Resumed(Box::new(full_task()))).unwrap();
+    let resumed = frame_of(REST, &Frame::Resumed(Box::new(full_task()))).unwrap();
     let members: Vec<&String> = resumed["task"].as_object().unwrap().keys().collect();
     assert_eq!(members, ["contextId", "id", "status"]);
-    assert_eq!(REST.frame(&Frame::KeepAlive), None);
+    assert_eq!(frame_of(REST, &Frame::KeepAlive), None);
 }

@@ -6,11 +6,11 @@ use a2a_lambda_model::task::{
 };
 
 fn encode_page(page: &Page) -> Value {
-    written(&PageWriter(page))
+    written(View::Page(page))
 }
 
 fn encode_frame(frame: &Frame) -> Option<Value> {
-    Some(written(&FrameWriter::of(frame)?))
+    Some(written(View::of_element(frame)?))
 }
 
 #[test]
