@@ -180,6 +180,12 @@ impl ItemChange {
     pub fn set(name: &str, value: impl Into<Value>) -> Self {
         Self::Set(name.into(), value.into())
     }
+
+    /// The attribute `name` grows by `amount`, from `start` if it is absent.
+    pub(crate) fn plus(name: &str, start: Option<i64>, amount: i64) -> Self {
+        let at = name.to_owned();
+        Self::Plus { at, start, amount }
+    }
 }
 
 /// What a statement does. Each needs a right of its own.
@@ -426,9 +432,11 @@ pub trait Table: ReadTable {
     async fn write(&self, write: Write) -> Result<Outcome, StoreError>;
 }
 
-/// Writes all or nothing; `false` if a condition does not hold.
-pub(crate) async fn done(table: &dyn Table, write: impl Into<Write>) -> Result<bool, StoreError> {
-    table.write(write.into()).await?.is_done()
+impl dyn Table {
+    /// Writes all or nothing; `false` if a condition does not hold.
+    pub(crate) async fn done(&self, write: impl Into<Write>) -> Result<bool, StoreError> {
+        self.write(write.into()).await?.is_done()
+    }
 }
 
 /// One item, read consistently.

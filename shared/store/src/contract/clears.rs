@@ -3,8 +3,8 @@
 
 use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{
-    Committed, Expiring, ExpiringThread, KeyWrite, TaskWrite, ThreadQuery, ThreadRecord,
-    ThreadState, ThreadStatus, ThreadWrite,
+    Committed, Expiring, ExpiringThread, KeyWrite, StoreError, TaskWrite, ThreadQuery,
+    ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
 };
 use a2a_lambda_model::task::{
     Change, ContextId, IdempotencyKey, Owner, TaskId, TaskRecord, Timestamp,
@@ -112,12 +112,13 @@ pub async fn pages_of_a_context_return_all_its_tasks(
         assert_eq!(distinct, expected, "pages of {size}");
         assert_eq!(all.len(), expected.len(), "pages of {size}: each once");
     }
-    let place = Some("no place".to_owned());
-    let refused = stores
+    // A position comes from an earlier page of the same context.
+    let (_, place) = stores
         .records
-        .tasks_in(&sample.owner, &mine, place, 10)
-        .await;
-    assert!(refused.is_err());
+        .tasks_in(&sample.owner, &mine, None, 1)
+        .await?;
+    let refused = stores.records.tasks_in(&sample.owner, &other, place, 10);
+    assert!(matches!(refused.await, Err(StoreError::Refused(_))));
     Ok(())
 }
 

@@ -1,12 +1,16 @@
 //! The writes of one commit, and what their failed conditions mean.
+//!
+//! A commit also keeps the items beside its task as long as the task. Pointer, children,
+//! idempotency keys and push configs are written with the `kept_until` of their task, which is
+//! one lifetime ahead. The first commit that would pass it moves it, and prolongs all of them
+//! before.
 
 use super::idempotency::KeyConflict;
 use super::task_item::{self, to_task};
-use super::torn_reads::TRIES;
-use super::{Records, changes, idempotency, pushes, task_pointers};
-use crate::item::{self, EXPIRES_AT};
-use crate::keys::{self, PK};
-use crate::table::{Comparison, Condition, ConditionCheck, Outcome, Statement};
+use super::{Records, TRIES, changes, idempotency, pushes, task_pointers};
+use crate::item::{self, EXPIRES_AT, TTL};
+use crate::keys::{self, Key, PK};
+use crate::table::{Comparison, Condition, ConditionCheck, ItemChange, Outcome, Statement};
 use a2a_lambda_model::store::{Committed, Expect, StoreError, TaskWrite};
 use a2a_lambda_model::stored::{self, Encoded};
 use a2a_lambda_model::task::TaskRecord;
@@ -35,7 +39,7 @@ fn task(write: &TaskWrite, head: Encoded<'static>) -> Statement {
             task_item::has_version(*version),
             task_item::is_same(incarnation),
             task_item::is_owned_by(record.owner()),
-            task_item::is_live(write.now),
+            item::is_live(write.now),
         ])),
     }
 }
@@ -70,6 +74,41 @@ impl Records {
             statements.extend(task_pointers::missing(write));
         }
         Ok(statements)
+    }
+
+    /// Sets a later time for the table's TTL on the items beside a task. An item that is gone,
+    /// or has a later one, stays as it is. This happens outside of a commit: if the commit
+    /// fails, a longer TTL does no harm, and an item that expires too early would.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer; then the commit must not be made.
+    pub(super) async fn prolong(&self, record: &TaskRecord) -> Result<(), StoreError> {
+        let until = record.kept_until().ttl_seconds();
+        for key in self.keys_beside(record).await? {
+            let later = Statement::update(key, [ItemChange::set(TTL, until)]);
+            let is_below = Condition::is(TTL, Comparison::Below, until);
+            self.table.done(later.when(is_below)).await?;
+        }
+        Ok(())
+    }
+
+    /// The keys of the items beside a task. Some may be gone.
+    async fn keys_beside(&self, record: &TaskRecord) -> Result<Vec<Key>, StoreError> {
+        let (task, tenant) = (record.key(), &record.owner().tenant);
+        let mut keys = Vec::new();
+        if !record.names_its_context() {
+            keys.push(keys::pointer(record));
+        }
+        if stored::has_older_children(record) {
+            let children = self.child_keys(record).await?.into_keys();
+            keys.extend(children.map(|name| keys::child(&task, name)));
+        }
+        for id in record.listeners() {
+            keys.extend([keys::push(&task, id), keys::delivery(&task, id)]);
+        }
+        let of_sends = record.held_keys().iter();
+        keys.extend(of_sends.map(|key| keys::idempotency(tenant, key)));
+        Ok(keys)
     }
 
     /// Stores a commit, or returns the reason why not. If the key has become free, it builds

@@ -8,10 +8,12 @@ use crate::item::{
     TTL, VERSION, WRITE, corrupt, count,
 };
 use crate::keys::{self, LISTS_PK, LISTS_SK, PK, SWEEP_PK, SWEEP_SK};
-use crate::table::{Comparison, Condition, Item};
+use crate::table::{Comparison, Condition, Item, ItemChange, Statement};
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::stored::{self, Encoded, FoundChild, TaskFacts};
-use a2a_lambda_model::task::{ContextId, Owner, PushId, TaskRecord, TaskState, Timestamp, WriteId};
+use a2a_lambda_model::stored::{self, Encoded, TaskFacts};
+use a2a_lambda_model::task::{
+    ContextId, IdError, Owner, PushId, TaskKey, TaskRecord, TaskState, WriteId,
+};
 
 pub(super) const EPOCH: &str = "epoch";
 pub(super) const TURN: &str = "turn";
@@ -68,6 +70,11 @@ fn listeners(record: &TaskRecord) -> Option<String> {
     (!ids.is_empty()).then(|| ids.join(" "))
 }
 
+/// The ids in such a text.
+pub(super) fn push_ids(text: &str) -> Result<Vec<PushId>, IdError> {
+    text.split_ascii_whitespace().map(PushId::parse).collect()
+}
+
 /// A child that the commit of `record` writes, without its key.
 pub(super) fn child(record: &TaskRecord, body: Encoded<'static>) -> Item {
     let write = record.write_ids().last().map(WriteId::as_str);
@@ -79,14 +86,6 @@ pub(super) fn child(record: &TaskRecord, body: Encoded<'static>) -> Item {
         (TTL, Some(item::seconds(record.kept_until()))),
         (item::BODY, Some(item::content(body))),
     ])
-}
-
-/// The content and the version of a child item.
-pub(super) fn found_child(mut item: Item) -> Result<FoundChild, StoreError> {
-    Ok(FoundChild {
-        version: item::number(&item, VERSION)?,
-        content: item::take_body(&mut item)?,
-    })
 }
 
 /// The head of a task from its `META` item. The lease comes from the attribute, since
@@ -128,18 +127,23 @@ fn facts(item: &Item) -> Result<TaskFacts, StoreError> {
         expires_at: item::optional_time(item, EXPIRES_AT)?,
         push_configs: match item.get(LISTENERS) {
             None => Vec::new(),
-            Some(_) => item::text(item, LISTENERS)?
-                .split_ascii_whitespace()
-                .map(|id| PushId::parse(id).map_err(corrupt))
-                .collect::<Result<_, _>>()?,
+            Some(_) => push_ids(item::text(item, LISTENERS)?).map_err(corrupt)?,
         },
     })
 }
 
-/// The item has not expired: only a task at rest has an expiry.
-pub(super) fn is_live(now: Timestamp) -> Condition {
-    let later = Condition::is(EXPIRES_AT, Comparison::Above, now.as_millis());
-    Condition::Any(vec![Condition::absent(EXPIRES_AT), later])
+/// The end of a task's life, whatever its state is, and the removal of the ended task's item. After
+/// the first no reader finds the task and no commit of its turn is stored, so what is stored for
+/// it can be removed. A task that a client begins under the same id meanwhile stays.
+#[must_use]
+pub fn end_of_life(task: &TaskKey) -> [Statement; 2] {
+    let is_ended = Condition::is(EXPIRES_AT, Comparison::Equal, 0);
+    let end = [
+        ItemChange::set(STATE, TaskState::Canceled.as_str()),
+        ItemChange::set(EXPIRES_AT, 0),
+    ];
+    let end = Statement::update(keys::task(task), end).when(Condition::exists(PK));
+    [end, Statement::delete(keys::task(task)).when(is_ended)]
 }
 
 /// The item has this version.

@@ -1,8 +1,7 @@
 //! Reads and writes tasks.
 
 use super::task_item::{self, to_task};
-use super::torn_reads::{TRIES, TornReads};
-use super::{RecordReader, Records, changes};
+use super::{RecordReader, Records, TRIES, TornReads, changes};
 use crate::item::{self, INCARNATION, LEASE_UNTIL, STATE};
 use crate::keys::{self, Key};
 use crate::table::{self, Comparison, Condition, Item, Statement};
@@ -219,7 +218,7 @@ impl Records {
         if statements.len() == 1
             && let Some(pointer) = super::task_pointers::missing(write)
         {
-            table::done(&*self.table, pointer).await?;
+            self.table.done(pointer).await?;
         }
         self.put_all(write, statements).await
     }
@@ -235,7 +234,7 @@ impl Records {
         until: Timestamp,
     ) -> Result<(), StoreError> {
         if let Some(pointer) = super::task_pointers::pointer(record, until) {
-            table::done(&*self.table, pointer).await?;
+            self.table.done(pointer).await?;
         }
         Ok(())
     }
@@ -267,6 +266,8 @@ impl Records {
             Condition::exists(LEASE_UNTIL),
         ]);
         let key = keys::task(&record.key());
-        table::done(&*self.table, Statement::update(key, lease).when(is_running)).await
+        self.table
+            .done(Statement::update(key, lease).when(is_running))
+            .await
     }
 }
