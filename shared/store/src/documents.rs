@@ -113,7 +113,7 @@ impl Documents {
 fn query(collection: &DocumentCollection, start: Option<&DocumentKey>, limit: usize) -> Query {
     Query {
         limit: Some(limit),
-        start: start.map(|key| Position::from(&keys::document(collection, key))),
+        start: start.map(|key| Position(keys::document(collection, key).item())),
         ..keys::documents(collection).into()
     }
 }

@@ -7,7 +7,7 @@
 use crate::table::{Comparison, Condition, Item, Value};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::stored::{Encoded, check_form};
-use a2a_lambda_model::task::{Subject, Timestamp};
+use a2a_lambda_model::task::{Owner, Subject, TenantId, Timestamp};
 use std::borrow::Cow;
 
 /// The content.
@@ -146,6 +146,12 @@ pub(crate) fn subject(item: &Item) -> Result<Subject, StoreError> {
 pub(crate) fn is_live(now: Timestamp) -> Condition {
     let later = Condition::is(EXPIRES_AT, Comparison::Above, now.as_millis());
     Condition::Any(vec![Condition::absent(EXPIRES_AT), later])
+}
+
+/// The owner: a subject of this tenant.
+pub(crate) fn owner(item: &Item, tenant: TenantId) -> Result<Owner, StoreError> {
+    let subject = subject(item)?;
+    Ok(Owner { tenant, subject })
 }
 
 fn expected(what: &str, name: &str) -> StoreError {

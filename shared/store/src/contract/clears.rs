@@ -63,7 +63,10 @@ async fn found(
 ) -> Result<Vec<TaskRecord>, Broken> {
     let (mut found, mut after) = (Vec::new(), None);
     for _ in 0..50 {
-        let (heads, next) = stores.records.tasks_in(owner, context, after, size).await?;
+        let (heads, next) = stores
+            .records
+            .tasks_in(owner, context, None, after, size)
+            .await?;
         found.extend(heads);
         after = next;
         if after.is_none() {
@@ -115,9 +118,11 @@ pub async fn pages_of_a_context_return_all_its_tasks(
     // A position comes from an earlier page of the same context.
     let (_, place) = stores
         .records
-        .tasks_in(&sample.owner, &mine, None, 1)
+        .tasks_in(&sample.owner, &mine, None, None, 1)
         .await?;
-    let refused = stores.records.tasks_in(&sample.owner, &other, place, 10);
+    let refused = stores
+        .records
+        .tasks_in(&sample.owner, &other, None, place, 10);
     assert!(matches!(refused.await, Err(StoreError::Refused(_))));
     Ok(())
 }

@@ -43,26 +43,21 @@ impl KnownBuckets {
         state.is_shared || state.tat >= now
     }
 
-    /// Remembers that a guess was wrong: the bucket is full at `tat`.
-    fn correct(&self, bucket: &RateBucket, tat: i64, is_shared: bool) {
-        let state = KnownBucket { tat, is_shared };
-        self.keep(bucket, state);
-    }
-
     /// Remembers that tokens were taken for `cost`.
     fn took(&self, bucket: &RateBucket, now: i64, cost: i64) {
-        let mut state = self.buckets().get(bucket).copied().unwrap_or_default();
-        state.tat = state.tat.max(now).saturating_add(cost);
-        self.keep(bucket, state);
+        let state = self.buckets().get(bucket).copied().unwrap_or_default();
+        let tat = state.tat.max(now).saturating_add(cost);
+        self.keep(bucket, tat, state.is_shared);
     }
 
-    fn keep(&self, bucket: &RateBucket, state: KnownBucket) {
+    /// Remembers that the bucket is full at `tat`.
+    fn keep(&self, bucket: &RateBucket, tat: i64, is_shared: bool) {
         let mut buckets = self.buckets();
         if buckets.len() >= KNOWN_MAX && !buckets.contains_key(bucket) {
             // Without the memory a decision costs at most one more write.
             buckets.clear();
         }
-        buckets.insert(bucket.clone(), state);
+        buckets.insert(bucket.clone(), KnownBucket { tat, is_shared });
     }
 
     fn buckets(&self) -> MutexGuard<'_, HashMap<RateBucket, KnownBucket>> {
@@ -164,7 +159,7 @@ impl Limits {
             }
             let tat = item::optional_number(&item, &taker.tat)?.unwrap_or(0);
             busy = tat >= micros(now);
-            self.buckets.correct(bucket, tat, busy);
+            self.buckets.keep(bucket, tat, busy);
             match grant(tat, rate, lot, now) {
                 Grant::Tokens(tokens) => lot = tokens,
                 Grant::NoneUntil(at) => return Ok(Tokens::NoneUntil(at)),

@@ -9,12 +9,12 @@
 use super::large_value;
 use super::task_item::{self, to_task};
 use super::{RecordReader, Records, TRIES, TornReads};
-use crate::item::{self, INCARNATION, VERSION};
+use crate::item::{self, BODY, INCARNATION, TTL, VERSION, WRITE, count};
 use crate::keys::{self, META, PK, SK};
 use crate::table::{self, Item, Query, Range, Statement};
 use a2a_lambda_model::store::{BlobOwner, ProjectedTask, Projection, StoreError, Tail, TaskWrite};
 use a2a_lambda_model::stored::{self, Child, ChildName, FoundChild, NeededChildren};
-use a2a_lambda_model::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
+use a2a_lambda_model::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord, Timestamp, WriteId};
 use std::collections::BTreeMap;
 
 impl RecordReader {
@@ -85,22 +85,25 @@ impl RecordReader {
         self.children(record, keys::children(), &only).await
     }
 
-    /// The tail of a task's log: the children after event number `after` and the head of the
-    /// task, in one read. `None` if there is no task.
+    /// The task's state and the events after number `after`, read consistently in one query;
+    /// `None` as for [`RecordReader::load`]. `u64::MAX` requests no events. Each stream
+    /// that follows a task polls this method.
     ///
     /// # Errors
-    /// [`StoreError`] when the table does not answer or an item is corrupt.
-    pub(super) async fn log_after(
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    pub async fn tail(
         &self,
         owner: &Owner,
         id: &TaskId,
         after: u64,
-    ) -> Result<Option<(TaskRecord, Tail)>, StoreError> {
+        now: Timestamp,
+    ) -> Result<Option<Tail>, StoreError> {
         let task = TaskKey::new(owner, id);
         let mut reads = TornReads::default();
         for _ in 0..TRIES {
             let log = self.read_log(owner, &task, after).await?;
-            let Some((head, children)) = log else {
+            let is_visible = |head: &TaskRecord| head.owner() == owner && !head.expired(now);
+            let Some((head, children)) = log.filter(|(head, _)| is_visible(head)) else {
                 return Ok(None);
             };
             reads.note(head.version());
@@ -110,7 +113,7 @@ impl RecordReader {
             };
             let mut tail = Tail::of(&head, after);
             if after >= head.layout().events_moved() {
-                return Ok(Some((head, tail)));
+                return Ok(Some(tail));
             }
             let mut events: Vec<LoggedEvent> =
                 events.into_iter().filter(|it| it.seq > after).collect();
@@ -120,7 +123,7 @@ impl RecordReader {
             let numbers = after + 1..=tail.last_seq;
             if events.iter().map(|event| event.seq).eq(numbers) {
                 tail.events = events;
-                return Ok(Some((head, tail)));
+                return Ok(Some(tail));
             }
         }
         Err(reads.error())
@@ -257,10 +260,17 @@ impl Records {
     ) -> Result<Vec<Statement>, StoreError> {
         let record = &write.record;
         let owner = BlobOwner::Task(record.key());
+        let commit = record.write_ids().last().map(WriteId::as_str);
         let mut statements = Vec::new();
         for Child { name, content } in children {
             let key = keys::child(&record.key(), name);
-            let mut item = task_item::child(record, content);
+            let mut item = item::of(vec![
+                (VERSION, Some(count(record.version()))),
+                (INCARNATION, Some(record.incarnation().as_str().into())),
+                (WRITE, Some(commit.unwrap_or_default().into())),
+                (TTL, Some(item::seconds(record.kept_until()))),
+                (BODY, Some(item::content(content))),
+            ]);
             let object = large_value::of_task(record, key.sort());
             self.spill(&mut item, &owner, &object).await?;
             let put = Statement::put(key, item);

@@ -111,14 +111,30 @@ impl Records {
         Ok(keys)
     }
 
-    /// Stores a commit, or returns the reason why not. If the key has become free, it builds
-    /// the statements again. What follows a failed condition is boxed: else each commit would
-    /// move the room for it.
-    pub(super) async fn put_all(
-        &self,
-        write: &TaskWrite,
-        mut statements: Vec<Statement>,
-    ) -> Result<Committed, StoreError> {
+    /// Stores one commit if its conditions hold: all of it or nothing.
+    ///
+    /// Before it returns [`Committed::Conflict`], it looks for the write id in the
+    /// stored record. A write that was applied but whose response was lost is
+    /// [`Committed::Done`].
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
+    pub async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        write.checked_id()?;
+        let mut statements = self.statements(write, None).await?;
+        if write.prolongs() {
+            Box::pin(self.prolong(&write.record)).await?;
+        }
+        // A transaction has the pointer. A task alone gets it before, not beside it: a read of
+        // the context would miss a task without a pointer. A transaction of the two would cost
+        // twice the write units (decision 0007).
+        if statements.len() == 1
+            && let Some(pointer) = task_pointers::missing(write)
+        {
+            self.table.done(pointer).await?;
+        }
+        // If the key has become free, the statements are built again. What follows a failed
+        // condition is boxed: else each commit would move the room for it.
         for _ in 0..TRIES {
             let checks = match self.table.write(statements.into()).await? {
                 Outcome::Done(_) => return Ok(Committed::Done),
@@ -127,8 +143,7 @@ impl Records {
             };
             match Box::pin(self.key_conflict(write, &checks)).await? {
                 KeyConflict::Free => return Box::pin(self.refused(write, checks)).await,
-                KeyConflict::Mine => return Ok(Committed::Done),
-                KeyConflict::For(holder) => return Ok(Committed::KeyTaken(holder)),
+                KeyConflict::Decided(outcome) => return Ok(outcome),
                 KeyConflict::Dead(by) => {
                     let again = self.statements(write, by.as_deref());
                     statements = Box::pin(again).await?;

@@ -184,7 +184,7 @@ impl RecordReader {
     ) -> Result<bool, StoreError> {
         let mut after = None;
         loop {
-            let (heads, next) = self.tasks_in(owner, context, after, limit).await?;
+            let (heads, next) = self.tasks_in(owner, context, None, after, limit).await?;
             if heads.iter().any(&accepts) {
                 return Ok(true);
             }

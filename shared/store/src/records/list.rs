@@ -18,15 +18,19 @@ const READ_MAX: usize = 2_000;
 pub(super) const CHUNK: usize = 500;
 
 impl RecordReader {
-    /// The page of `owner`'s tasks for `query`, from the list index.
+    /// A page of `owner`'s tasks, from an index, never by a scan. The index may lag;
+    /// each record of the page is the stored head. A context of at most
+    /// [`IN_CONTEXT`](a2a_lambda_model::store::IN_CONTEXT) tasks is listed without the index: list and
+    /// count are exact.
     ///
     /// # Errors
-    /// [`StoreError`] when the table does not answer or an item is corrupt.
-    pub(super) async fn page_of(
-        &self,
-        owner: &Owner,
-        query: &RecordQuery,
-    ) -> Result<RecordPage, StoreError> {
+    /// [`StoreError`] when the store does not answer.
+    pub async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        if let Some(context) = &query.context_id
+            && let Some(page) = self.page_in(owner, context, query).await?
+        {
+            return Ok(page);
+        }
         let (mut positions, end) = self.places(owner, query).await?;
         let more = positions.len() > query.limit;
         positions.truncate(query.limit);

@@ -14,9 +14,7 @@ use crate::table::{
 use a2a_lambda_model::store::queue::{ObjectsPlace, OpenTask};
 use a2a_lambda_model::store::{Expiring, ExpiringThread, StateRemoved, StoreError, ThreadRecord};
 use a2a_lambda_model::stored::{self, ChildName};
-use a2a_lambda_model::task::{
-    ContextId, Owner, TaskKey, TaskRecord, TenantId, ThreadKey, Timestamp,
-};
+use a2a_lambda_model::task::{ContextId, Owner, TaskKey, TaskRecord, ThreadKey, Timestamp};
 
 /// Index items of one request at most.
 const CHUNK: usize = 1_000;
@@ -46,18 +44,11 @@ impl Sweep {
     }
 }
 
-fn owner(item: &Item, tenant: TenantId) -> Result<Owner, StoreError> {
-    Ok(Owner {
-        tenant,
-        subject: item::subject(item)?,
-    })
-}
-
 fn open_task(item: &Item) -> Result<OpenTask, StoreError> {
     let task = keys::task_of(item::text(item, PK)?);
     let (tenant, task) = task.ok_or_else(|| corrupt("the partition key names no task"))?;
     Ok(OpenTask {
-        owner: owner(item, tenant)?,
+        owner: item::owner(item, tenant)?,
         task,
     })
 }
@@ -71,7 +62,7 @@ fn expiring(item: &Item) -> Result<ExpiringThread, StoreError> {
         _ => return Err(no_thread()),
     };
     Ok(ExpiringThread {
-        owner: owner(item, tenant)?,
+        owner: item::owner(item, tenant)?,
         context_id,
         what,
     })

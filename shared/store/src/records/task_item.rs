@@ -5,7 +5,7 @@
 
 use crate::item::{
     self, Attributes, CONTEXT, EXPIRES_AT, INCARNATION, LEASE_UNTIL, OWNER_SUBJECT, SCHEMA, STATE,
-    TTL, VERSION, WRITE, corrupt, count,
+    TTL, VERSION, corrupt, count,
 };
 use crate::keys::{self, LISTS_PK, LISTS_SK, PK, SWEEP_PK, SWEEP_SK};
 use crate::table::{Comparison, Condition, Item, ItemChange, Statement};
@@ -73,19 +73,6 @@ fn listeners(record: &TaskRecord) -> Option<String> {
 /// The ids in such a text.
 pub(super) fn push_ids(text: &str) -> Result<Vec<PushId>, IdError> {
     text.split_ascii_whitespace().map(PushId::parse).collect()
-}
-
-/// A child that the commit of `record` writes, without its key.
-pub(super) fn child(record: &TaskRecord, body: Encoded<'static>) -> Item {
-    let write = record.write_ids().last().map(WriteId::as_str);
-    let incarnation = record.incarnation().as_str();
-    item::of(vec![
-        (VERSION, Some(count(record.version()))),
-        (INCARNATION, Some(incarnation.into())),
-        (WRITE, Some(write.unwrap_or_default().into())),
-        (TTL, Some(item::seconds(record.kept_until()))),
-        (item::BODY, Some(item::content(body))),
-    ])
 }
 
 /// The head of a task from its `META` item. The lease comes from the attribute, since

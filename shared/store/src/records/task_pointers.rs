@@ -68,7 +68,7 @@ impl RecordReader {
         }
         let more = keys.len() > limit;
         keys.truncate(limit);
-        let last = keys.last().filter(|_| more).map(Position::from);
+        let last = keys.last().filter(|_| more).map(|key| Position(key.item()));
         Ok((keys, last))
     }
 
@@ -96,23 +96,19 @@ impl RecordReader {
                 heads.insert(head.id().clone(), head);
             }
         }
-        let existing = targets.iter().filter(|(task, incarnation)| {
-            let same = |head: &TaskRecord| {
-                let incarnation = incarnation.as_ref();
-                incarnation.is_none_or(|it| head.incarnation() == it)
-            };
-            heads.get(task).is_some_and(same)
+        let existing = targets.iter().filter_map(|(task, incarnation)| {
+            let incarnation = incarnation.as_ref();
+            let is_same = |head: &TaskRecord| incarnation.is_none_or(|it| head.incarnation() == it);
+            let exists = heads.get(task).is_some_and(is_same);
+            exists.then(|| heads.remove(task)).flatten()
         });
-        let existing: Vec<TaskId> = existing.map(|(task, _)| task.clone()).collect();
-        Ok(existing
-            .iter()
-            .filter_map(|task| heads.remove(task))
-            .collect())
+        Ok(existing.collect())
     }
 
     /// A page of everything stored in a context of `owner`, read consistently: up to
     /// `limit` heads after the position `after`, newest creation first, expired
-    /// tasks included. The task that the context is named after comes last.
+    /// tasks included. The task that the context is named after comes last. The task
+    /// `except` is not read: its pointer may be there before it.
     /// The second value is the position of the next page, `None` at the end. A page
     /// may be short.
     ///
@@ -123,28 +119,14 @@ impl RecordReader {
         &self,
         owner: &Owner,
         context: &ContextId,
-        after: Option<Position>,
-        limit: usize,
-    ) -> Result<(Vec<TaskRecord>, Option<Position>), StoreError> {
-        self.tasks_beside(owner, context, None, after, limit).await
-    }
-
-    /// The same without `task`, which is not read: its pointer may be there before it.
-    ///
-    /// # Errors
-    /// As for [`RecordReader::tasks_in`].
-    pub async fn tasks_beside(
-        &self,
-        owner: &Owner,
-        context: &ContextId,
-        task: Option<&TaskId>,
+        except: Option<&TaskId>,
         after: Option<Position>,
         limit: usize,
     ) -> Result<(Vec<TaskRecord>, Option<Position>), StoreError> {
         let thread = ThreadKey::new(owner, context);
         let pointers = self.pointers(&thread, keys::pointers(), after, limit);
         let (pointers, next) = pointers.await?;
-        let heads = self.heads_at(owner, context, &pointers, next.is_none(), task);
+        let heads = self.heads_at(owner, context, &pointers, next.is_none(), except);
         Ok((heads.await?, next))
     }
 

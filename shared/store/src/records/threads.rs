@@ -11,7 +11,7 @@ use a2a_lambda_model::store::{
     BlobOwner, Expiring, StoreError, ThreadRecord, ThreadStatus, ThreadWrite,
 };
 use a2a_lambda_model::stored;
-use a2a_lambda_model::task::{ContextId, Owner, ThreadKey, Timestamp, WriteId};
+use a2a_lambda_model::task::{ContextId, Owner, ThreadKey, Timestamp};
 
 /// The write ids of a thread's last four writes, newest first.
 const WRITES: [&str; 4] = [item::WRITE, "w1", "w2", "w3"];
@@ -107,10 +107,7 @@ pub(super) fn head(meta: &Item) -> Result<ThreadRecord, StoreError> {
         let time = Timestamp::parse_rfc3339(item::text(meta, name)?);
         time.ok_or_else(|| corrupt(format_args!("expected a time in attribute `{name}`")))
     };
-    let owner = Owner {
-        tenant,
-        subject: item::subject(meta)?,
-    };
+    let owner = item::owner(meta, tenant)?;
     let (created_at, updated_at) = (read("created_at")?, read("updated_at")?);
     let mut record = ThreadRecord {
         version: item::number(meta, VERSION)?,
@@ -122,12 +119,6 @@ pub(super) fn head(meta: &Item) -> Result<ThreadRecord, StoreError> {
     };
     stored::restore_thread(&mut record, &item::body(meta)?)?;
     Ok(record)
-}
-
-/// Whether `write` is one of the last writes of a thread.
-fn was_written_by(meta: &Item, write: &WriteId) -> bool {
-    let write = Value::from(write.as_str());
-    WRITES.iter().any(|name| meta.get(*name) == Some(&write))
 }
 
 impl RecordReader {
@@ -249,7 +240,8 @@ impl Records {
             }
         };
         // A repeated attempt may have met our own write.
-        let is_mine = meta.is_some_and(|it| was_written_by(&it, &write.write));
+        let id = Value::from(write.write.as_str());
+        let is_mine = meta.is_some_and(|it| WRITES.iter().any(|name| it.get(*name) == Some(&id)));
         match why {
             Some(why) if !is_mine => Err(StoreError::Unavailable(why)),
             _ => Ok(is_mine),
