@@ -232,7 +232,7 @@ impl Random {
             range,
             newest_first: self.is(5),
             limit: self.some(5, |it| 1 + it.below(4)),
-            start: self.some(2, |it| Position::from(&it.key())),
+            start: self.some(2, |it| Position(it.key().item())),
             filter: self.some(4, Self::condition),
             only: if count || self.is(5) {
                 Vec::new()

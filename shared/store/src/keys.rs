@@ -9,13 +9,8 @@
 
 mod records;
 
-pub(crate) use self::records::{
-    EXPIRY_SHARDS, OPEN_SHARDS, STATE, child, child_of, children, children_between,
-    context_position, delivery, delivery_beside, expiring_of, is_delivery, list, log_after,
-    objects_place, open, open_of, place, places, places_until, pointed, pointer, pointers,
-    pointers_by, position, push, pushes, task_of, thread_and_state, thread_items, thread_of,
-    thread_state,
-};
+// What `records` makes for this crate alone needs no list.
+pub(crate) use self::records::*;
 pub use self::records::{
     META, contexts, expiring, idempotency, is_of_shared_documents, is_of_subject, task, task_items,
     task_key_of, tenant, thread,

@@ -387,12 +387,6 @@ pub struct QueryPage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position(pub Item);
 
-impl From<&Key> for Position {
-    fn from(key: &Key) -> Self {
-        Self(key.item())
-    }
-}
-
 /// Reads a table.
 #[async_trait]
 pub trait ReadTable: Debug + Send + Sync {
