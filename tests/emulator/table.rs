@@ -22,13 +22,12 @@ const STEPS: usize = 160;
 
 /// Attributes that no index has as a key.
 const NAMES: [&str; 6] = ["n", "m", "map", "state", "expires_at", "owner_subject"];
-const COMPARISONS: [Comparison; 6] = [
+const COMPARISONS: [Comparison; 5] = [
     Comparison::Equal,
     Comparison::Differs,
     Comparison::Below,
     Comparison::AtMost,
     Comparison::Above,
-    Comparison::AtLeast,
 ];
 
 /// Random choices (`SplitMix64`), and the names of one run.

@@ -3,7 +3,7 @@
 //! Each label set of a metric has an item of its own. So no item comes near 400 KB, and a
 //! write costs one unit.
 
-use crate::item::signed;
+use crate::item::as_i64;
 use crate::keys;
 use crate::table::{self, Item, ItemChange, Statement, Table, Value};
 use a2a_lambda_model::store::StoreError;
@@ -61,7 +61,7 @@ impl Counters {
 
     async fn add(&self, shard: u32, counter: &Counter) -> Result<(), StoreError> {
         let amounts = counter.amounts.iter();
-        let adds = amounts.map(|(name, amount)| ItemChange::Add(name.clone(), signed(*amount)));
+        let adds = amounts.map(|(name, amount)| ItemChange::Add(name.clone(), as_i64(*amount)));
         let key = keys::counter(shard, &counter.series);
         let statement = Statement::update(key, adds.collect::<Vec<_>>());
         self.0.done(statement).await.map(drop)

@@ -44,13 +44,13 @@ pub(crate) fn of(attributes: Attributes) -> Item {
 }
 
 /// A number that a table can keep.
-pub(crate) fn signed(number: u64) -> i64 {
+pub(crate) fn as_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// The same as an attribute.
 pub(crate) fn count(number: u64) -> Value {
-    signed(number).into()
+    as_i64(number).into()
 }
 
 /// A time in milliseconds.

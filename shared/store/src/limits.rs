@@ -13,7 +13,7 @@ mod slots;
 mod tokens;
 
 use self::tokens::KnownBuckets;
-use crate::item::{TTL, signed};
+use crate::item::{TTL, as_i64};
 use crate::keys;
 use crate::table::{
     Comparison, Condition, ConditionCheck, Item, ItemChange, Outcome, Statement, Table, Write,
@@ -70,12 +70,12 @@ impl Limits {
             return Ok(false);
         };
         let Total::StoredBytes(tenant, day) = total;
-        let add = ItemChange::plus(SUM, Some(0), signed(amount));
+        let add = ItemChange::plus(SUM, Some(0), as_i64(amount));
         let changes = [add, ItemChange::set(TTL, clean_at.ttl_seconds())];
         let add = Statement::update(keys::stored_bytes(tenant, *day), changes);
         let fits = vec![
             Condition::absent(SUM),
-            Condition::is(SUM, Comparison::AtMost, signed(before)),
+            Condition::is(SUM, Comparison::AtMost, as_i64(before)),
         ];
         self.table.done(add.when(Condition::Any(fits))).await
     }

@@ -26,7 +26,7 @@ use crate::item;
 use crate::keys::Key;
 use crate::records::Records;
 use crate::table::{
-    ConditionCheck, Item, Outcome, Query, QueryPage, QuerySource, ReadTable, Table, Write,
+    Action, ConditionCheck, Item, Outcome, Query, QueryPage, QuerySource, ReadTable, Table, Write,
 };
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::Timestamp;
@@ -131,7 +131,9 @@ impl Table for MemoryTable {
         let (mut checks, mut next) = (Vec::new(), Vec::new());
         for statement in write.statements {
             let old = items.get(&statement.key);
-            size::check(&statement)?;
+            if let Action::Put(item) = &statement.action {
+                size::check(item, size::size(&statement.key.item()))?;
+            }
             if !statement.holds(old) {
                 checks.push(ConditionCheck::Failed(old.cloned()));
                 continue;

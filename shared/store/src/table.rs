@@ -101,8 +101,6 @@ pub enum Comparison {
     AtMost,
     /// It is of the same type and above.
     Above,
-    /// It is of the same type, and above or equal.
-    AtLeast,
 }
 
 /// The condition of a write, and the filter of a query.

@@ -4,7 +4,7 @@
 //! condition. A writer that finds the pool full removes the leases that have ended.
 
 use super::{Limits, ROUNDS, Slot, SlotLease, SlotPool, contended};
-use crate::item::{TTL, signed};
+use crate::item::{TTL, as_i64};
 use crate::keys;
 use crate::table::{self, Comparison, Condition, Item, ItemChange, Path, Statement, Value};
 use a2a_lambda_model::store::StoreError;
@@ -56,7 +56,7 @@ fn first(pool: &SlotPool, holder: &WriteId, lease: SlotLease) -> Statement {
 
 /// Leases a slot, and removes leases that have ended, if they are as in `ends`.
 fn instead(pool: &SlotPool, holder: &WriteId, lease: SlotLease, ends: &LeaseEnds) -> Statement {
-    let cap = i64::from(lease.cap).saturating_add(signed(ends.len() as u64));
+    let cap = i64::from(lease.cap).saturating_add(as_i64(ends.len() as u64));
     let mut conditions = vec![Condition::SizeBelow(LEASES.into(), cap)];
     let mut changes = until(holder, lease.until);
     for (holder, until) in ends {

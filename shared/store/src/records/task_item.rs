@@ -33,6 +33,8 @@ pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attribu
     // A task at rest stays in the sweep index until its push deliveries are confirmed.
     let is_swept = !at_rest || !record.listeners().is_empty();
     let open = is_swept.then(|| keys::open_of(&record.key()));
+    // The creation time never changes, so later commits and heartbeats do not write to the index.
+    let since = is_swept.then(|| item::millis(record.created_at()));
     let list_key = keys::place(record.status().timestamp, record.id());
     let incarnation = record.incarnation().as_str();
     vec![
@@ -55,12 +57,7 @@ pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attribu
         (NOTIFY, record.notify().map(count)),
         (LISTENERS, listeners(record).map(Into::into)),
         (SWEEP_PK, open.map(|open| open.key().into())),
-        // The creation time never changes, so later commits and heartbeats do not write
-        // to the index.
-        (
-            SWEEP_SK,
-            is_swept.then(|| item::millis(record.created_at())),
-        ),
+        (SWEEP_SK, since),
     ]
 }
 

@@ -99,8 +99,8 @@ impl RecordReader {
         let existing = targets.iter().filter_map(|(task, incarnation)| {
             let incarnation = incarnation.as_ref();
             let is_same = |head: &TaskRecord| incarnation.is_none_or(|it| head.incarnation() == it);
-            let exists = heads.get(task).is_some_and(is_same);
-            exists.then(|| heads.remove(task)).flatten()
+            let is_stored = heads.get(task).is_some_and(is_same);
+            is_stored.then(|| heads.remove(task)).flatten()
         });
         Ok(existing.collect())
     }

@@ -3,7 +3,7 @@
 use super::large_value;
 use super::{RecordReader, Records, TRIES, TornReads, changes, task_item};
 use crate::item::{
-    self, Attributes, EXPIRES_AT, OWNER_SUBJECT, SCHEMA, TTL, VERSION, corrupt, count,
+    self, Attributes, BODY, EXPIRES_AT, OWNER_SUBJECT, SCHEMA, TTL, VERSION, corrupt, count,
 };
 use crate::keys::{self, LISTS_PK, LISTS_SK, META, PK, SK, SWEEP_PK, SWEEP_SK};
 use crate::table::{Condition, ConditionCheck, Item, ItemChange, Outcome, Query, Statement, Value};
@@ -31,6 +31,7 @@ pub(super) fn attributes(write: &ThreadWrite) -> Result<Attributes, StoreError> 
     let list = (!record.is_cleared()).then(|| keys::contexts(&record.owner));
     let list_key = || keys::place(record.updated_at, &record.context_id);
     let list_key = list.as_ref().map(|_| list_key().into());
+    let body = item::content(stored::thread_body(record)?);
     let mut attributes = vec![
         (SCHEMA, Some(i64::from(stored::SCHEMA).into())),
         (VERSION, Some(count(record.version))),
@@ -43,10 +44,7 @@ pub(super) fn attributes(write: &ThreadWrite) -> Result<Attributes, StoreError> 
         ("status", Some(record.status.as_str().into())),
         (EXPIRES_AT, Some(item::millis(record.expires_at))),
         (TTL, Some(item::seconds(record.kept_until))),
-        (
-            item::BODY,
-            Some(item::content(stored::thread_body(record)?)),
-        ),
+        (BODY, Some(body)),
         (LISTS_PK, list.map(|list| list.key().into())),
         (LISTS_SK, list_key),
         (item::WRITE, Some(write.write.as_str().into())),
@@ -86,7 +84,7 @@ fn state(record: &ThreadRecord) -> Result<Option<Item>, StoreError> {
     attributes.extend([
         (OWNER_SUBJECT, Some(record.owner.subject.as_str().into())),
         (VERSION, Some(count(record.version))),
-        (item::BODY, Some(item::content(state))),
+        (BODY, Some(item::content(state))),
     ]);
     Ok(Some(item::of(attributes)))
 }
