@@ -50,7 +50,7 @@ impl KnownBuckets {
         self.keep(bucket, tat, state.is_shared);
     }
 
-    /// Remembers that the bucket is full at `tat`.
+    /// Remembers that the bucket is full at `tat`, and whether others take tokens of it.
     fn keep(&self, bucket: &RateBucket, tat: i64, is_shared: bool) {
         let mut buckets = self.buckets();
         if buckets.len() >= KNOWN_MAX && !buckets.contains_key(bucket) {

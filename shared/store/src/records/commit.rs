@@ -143,7 +143,7 @@ impl Records {
             };
             match Box::pin(self.key_conflict(write, &checks)).await? {
                 KeyConflict::Free => return Box::pin(self.refused(write, checks)).await,
-                KeyConflict::Decided(outcome) => return Ok(outcome),
+                KeyConflict::Outcome(outcome) => return Ok(outcome),
                 KeyConflict::Dead(by) => {
                     let again = self.statements(write, by.as_deref());
                     statements = Box::pin(again).await?;

@@ -22,7 +22,7 @@ pub(super) enum KeyConflict {
     /// The condition of the key held; another condition failed.
     Free,
     /// This same commit has written the key, or it belongs to a live task.
-    Decided(Committed),
+    Outcome(Committed),
     /// The task of the key is gone, or the item is. Holds the write id that may be
     /// replaced.
     Dead(Option<String>),
@@ -72,11 +72,11 @@ impl RecordReader {
         };
         let by = item::text(item, WRITE)?;
         if write.id().is_some_and(|id| id.as_str() == by) {
-            return Ok(KeyConflict::Decided(Committed::Done));
+            return Ok(KeyConflict::Outcome(Committed::Done));
         }
         let owner = write.record.owner();
         Ok(match self.task_of_key(owner, item, write.now).await? {
-            Some(holder) => KeyConflict::Decided(Committed::KeyTaken(Box::new(holder))),
+            Some(holder) => KeyConflict::Outcome(Committed::KeyTaken(Box::new(holder))),
             None => KeyConflict::Dead(Some(by.to_owned())),
         })
     }
