@@ -325,7 +325,7 @@ async fn a_pointer_left_by_a_crash_shows_nothing_and_is_deleted_with_its_context
             .item("ttl", AttributeValue::N("9999999999".to_owned()));
         put.send().await.unwrap();
     }
-    let found = stage.store.tasks_in(owner, &context, None, 10).await;
+    let found = stage.store.tasks_in(owner, &context, None, None, 10).await;
     let found: Vec<_> = found
         .unwrap()
         .0

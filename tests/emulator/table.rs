@@ -22,13 +22,12 @@ const STEPS: usize = 160;
 
 /// Attributes that no index has as a key.
 const NAMES: [&str; 6] = ["n", "m", "map", "state", "expires_at", "owner_subject"];
-const COMPARISONS: [Comparison; 6] = [
+const COMPARISONS: [Comparison; 5] = [
     Comparison::Equal,
     Comparison::Differs,
     Comparison::Below,
     Comparison::AtMost,
     Comparison::Above,
-    Comparison::AtLeast,
 ];
 
 /// Random choices (`SplitMix64`), and the names of one run.
@@ -232,7 +231,7 @@ impl Random {
             range,
             newest_first: self.is(5),
             limit: self.some(5, |it| 1 + it.below(4)),
-            start: self.some(2, |it| Position::from(&it.key())),
+            start: self.some(2, |it| Position(it.key().item())),
             filter: self.some(4, Self::condition),
             only: if count || self.is(5) {
                 Vec::new()

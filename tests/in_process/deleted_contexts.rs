@@ -72,7 +72,7 @@ async fn stored(world: &World, context: &str) -> usize {
     let memory = world.store.memory();
     let found = memory
         .records
-        .tasks_in(&caller(), &context, None, 1000)
+        .tasks_in(&caller(), &context, None, None, 1000)
         .await;
     found.unwrap().0.len()
 }

@@ -2,12 +2,12 @@
 //!
 //! The authorizer reads items by their keys alone, through [`ApiKeyReader`].
 
-use crate::item::{self, OWNER_SUBJECT};
+use crate::item::{self, EXPIRES_AT, OWNER_SUBJECT, TTL};
 use crate::keys::{self, SK};
-use crate::table::{self, Condition, Item, Query, Range, ReadTable, Statement, Table, Value};
+use crate::table::{self, Condition, Item, Query, Range, ReadTable, Statement, Table};
 use a2a_lambda_model::store::StoreError;
 pub use a2a_lambda_model::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck};
-use a2a_lambda_model::task::{Owner, Subject, TenantId, Timestamp};
+use a2a_lambda_model::task::{Owner, Subject, TenantId};
 use std::sync::Arc;
 
 /// The attribute with the tenant of the callers.
@@ -93,7 +93,7 @@ impl ApiKeys {
     pub async fn create_api_key(&self, new: &ApiKeyRecord) -> Result<bool, StoreError> {
         let put = Statement::put(keys::api_key(&new.id), attributes(new));
         let put = put.when(Condition::absent(keys::PK));
-        let is_stored = self.0.write(put.into()).await?.is_done()?;
+        let is_stored = self.0.done(put).await?;
         // A repeated attempt may have met our own write. The stored key decides.
         Ok(is_stored || self.reader().api_key(&new.id).await?.as_ref() == Some(new))
     }
@@ -105,7 +105,7 @@ impl ApiKeys {
     pub async fn create_check(&self, check: &KeyCheck) -> Result<(), StoreError> {
         let item = Item::from([(SECRET.to_owned(), check.secret.as_str().into())]);
         let put = Statement::put(keys::key_check(), item).when(Condition::absent(keys::PK));
-        self.0.write(put.into()).await?.is_done().map(|_| ())
+        self.0.done(put).await.map(drop)
     }
 
     /// Removes a key. Returns `false` if there is none with this id.
@@ -114,28 +114,23 @@ impl ApiKeys {
     /// [`StoreError`] when the table does not answer. Then the key may be removed.
     pub async fn withdraw_api_key(&self, id: &ApiKeyId) -> Result<bool, StoreError> {
         let removal = Statement::delete(keys::api_key(id)).when(Condition::exists(keys::PK));
-        self.0.write(removal.into()).await?.is_done()
+        self.0.done(removal).await
     }
 }
 
 fn attributes(key: &ApiKeyRecord) -> Item {
     let scopes: Vec<&str> = key.scopes.iter().map(String::as_str).collect();
-    let all: [(&str, Value); 5] = [
-        (HASH, hex::encode(key.hash).into()),
-        (TENANT, key.owner.tenant.as_str().into()),
-        (OWNER_SUBJECT, key.owner.subject.as_str().into()),
-        (SCOPES, scopes.join(" ").into()),
-        (CREATED_AT, key.created_at.as_millis().into()),
-    ];
-    let mut item = Item::from(all.map(|(name, value)| (name.to_owned(), value)));
-    for (name, text) in [(TIER, &key.tier), (NOTE, &key.note)] {
-        let attribute = text.as_deref().map(|text| (name.to_owned(), text.into()));
-        item.extend(attribute);
-    }
-    if let Some(end) = key.expires_at {
-        item::expire(&mut item, end);
-    }
-    item
+    item::of(vec![
+        (HASH, Some(hex::encode(key.hash).into())),
+        (TENANT, Some(key.owner.tenant.as_str().into())),
+        (OWNER_SUBJECT, Some(key.owner.subject.as_str().into())),
+        (SCOPES, Some(scopes.join(" ").into())),
+        (CREATED_AT, Some(item::millis(key.created_at))),
+        (TIER, key.tier.as_deref().map(Into::into)),
+        (NOTE, key.note.as_deref().map(Into::into)),
+        (EXPIRES_AT, key.expires_at.map(item::millis)),
+        (TTL, key.expires_at.map(item::seconds)),
+    ])
 }
 
 fn check(item: &Item) -> Result<KeyCheck, StoreError> {
@@ -155,15 +150,14 @@ fn record(item: &Item) -> Result<ApiKeyRecord, StoreError> {
     let subject = item::text(item, OWNER_SUBJECT)?;
     let subject = Subject::parse(subject).map_err(|_| corrupt(OWNER_SUBJECT))?;
     let scopes = item::text(item, SCOPES)?.split_ascii_whitespace();
-    let expires_at = item::optional_number(item, item::EXPIRES_AT)?;
     Ok(ApiKeyRecord {
         id: ApiKeyId::parse(item::text(item, SK)?).ok_or_else(|| corrupt(SK))?,
         hash,
         owner: Owner { tenant, subject },
         tier: optional(TIER)?,
         scopes: scopes.map(str::to_owned).collect(),
-        created_at: Timestamp::from_millis(item::number(item, CREATED_AT)?),
-        expires_at: expires_at.map(Timestamp::from_millis),
+        created_at: item::time(item, CREATED_AT)?,
+        expires_at: item::optional_time(item, EXPIRES_AT)?,
         note: optional(NOTE)?,
     })
 }

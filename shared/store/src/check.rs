@@ -3,7 +3,7 @@
 //! DynamoDB refuses some of it; the rest no operation needs. Every table checks its calls here,
 //! so that none of them accepts what another refuses.
 
-use crate::keys::{Key, PK, SK};
+use crate::keys::{Key, LISTS_PK, LISTS_SK, PK, SK, SWEEP_PK, SWEEP_SK};
 use crate::table::{
     Action, Comparison, Condition, ItemChange, Path, Position, Query, QuerySource, Range,
     Statement, Value, Write,
@@ -239,15 +239,13 @@ impl Value {
 /// An attribute that is written. Those of an index have the type of the index.
 fn attribute(name: &str, value: &Value) -> Allowed {
     demand(!name.is_empty(), "an attribute has no name")?;
-    for source in [QuerySource::Lists, QuerySource::Sweep] {
-        let (partition, sort) = source.keys();
-        let fits = match name {
-            _ if name == partition => matches!(value, Value::Text(text) if !text.is_empty()),
-            _ if name == sort => is_sort_key(source, value),
-            _ => true,
-        };
-        demand(fits, "a key of an index has another type")?;
-    }
+    let fits = match name {
+        LISTS_PK | SWEEP_PK => matches!(value, Value::Text(text) if !text.is_empty()),
+        LISTS_SK => is_sort_key(QuerySource::Lists, value),
+        SWEEP_SK => is_sort_key(QuerySource::Sweep, value),
+        _ => true,
+    };
+    demand(fits, "a key of an index has another type")?;
     self::value(value)
 }
 
@@ -284,10 +282,5 @@ fn is_key(name: &str) -> bool {
 }
 
 fn is_indexed(name: &str) -> bool {
-    [QuerySource::Lists, QuerySource::Sweep]
-        .iter()
-        .any(|source| {
-            let (partition, sort) = source.keys();
-            [partition, sort].contains(&name)
-        })
+    [LISTS_PK, LISTS_SK, SWEEP_PK, SWEEP_SK].contains(&name)
 }

@@ -155,7 +155,7 @@ macro_rules! store_contract_cases {
             a_sweep_finds_open_tasks_and_none_at_rest
             an_open_task_names_its_owner_and_its_id
             pages_of_open_tasks_join_oldest_first
-            a_malformed_page_position_is_refused
+            a_page_position_of_another_shard_is_refused
             a_list_is_ordered_by_status_time_and_id
             a_list_shows_only_tasks_that_match_its_filters
             pages_join_to_the_whole_list

@@ -3,6 +3,7 @@
 //! Each label set of a metric has an item of its own. So no item comes near 400 KB, and a
 //! write costs one unit.
 
+use crate::item::as_i64;
 use crate::keys;
 use crate::table::{self, Item, ItemChange, Statement, Table, Value};
 use a2a_lambda_model::store::StoreError;
@@ -60,12 +61,10 @@ impl Counters {
 
     async fn add(&self, shard: u32, counter: &Counter) -> Result<(), StoreError> {
         let amounts = counter.amounts.iter();
-        let adds = amounts.map(|(name, amount)| {
-            ItemChange::Add(name.clone(), i64::try_from(*amount).unwrap_or(i64::MAX))
-        });
+        let adds = amounts.map(|(name, amount)| ItemChange::Add(name.clone(), as_i64(*amount)));
         let key = keys::counter(shard, &counter.series);
         let statement = Statement::update(key, adds.collect::<Vec<_>>());
-        table::done(&*self.0, statement).await.map(|_| ())
+        self.0.done(statement).await.map(drop)
     }
 }
 

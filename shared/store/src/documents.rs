@@ -3,7 +3,7 @@
 //! A removal leaves an item without content, which the TTL of the table removes. So the
 //! functions that run skills need no right to delete items.
 
-use crate::item::{self, BODY, EXPIRES_AT, OWNER_SUBJECT, WRITE};
+use crate::item::{self, BODY, EXPIRES_AT, OWNER_SUBJECT, TTL, WRITE};
 use crate::keys::{self, PK, SK};
 use crate::memory::size::size;
 use crate::table::{self, Comparison, Condition, Item, Position, Query, Statement, Table};
@@ -49,7 +49,7 @@ impl Documents {
     /// stored.
     pub async fn write_document(&self, write: &DocumentWrite) -> Result<bool, StoreError> {
         check_document(write)?;
-        if self.0.write(statement(write).into()).await?.is_done()? {
+        if self.0.done(statement(write)).await? {
             return Ok(true);
         }
         // A repeated attempt may have met our own write.
@@ -113,47 +113,38 @@ impl Documents {
 fn query(collection: &DocumentCollection, start: Option<&DocumentKey>, limit: usize) -> Query {
     Query {
         limit: Some(limit),
-        start: start.map(|key| Position::from(&keys::document(collection, key))),
+        start: start.map(|key| Position(keys::document(collection, key).item())),
         ..keys::documents(collection).into()
     }
 }
 
 fn statement(write: &DocumentWrite) -> Statement {
-    let mut item = Item::from([(WRITE.to_owned(), write.id.as_str().into())]);
-    let expires_at = match &write.text {
-        Some(text) => {
-            item.insert(BODY.to_owned(), text.as_str().into());
-            if let Some(author) = &write.author {
-                item.insert(OWNER_SUBJECT.to_owned(), author.as_str().into());
-            }
-            write.expires_at
-        }
-        None => Some(write.now),
+    let (author, end) = match &write.text {
+        Some(_) => (write.author.as_ref(), write.expires_at),
+        None => (None, Some(write.now)),
     };
-    if let Some(end) = expires_at {
-        item::expire(&mut item, end);
-    }
+    let item = item::of(vec![
+        (WRITE, Some(write.id.as_str().into())),
+        (BODY, write.text.as_deref().map(Into::into)),
+        (OWNER_SUBJECT, author.map(|it| it.as_str().into())),
+        (EXPIRES_AT, end.map(item::millis)),
+        (TTL, end.map(item::seconds)),
+    ]);
     let put = Statement::put(keys::document(&write.collection, &write.key), item);
-    let now = write.now.as_millis();
+    let is_over = Condition::is(EXPIRES_AT, Comparison::AtMost, write.now.as_millis());
     match &write.expect {
         DocumentExpect::Any => put,
-        DocumentExpect::Absent => put.when(Condition::Any(vec![
-            Condition::absent(PK),
-            Condition::is(EXPIRES_AT, Comparison::AtMost, now),
-        ])),
+        DocumentExpect::Absent => put.when(Condition::Any(vec![Condition::absent(PK), is_over])),
         DocumentExpect::Version(version) => put.when(Condition::All(vec![
             Condition::is(WRITE, Comparison::Equal, version.as_str()),
-            Condition::Any(vec![
-                Condition::absent(EXPIRES_AT),
-                Condition::is(EXPIRES_AT, Comparison::Above, now),
-            ]),
+            item::is_live(write.now),
         ])),
     }
 }
 
 /// The document in an item; `None` if it was removed or has expired.
 fn document(item: &Item, now: Timestamp) -> Result<Option<StoredDocument>, StoreError> {
-    let end = item::optional_number(item, EXPIRES_AT)?.map(Timestamp::from_millis);
+    let end = item::optional_time(item, EXPIRES_AT)?;
     if end.is_some_and(|end| end <= now) {
         return Ok(None);
     }

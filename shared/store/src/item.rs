@@ -4,10 +4,10 @@
 //! are those that conditions, indexes, stream filters and the table's TTL read; the body does not
 //! repeat them.
 
-use crate::table::{Item, Value};
+use crate::table::{Comparison, Condition, Item, Value};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::stored::{Encoded, check_form};
-use a2a_lambda_model::task::{Subject, Timestamp};
+use a2a_lambda_model::task::{Owner, Subject, TenantId, Timestamp};
 use std::borrow::Cow;
 
 /// The content.
@@ -44,8 +44,13 @@ pub(crate) fn of(attributes: Attributes) -> Item {
 }
 
 /// A number that a table can keep.
+pub(crate) fn as_i64(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The same as an attribute.
 pub(crate) fn count(number: u64) -> Value {
-    Value::Number(i64::try_from(number).unwrap_or(i64::MAX))
+    as_i64(number).into()
 }
 
 /// A time in milliseconds.
@@ -137,10 +142,16 @@ pub(crate) fn subject(item: &Item) -> Result<Subject, StoreError> {
     Subject::parse(text(item, OWNER_SUBJECT)?).map_err(corrupt)
 }
 
-/// Adds the time from which on the item does not count, and that of its removal.
-pub(crate) fn expire(item: &mut Item, end: Timestamp) {
-    item.insert(EXPIRES_AT.to_owned(), millis(end));
-    item.insert(TTL.to_owned(), seconds(end));
+/// The item has not expired. One without a time never does.
+pub(crate) fn is_live(now: Timestamp) -> Condition {
+    let later = Condition::is(EXPIRES_AT, Comparison::Above, now.as_millis());
+    Condition::Any(vec![Condition::absent(EXPIRES_AT), later])
+}
+
+/// The owner: a subject of this tenant.
+pub(crate) fn owner(item: &Item, tenant: TenantId) -> Result<Owner, StoreError> {
+    let subject = subject(item)?;
+    Ok(Owner { tenant, subject })
 }
 
 fn expected(what: &str, name: &str) -> StoreError {

@@ -9,13 +9,8 @@
 
 mod records;
 
-pub(crate) use self::records::{
-    EXPIRY_SHARDS, OPEN_SHARDS, STATE, child, child_of, children, children_between,
-    context_position, delivery, delivery_beside, expiring_of, is_delivery, list, log_after,
-    objects_place, open, open_of, place, places, places_until, pointed, pointer, pointer_at,
-    pointers, pointers_by, position, push, pushes, sweep_position, sweep_text, task_of,
-    thread_and_state, thread_items, thread_of, thread_state,
-};
+// What `records` makes for this crate alone needs no list.
+pub(crate) use self::records::*;
 pub use self::records::{
     META, contexts, expiring, idempotency, is_of_shared_documents, is_of_subject, task, task_items,
     task_key_of, tenant, thread,
@@ -236,6 +231,10 @@ pub fn tiers(tenant: &TenantId) -> Key {
 /// The key and the attribute of a rate bucket.
 #[must_use]
 pub fn bucket(bucket: &RateBucket) -> (Key, String) {
+    let own = |tenant, kind: &str, name: &str| {
+        let key = limits(tenant, format!("{kind}#{name}"));
+        (key, "tat".to_owned())
+    };
     match bucket {
         RateBucket::Tier(tenant, tier) if tier.len() <= LONGEST_TIER => {
             (tiers(tenant), format!("tat_{tier}"))
@@ -244,15 +243,9 @@ pub fn bucket(bucket: &RateBucket) -> (Key, String) {
             let hash = hex::encode(Sha256::digest(tier));
             (tiers(tenant), format!("tat_#{hash}"))
         }
-        RateBucket::Skill(tenant, skill) => {
-            (limits(tenant, format!("SKILL#{skill}")), "tat".to_owned())
-        }
-        RateBucket::SkillTag(tenant, tag) => {
-            (limits(tenant, format!("TAG#{tag}")), "tat".to_owned())
-        }
-        RateBucket::Host(tenant, host) => {
-            (limits(tenant, format!("HOST#{host}")), "tat".to_owned())
-        }
+        RateBucket::Skill(tenant, skill) => own(tenant, "SKILL", skill.as_str()),
+        RateBucket::SkillTag(tenant, tag) => own(tenant, "TAG", tag),
+        RateBucket::Host(tenant, host) => own(tenant, "HOST", host),
     }
 }
 

@@ -3,7 +3,7 @@
 //! - [`table`]: the interface of a table: get, query and write
 //! - `check`: what no table may be asked for
 //! - [`keys`]: makes every key
-//! - [`memory`]: a table and bytes in memory; [`memory_store`]: records over them
+//! - [`memory`]: a table and bytes in memory, and records over them
 //! - [`item`]: reads the attributes of items
 //! - [`records`]: tasks, threads and push configs
 //! - [`api_keys`], [`brake`], [`counters`], [`documents`], [`limits`]: what else is stored
@@ -23,6 +23,5 @@ pub mod item;
 pub mod keys;
 pub mod limits;
 pub mod memory;
-pub mod memory_store;
 pub mod records;
 pub mod table;

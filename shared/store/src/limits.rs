@@ -1,7 +1,6 @@
 //! Counts what a tenant uses, one conditional write a decision.
 //!
-//! - `tokens`: the buckets of rates; `known_buckets`: what a process remembers of them
-//! - `pauses`: the pauses of buckets
+//! - `tokens`: the buckets of rates, and their pauses
 //! - `slots`: the leased slots of pools
 //! - `day_use`: the tokens of models, by day
 //! - here: totals
@@ -10,13 +9,11 @@
 //! `ttl`.
 
 mod day_use;
-mod known_buckets;
-mod pauses;
 mod slots;
 mod tokens;
 
-use self::known_buckets::KnownBuckets;
-use crate::item::TTL;
+use self::tokens::KnownBuckets;
+use crate::item::{TTL, as_i64};
 use crate::keys;
 use crate::table::{
     Comparison, Condition, ConditionCheck, Item, ItemChange, Outcome, Statement, Table, Write,
@@ -31,8 +28,6 @@ use std::sync::Arc;
 
 /// How often a decision is tried again after another writer came first.
 const ROUNDS: u32 = 8;
-/// The attribute with the end of a bucket's pause.
-const PAUSE: &str = "paused";
 /// The attribute of a total.
 const SUM: &str = "total";
 
@@ -74,25 +69,15 @@ impl Limits {
         let Some(before) = most.checked_sub(amount) else {
             return Ok(false);
         };
-        let number = |number| i64::try_from(number).unwrap_or(i64::MAX);
         let Total::StoredBytes(tenant, day) = total;
-        let add = ItemChange::Plus {
-            at: SUM.to_owned(),
-            start: Some(0),
-            amount: number(amount),
-        };
+        let add = ItemChange::plus(SUM, Some(0), as_i64(amount));
         let changes = [add, ItemChange::set(TTL, clean_at.ttl_seconds())];
         let add = Statement::update(keys::stored_bytes(tenant, *day), changes);
         let fits = vec![
             Condition::absent(SUM),
-            Condition::is(SUM, Comparison::AtMost, number(before)),
+            Condition::is(SUM, Comparison::AtMost, as_i64(before)),
         ];
-        self.done(add.when(Condition::Any(fits))).await
-    }
-
-    /// Runs one statement; `false` if its condition does not hold.
-    async fn done(&self, statement: Statement) -> Result<bool, StoreError> {
-        self.table.write(statement.into()).await?.is_done()
+        self.table.done(add.when(Condition::Any(fits))).await
     }
 
     /// Runs one statement. Returns the stored item behind a condition that does not hold,

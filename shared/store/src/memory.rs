@@ -1,4 +1,5 @@
-//! A table in memory, with the conditions, the changes, the limits and the lag of DynamoDB.
+//! A table in memory, with the conditions, the changes, the limits and the lag of DynamoDB, and
+//! records and bytes beside it.
 //!
 //! It has no clock, ids or background work of its own, so that a simulation can drive it.
 //! Nothing outlives the process.
@@ -13,6 +14,8 @@ mod blobs;
 mod page;
 pub(crate) mod size;
 #[cfg(test)]
+mod store_tests;
+#[cfg(test)]
 mod tests;
 mod write;
 
@@ -21,14 +24,15 @@ pub use self::blobs::MemoryBlobs;
 use crate::check::check_keys;
 use crate::item;
 use crate::keys::Key;
+use crate::records::Records;
 use crate::table::{
-    ConditionCheck, Item, Outcome, Query, QueryPage, QuerySource, ReadTable, Table, Write,
+    Action, ConditionCheck, Item, Outcome, Query, QueryPage, QuerySource, ReadTable, Table, Write,
 };
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::Timestamp;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Items = BTreeMap<Key, Item>;
 
@@ -127,7 +131,9 @@ impl Table for MemoryTable {
         let (mut checks, mut next) = (Vec::new(), Vec::new());
         for statement in write.statements {
             let old = items.get(&statement.key);
-            size::check(&statement)?;
+            if let Action::Put(item) = &statement.action {
+                size::check(item, size::size(&statement.key.item()))?;
+            }
             if !statement.holds(old) {
                 checks.push(ConditionCheck::Failed(old.cloned()));
                 continue;
@@ -147,5 +153,35 @@ impl Table for MemoryTable {
             };
         }
         Ok(Outcome::Done(old.filter(|_| write.wants_old)))
+    }
+}
+
+/// Records over a [`MemoryTable`], and [`MemoryBlobs`] for large values and files.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    /// The table.
+    pub table: Arc<MemoryTable>,
+    /// Tasks, threads and push configs in it.
+    pub records: Records,
+    /// Large values and files.
+    pub blobs: Arc<MemoryBlobs>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        let (table, blobs) = (Arc::<MemoryTable>::default(), Arc::<MemoryBlobs>::default());
+        Self {
+            records: Records::new(table.clone()).with_blobs(blobs.clone()),
+            table,
+            blobs,
+        }
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
     }
 }

@@ -1,17 +1,15 @@
 //! Keeps tasks, threads and push configs in a table.
 //!
-//! - here: who reads and who writes; `torn_reads`: reads that several items have to agree on
-//! - `task_item`, `thread_item`, `push_item`: convert records to items and back
+//! - here: who reads and who writes; reads that several items have to agree on
+//! - `task_item`: converts a task to its items and back
 //! - `task_image`: the task in a record of the table's stream
 //! - `large_value`: content that is too large for an item
 //! - `tasks`: reads and writes of tasks; `commit`: the writes of one commit
-//! - `children`: the child items of a task that has grown; `projection`: those that a
-//!   response shows
-//! - `lifetime`: how long the items beside a task are kept
+//! - `children`: the child items of a task that has grown, and those that a response shows
 //! - `idempotency`: the idempotency keys of sends
 //! - `list`: a page of tasks from the list index
 //! - `contexts`: a page of contexts; `task_pointers`: the tasks of one context
-//! - `threads`, `pushes`: threads and push configs
+//! - `threads`, `pushes`: threads and push configs, with their items
 //! - `removal`: removes tasks and threads with all their items
 //! - `sweep`: what a sweep looks for
 //!
@@ -23,10 +21,7 @@ mod commit;
 mod contexts;
 mod idempotency;
 mod large_value;
-mod lifetime;
 mod list;
-mod projection;
-mod push_item;
 mod pushes;
 mod removal;
 mod sweep;
@@ -34,19 +29,17 @@ mod task_image;
 mod task_item;
 mod task_pointers;
 mod tasks;
-mod thread_item;
 mod threads;
-mod torn_reads;
 
 pub use self::large_value::{ROOT, UPLOADS};
-pub use self::removal::end_of_life;
 pub use self::task_image::task_image;
-pub use self::task_item::to_task;
+pub use self::task_item::{end_of_life, to_task};
 
 use crate::brake::Brakes;
 use crate::item::Attributes;
 use crate::table::{ItemChange, ReadTable, Table};
-use a2a_lambda_model::store::{Blobs, OBJECTS_AT_ONCE, ReadBlobs};
+use a2a_lambda_model::store::{Blobs, OBJECTS_AT_ONCE, ReadBlobs, StoreError};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -132,10 +125,7 @@ impl Records {
     /// The progress of the deliveries of the same push configs.
     #[must_use]
     pub fn deliveries(&self) -> Deliveries {
-        Deliveries {
-            reader: self.reader.clone(),
-            table: self.table(),
-        }
+        Deliveries(self.clone())
     }
 
     /// What a sweep looks for in the same records.
@@ -152,16 +142,13 @@ impl Records {
 /// the holder of a config's lease makes them, and only for the registration the lease was taken
 /// for.
 #[derive(Debug, Clone)]
-pub struct Deliveries {
-    reader: RecordReader,
-    table: Arc<dyn Table>,
-}
+pub struct Deliveries(Records);
 
 impl Deliveries {
     /// The brake, which also stops deliveries.
     #[must_use]
     pub fn brakes(&self) -> Brakes {
-        Brakes::new(self.table.clone())
+        Brakes::new(self.0.table())
     }
 }
 
@@ -169,7 +156,7 @@ impl Deref for Deliveries {
     type Target = RecordReader;
 
     fn deref(&self) -> &RecordReader {
-        &self.reader
+        &self.0.reader
     }
 }
 
@@ -209,5 +196,72 @@ impl fmt::Debug for Records {
         f.debug_struct("Records")
             .field("reader", &self.reader)
             .finish_non_exhaustive()
+    }
+}
+
+/// How often a record that changes during the read is read.
+const TRIES: u32 = 4;
+
+/// The reads of a task or thread that found it torn.
+#[derive(Default)]
+struct TornReads {
+    /// The versions that they found.
+    versions: BTreeSet<u64>,
+    /// The last refusal of the bucket.
+    denial: Option<StoreError>,
+}
+
+impl TornReads {
+    /// Notes the version that a read found.
+    fn note(&mut self, version: u64) {
+        self.versions.insert(version);
+    }
+
+    /// The result of a read; `None` if it has to be made again. That is also so if the bucket
+    /// refuses an object: a role that may not list gets this for an object that is gone.
+    fn result<T>(&mut self, read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+        match read {
+            Err(error @ StoreError::Denied(_)) => {
+                self.denial = Some(error);
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    /// The error after the last read. Several versions mean that the record changes; one means
+    /// that a part is missing, or that the bucket refuses it.
+    fn error(self) -> StoreError {
+        if self.versions.len() > 1 {
+            let why = "the record changed during every attempt to read it";
+            return StoreError::Unavailable(why.to_owned());
+        }
+        let why = "the record refers to an item or object that does not exist";
+        self.denial
+            .unwrap_or_else(|| StoreError::Corrupt(why.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changing_record_is_unavailable_and_a_torn_one_corrupt() {
+        let error = |versions: &[u64], denied: bool| {
+            let mut reads = TornReads::default();
+            versions.iter().for_each(|version| reads.note(*version));
+            if denied {
+                let refused: Result<Option<u8>, _> = Err(StoreError::Denied(String::new()));
+                assert!(matches!(reads.result(refused), Ok(None)));
+            }
+            reads.error()
+        };
+        let changes = error(&[1, 2], false);
+        assert!(matches!(changes, StoreError::Unavailable(_)), "{changes:?}");
+        let broken = error(&[1], false);
+        assert!(matches!(broken, StoreError::Corrupt(_)), "{broken:?}");
+        let denied = error(&[1], true);
+        assert!(matches!(denied, StoreError::Denied(_)), "{denied:?}");
     }
 }

@@ -101,8 +101,6 @@ pub enum Comparison {
     AtMost,
     /// It is of the same type and above.
     Above,
-    /// It is of the same type, and above or equal.
-    AtLeast,
 }
 
 /// The condition of a write, and the filter of a query.
@@ -179,6 +177,12 @@ impl ItemChange {
     #[must_use]
     pub fn set(name: &str, value: impl Into<Value>) -> Self {
         Self::Set(name.into(), value.into())
+    }
+
+    /// The attribute `name` grows by `amount`, from `start` if it is absent.
+    pub(crate) fn plus(name: &str, start: Option<i64>, amount: i64) -> Self {
+        let at = name.to_owned();
+        Self::Plus { at, start, amount }
     }
 }
 
@@ -381,12 +385,6 @@ pub struct QueryPage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position(pub Item);
 
-impl From<&Key> for Position {
-    fn from(key: &Key) -> Self {
-        Self(key.item())
-    }
-}
-
 /// Reads a table.
 #[async_trait]
 pub trait ReadTable: Debug + Send + Sync {
@@ -426,9 +424,11 @@ pub trait Table: ReadTable {
     async fn write(&self, write: Write) -> Result<Outcome, StoreError>;
 }
 
-/// Writes all or nothing; `false` if a condition does not hold.
-pub(crate) async fn done(table: &dyn Table, write: impl Into<Write>) -> Result<bool, StoreError> {
-    table.write(write.into()).await?.is_done()
+impl dyn Table {
+    /// Writes all or nothing; `false` if a condition does not hold.
+    pub(crate) async fn done(&self, write: impl Into<Write>) -> Result<bool, StoreError> {
+        self.write(write.into()).await?.is_done()
+    }
 }
 
 /// One item, read consistently.

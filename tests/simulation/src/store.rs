@@ -545,7 +545,7 @@ impl SimStore {
             }
         }
         let context = records
-            .tasks_in(owner, record.context_id(), None, 1000)
+            .tasks_in(owner, record.context_id(), None, None, 1000)
             .await;
         let is_mine = |task: &TaskRecord| task.is_same_task(record);
         if !context.is_ok_and(|(tasks, _)| tasks.iter().any(is_mine)) {

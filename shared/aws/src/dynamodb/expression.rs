@@ -193,6 +193,5 @@ const fn operator(comparison: Comparison) -> &'static str {
         Comparison::Below => "<",
         Comparison::AtMost => "<=",
         Comparison::Above => ">",
-        Comparison::AtLeast => ">=",
     }
 }

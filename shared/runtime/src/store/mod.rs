@@ -6,8 +6,7 @@
 
 /// A store in memory: records over a table and bytes in memory.
 pub mod memory {
-    pub use a2a_lambda_store::memory::{MemoryBlobs, MemoryTable};
-    pub use a2a_lambda_store::memory_store::MemoryStore;
+    pub use a2a_lambda_store::memory::{MemoryBlobs, MemoryStore, MemoryTable};
 }
 
 pub use a2a_lambda_model::store::{

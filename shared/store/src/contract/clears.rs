@@ -3,8 +3,8 @@
 
 use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{
-    Committed, Expiring, ExpiringThread, KeyWrite, TaskWrite, ThreadQuery, ThreadRecord,
-    ThreadState, ThreadStatus, ThreadWrite,
+    Committed, Expiring, ExpiringThread, KeyWrite, StoreError, TaskWrite, ThreadQuery,
+    ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
 };
 use a2a_lambda_model::task::{
     Change, ContextId, IdempotencyKey, Owner, TaskId, TaskRecord, Timestamp,
@@ -63,7 +63,10 @@ async fn found(
 ) -> Result<Vec<TaskRecord>, Broken> {
     let (mut found, mut after) = (Vec::new(), None);
     for _ in 0..50 {
-        let (heads, next) = stores.records.tasks_in(owner, context, after, size).await?;
+        let (heads, next) = stores
+            .records
+            .tasks_in(owner, context, None, after, size)
+            .await?;
         found.extend(heads);
         after = next;
         if after.is_none() {
@@ -112,12 +115,15 @@ pub async fn pages_of_a_context_return_all_its_tasks(
         assert_eq!(distinct, expected, "pages of {size}");
         assert_eq!(all.len(), expected.len(), "pages of {size}: each once");
     }
-    let place = Some("no place".to_owned());
+    // A position comes from an earlier page of the same context.
+    let (_, place) = stores
+        .records
+        .tasks_in(&sample.owner, &mine, None, None, 1)
+        .await?;
     let refused = stores
         .records
-        .tasks_in(&sample.owner, &mine, place, 10)
-        .await;
-    assert!(refused.is_err());
+        .tasks_in(&sample.owner, &other, None, place, 10);
+    assert!(matches!(refused.await, Err(StoreError::Refused(_))));
     Ok(())
 }
 

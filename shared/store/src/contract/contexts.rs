@@ -195,7 +195,7 @@ pub async fn a_pointer_without_its_task_shows_nothing(
     let shown = async || {
         let (heads, _) = stores
             .records
-            .tasks_in(&sample.owner, &context, None, 10)
+            .tasks_in(&sample.owner, &context, None, None, 10)
             .await?;
         let page = stores.records.list(&sample.owner, &listing).await?;
         let contexts = listed(stores, sample, None, 10, sample.now).await?;

@@ -1,7 +1,7 @@
 //! Makes the keys of tasks and threads, and of what is stored beside them.
 
-use super::{Key, PK, Partition, SK, SWEEP_PK, SWEEP_SK};
-use crate::table::{Item, Position, QuerySource, Range, Value};
+use super::{Key, PK, Partition, SK};
+use crate::table::{Item, QuerySource, Range, Value};
 use a2a_lambda_model::store::{ListPosition, StoreError, ThreadPosition};
 use a2a_lambda_model::stored::ChildName;
 use a2a_lambda_model::task::{
@@ -216,10 +216,8 @@ pub(crate) fn thread_and_state() -> Range {
 pub(crate) fn thread_of(partition: &str) -> Option<(TenantId, ContextId)> {
     let (tenant, local) = partition.strip_prefix("T#")?.split_once("#C#")?;
     let (_, context) = local.split_once('#')?;
-    Some((
-        TenantId::parse(tenant).ok()?,
-        ContextId::parse(context).ok()?,
-    ))
+    let context = ContextId::parse(context).ok()?;
+    Some((TenantId::parse(tenant).ok()?, context))
 }
 
 /// One shard of the expiring threads of all tenants.
@@ -239,30 +237,6 @@ fn hashed(name: &str) -> u32 {
     first.fold(0_u32, |number, byte| (number << 8) | u32::from(*byte))
 }
 
-/// The text of a position in a shard of the index of sweeps: time, sort key, partition.
-///
-/// # Errors
-/// [`StoreError::Corrupt`], never for a position of a table.
-pub(crate) fn sweep_text(position: &Position) -> Result<String, StoreError> {
-    let key = Key::of(&position.0)?;
-    match position.0.get(SWEEP_SK) {
-        Some(Value::Number(at)) => Ok(format!("{at}#{}#{}", key.sort, key.partition)),
-        _ => Err(StoreError::Corrupt("a position has no time".to_owned())),
-    }
-}
-
-/// The position that [`sweep_text`] encoded as `text`.
-pub(crate) fn sweep_position(shard: &Partition, text: &str) -> Option<Position> {
-    let (at, key) = text.split_once('#')?;
-    let at: i64 = at.parse().ok()?;
-    let (sort, partition) = key.split_once('#')?;
-    let is_named = task_of(partition).is_some() || thread_of(partition).is_some();
-    let mut item = is_named.then(|| Key::new(partition, sort).item())?;
-    item.insert(SWEEP_PK.to_owned(), shard.key().into());
-    item.insert(SWEEP_SK.to_owned(), at.into());
-    Some(Position(item))
-}
-
 /// The position that the check of all objects has reached. It holds no data of a tenant.
 pub(crate) fn objects_place() -> Key {
     Key::new("S#sweep", "OBJECTS")
@@ -278,15 +252,9 @@ pub fn idempotency(tenant: &TenantId, key: &KeyHash) -> Key {
 /// task's partition may not show its subject: the `META` item in it does.
 #[must_use]
 pub fn is_of_subject(partition: &str, subject: &SubjectKey) -> bool {
-    let (tenant, hash) = (subject.tenant(), subject.hash());
-    let of_tenant = partition.strip_prefix("T#").and_then(|rest| {
-        let rest = rest.strip_prefix(tenant.as_str())?;
-        rest.strip_prefix('#')
-    });
-    of_tenant.is_some_and(|local| match local.split_once('#') {
-        Some(("C" | "O", rest)) => rest.split('#').next() == Some(hash),
-        _ => false,
-    })
+    let (tenant, hash) = (tenant(subject.tenant()), subject.hash());
+    let is_of = |kind| partition.starts_with(&format!("{tenant}{kind}#{hash}#"));
+    is_of("C") || is_of("O")
 }
 
 /// Whether this is a partition of documents that the subjects of a tenant share.
@@ -303,11 +271,6 @@ pub(crate) fn pointer(task: &TaskRecord) -> Key {
     let thread = ThreadKey::new(task.owner(), task.context_id());
     let (created_at, id, incarnation) = (millis(task.created_at()), task.id(), task.incarnation());
     in_thread(&thread, format!("{TASKS}{created_at}#{id}#{incarnation}"))
-}
-
-/// A pointer of a context by its sort key; `None` if that is not one of a pointer.
-pub(crate) fn pointer_at(thread: &ThreadKey, sort: &str) -> Option<Key> {
-    pointed(sort).map(|_| in_thread(thread, sort))
 }
 
 /// All pointers of a context.
@@ -327,17 +290,20 @@ pub(crate) fn pointed(sort: &str) -> Option<(TaskId, WriteId)> {
     Some((TaskId::parse(task).ok()?, WriteId::stored(incarnation)))
 }
 
+fn list_of(owner: &Owner, kind: &str) -> Partition {
+    let (tenant, subject) = (&owner.tenant, owner.subject.hash());
+    Partition::new(QuerySource::Lists, format!("T#{tenant}#{kind}#{subject}"))
+}
+
 /// The list of an owner's contexts.
 #[must_use]
 pub fn contexts(owner: &Owner) -> Partition {
-    let key = format!("T#{}#X#{}", owner.tenant, owner.subject.hash());
-    Partition::new(QuerySource::Lists, key)
+    list_of(owner, "X")
 }
 
 /// The list of an owner's tasks.
 pub(crate) fn list(owner: &Owner) -> Partition {
-    let key = format!("T#{}#L#{}", owner.tenant, owner.subject.hash());
-    Partition::new(QuerySource::Lists, key)
+    list_of(owner, "L")
 }
 
 /// The sort key of a task or a context in its list; text order is list order.

@@ -7,7 +7,7 @@
 
 use super::slots::{ENDED, times};
 use super::{DayRoom, DayUse, Limits, ROUNDS, Reservation, SCARCE_TOKENS, SUM, contended};
-use crate::item::{self, TTL};
+use crate::item::{self, TTL, as_i64};
 use crate::keys::{self, PK, SK};
 use crate::table::{Comparison, Condition, Item, ItemChange, Path, Statement, Value, whole};
 use a2a_lambda_model::store::StoreError;
@@ -27,10 +27,6 @@ const DEAD: Duration = Duration::from_secs(20 * 60);
 const KEPT: Duration = Duration::from_secs(400 * 24 * 3600);
 /// What is summed up for each model.
 const SUMS: [&str; 4] = ["calls:", "in:", "out:", "cached:"];
-
-fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
 
 fn of(call: &Reservation) -> Path {
     Path::member(OPEN, call.id.as_str())
@@ -52,11 +48,7 @@ fn reserve(
     room: DayRoom,
 ) -> Statement {
     let began = Value::from(now.as_millis());
-    let add = ItemChange::Plus {
-        at: SUM.to_owned(),
-        start: Some(0),
-        amount: number(call.tokens),
-    };
+    let add = ItemChange::plus(SUM, Some(0), as_i64(call.tokens));
     let mut changes = vec![add, ItemChange::set(TTL, now.plus(KEPT).ttl_seconds())];
     let mut conditions = Vec::new();
     if state.is_new {
@@ -64,8 +56,8 @@ fn reserve(
         changes.push(ItemChange::Set(OPEN.into(), open));
         conditions.push(Condition::absent(OPEN));
     } else {
-        let before = number(most).saturating_sub(number(call.tokens));
-        let size = OPEN_MAX.saturating_add(number(state.dead.len() as u64));
+        let before = as_i64(most).saturating_sub(as_i64(call.tokens));
+        let size = OPEN_MAX.saturating_add(as_i64(state.dead.len() as u64));
         changes.push(ItemChange::Set(of(call), began));
         conditions.push(Condition::is(SUM, Comparison::AtMost, before));
         conditions.push(Condition::Absent(of(call)));
@@ -176,17 +168,14 @@ impl Limits {
         model: &str,
         usage: TokenUse,
     ) -> Result<(), StoreError> {
-        let rest = ItemChange::Plus {
-            at: SUM.to_owned(),
-            start: None,
-            amount: number(usage.tokens()).saturating_sub(number(call.tokens)),
-        };
+        let rest = as_i64(usage.tokens()).saturating_sub(as_i64(call.tokens));
+        let rest = ItemChange::plus(SUM, None, rest);
         let sums = SUMS
             .into_iter()
             .zip([usage.calls, usage.input, usage.output, usage.cached]);
         let sums = sums.filter(|(_, count)| *count > 0);
         let sums =
-            sums.map(|(name, count)| ItemChange::Add(format!("{name}{model}"), number(count)));
+            sums.map(|(name, count)| ItemChange::Add(format!("{name}{model}"), as_i64(count)));
         let changes: Vec<_> = [rest, ItemChange::Remove(of(call))]
             .into_iter()
             .chain(sums)

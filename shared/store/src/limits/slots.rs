@@ -4,7 +4,7 @@
 //! condition. A writer that finds the pool full removes the leases that have ended.
 
 use super::{Limits, ROUNDS, Slot, SlotLease, SlotPool, contended};
-use crate::item::TTL;
+use crate::item::{TTL, as_i64};
 use crate::keys;
 use crate::table::{self, Comparison, Condition, Item, ItemChange, Path, Statement, Value};
 use a2a_lambda_model::store::StoreError;
@@ -56,8 +56,7 @@ fn first(pool: &SlotPool, holder: &WriteId, lease: SlotLease) -> Statement {
 
 /// Leases a slot, and removes leases that have ended, if they are as in `ends`.
 fn instead(pool: &SlotPool, holder: &WriteId, lease: SlotLease, ends: &LeaseEnds) -> Statement {
-    let count = i64::try_from(ends.len()).unwrap_or(i64::MAX);
-    let cap = i64::from(lease.cap).saturating_add(count);
+    let cap = i64::from(lease.cap).saturating_add(as_i64(ends.len() as u64));
     let mut conditions = vec![Condition::SizeBelow(LEASES.into(), cap)];
     let mut changes = until(holder, lease.until);
     for (holder, until) in ends {
@@ -130,7 +129,7 @@ impl Limits {
     ) -> Result<bool, StoreError> {
         let renewal = Statement::update(keys::pool(pool), until(holder, end));
         let has_one = Condition::Exists(of(holder.as_str()));
-        self.done(renewal.when(has_one)).await
+        self.table.done(renewal.when(has_one)).await
     }
 
     /// How many slots of a pool are leased at `now`.
@@ -151,9 +150,8 @@ impl Limits {
     pub async fn free_slot(&self, pool: &SlotPool, holder: &WriteId) -> Result<(), StoreError> {
         let lease = of(holder.as_str());
         let removal = Statement::update(keys::pool(pool), [ItemChange::Remove(lease.clone())]);
-        self.done(removal.when(Condition::Exists(lease)))
-            .await
-            .map(|_| ())
+        let is_held = Condition::Exists(lease);
+        self.table.done(removal.when(is_held)).await.map(drop)
     }
 }
 

@@ -1,27 +1,16 @@
 //! The size of an item, as DynamoDB counts it.
 
-use crate::table::{Action, Item, Statement, Value};
+use crate::table::{Item, Value};
 use a2a_lambda_model::store::{SizeError, StoreError};
 
 /// The most bytes of an item.
 const LARGEST: usize = 400 * 1024;
 
-/// Refuses to put an item that is too large.
-///
-/// # Errors
-/// [`StoreError::TooLarge`].
-pub(super) fn check(statement: &Statement) -> Result<(), StoreError> {
-    match &statement.action {
-        Action::Put(item) => check_item(item, size(&statement.key.item())),
-        Action::Update(_) | Action::Delete => Ok(()),
-    }
-}
-
 /// Refuses an item that has `beside` bytes of its own beside these attributes.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
-pub(super) fn check_item(item: &Item, beside: usize) -> Result<(), StoreError> {
+pub(super) fn check(item: &Item, beside: usize) -> Result<(), StoreError> {
     SizeError::check(size(item) + beside, LARGEST)
 }
 

@@ -28,7 +28,7 @@ impl Statement {
                 for change in changes {
                     change.apply(&old, &mut next)?;
                 }
-                size::check_item(&next, 0)?;
+                size::check(&next, 0)?;
                 Some(next)
             }
         })
@@ -65,7 +65,6 @@ impl Comparison {
             Self::Below => order.is_some_and(Ordering::is_lt),
             Self::AtMost => order.is_some_and(Ordering::is_le),
             Self::Above => order.is_some_and(Ordering::is_gt),
-            Self::AtLeast => order.is_some_and(Ordering::is_ge),
         }
     }
 }

@@ -1,12 +1,16 @@
 //! The writes of one commit, and what their failed conditions mean.
+//!
+//! A commit also keeps the items beside its task as long as the task. Pointer, children,
+//! idempotency keys and push configs are written with the `kept_until` of their task, which is
+//! one lifetime ahead. The first commit that would pass it moves it, and prolongs all of them
+//! before.
 
 use super::idempotency::KeyConflict;
 use super::task_item::{self, to_task};
-use super::torn_reads::TRIES;
-use super::{Records, changes, idempotency, pushes, task_pointers};
-use crate::item::{self, EXPIRES_AT};
-use crate::keys::{self, PK};
-use crate::table::{Comparison, Condition, ConditionCheck, Outcome, Statement};
+use super::{Records, TRIES, changes, idempotency, pushes, task_pointers};
+use crate::item::{self, EXPIRES_AT, TTL};
+use crate::keys::{self, Key, PK};
+use crate::table::{Comparison, Condition, ConditionCheck, ItemChange, Outcome, Statement};
 use a2a_lambda_model::store::{Committed, Expect, StoreError, TaskWrite};
 use a2a_lambda_model::stored::{self, Encoded};
 use a2a_lambda_model::task::TaskRecord;
@@ -35,7 +39,7 @@ fn task(write: &TaskWrite, head: Encoded<'static>) -> Statement {
             task_item::has_version(*version),
             task_item::is_same(incarnation),
             task_item::is_owned_by(record.owner()),
-            task_item::is_live(write.now),
+            item::is_live(write.now),
         ])),
     }
 }
@@ -72,14 +76,65 @@ impl Records {
         Ok(statements)
     }
 
-    /// Stores a commit, or returns the reason why not. If the key has become free, it builds
-    /// the statements again. What follows a failed condition is boxed: else each commit would
-    /// move the room for it.
-    pub(super) async fn put_all(
-        &self,
-        write: &TaskWrite,
-        mut statements: Vec<Statement>,
-    ) -> Result<Committed, StoreError> {
+    /// Sets a later time for the table's TTL on the items beside a task. An item that is gone,
+    /// or has a later one, stays as it is. This happens outside of a commit: if the commit
+    /// fails, a longer TTL does no harm, and an item that expires too early would.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer; then the commit must not be made.
+    pub(super) async fn prolong(&self, record: &TaskRecord) -> Result<(), StoreError> {
+        let until = record.kept_until().ttl_seconds();
+        for key in self.keys_beside(record).await? {
+            let later = Statement::update(key, [ItemChange::set(TTL, until)]);
+            let is_below = Condition::is(TTL, Comparison::Below, until);
+            self.table.done(later.when(is_below)).await?;
+        }
+        Ok(())
+    }
+
+    /// The keys of the items beside a task. Some may be gone.
+    async fn keys_beside(&self, record: &TaskRecord) -> Result<Vec<Key>, StoreError> {
+        let (task, tenant) = (record.key(), &record.owner().tenant);
+        let mut keys = Vec::new();
+        if !record.names_its_context() {
+            keys.push(keys::pointer(record));
+        }
+        if stored::has_older_children(record) {
+            let children = self.child_keys(record).await?.into_keys();
+            keys.extend(children.map(|name| keys::child(&task, name)));
+        }
+        for id in record.listeners() {
+            keys.extend([keys::push(&task, id), keys::delivery(&task, id)]);
+        }
+        let of_sends = record.held_keys().iter();
+        keys.extend(of_sends.map(|key| keys::idempotency(tenant, key)));
+        Ok(keys)
+    }
+
+    /// Stores one commit if its conditions hold: all of it or nothing.
+    ///
+    /// Before it returns [`Committed::Conflict`], it looks for the write id in the
+    /// stored record. A write that was applied but whose response was lost is
+    /// [`Committed::Done`].
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
+    pub async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        write.checked_id()?;
+        let mut statements = self.statements(write, None).await?;
+        if write.prolongs() {
+            Box::pin(self.prolong(&write.record)).await?;
+        }
+        // A transaction has the pointer. A task alone gets it before, not beside it: a read of
+        // the context would miss a task without a pointer. A transaction of the two would cost
+        // twice the write units (decision 0007).
+        if statements.len() == 1
+            && let Some(pointer) = task_pointers::missing(write)
+        {
+            self.table.done(pointer).await?;
+        }
+        // If the key has become free, the statements are built again. What follows a failed
+        // condition is boxed: else each commit would move the room for it.
         for _ in 0..TRIES {
             let checks = match self.table.write(statements.into()).await? {
                 Outcome::Done(_) => return Ok(Committed::Done),
@@ -88,8 +143,7 @@ impl Records {
             };
             match Box::pin(self.key_conflict(write, &checks)).await? {
                 KeyConflict::Free => return Box::pin(self.refused(write, checks)).await,
-                KeyConflict::Mine => return Ok(Committed::Done),
-                KeyConflict::For(holder) => return Ok(Committed::KeyTaken(holder)),
+                KeyConflict::Outcome(outcome) => return Ok(outcome),
                 KeyConflict::Dead(by) => {
                     let again = self.statements(write, by.as_deref());
                     statements = Box::pin(again).await?;

@@ -6,7 +6,8 @@
 //! thread of that has expired. Both indexes are read in order, without a scan, and then the
 //! records themselves from the table.
 
-use super::{RecordReader, task_item, thread_item};
+use super::list::CHUNK;
+use super::{RecordReader, threads};
 use crate::item::{self, CONTEXT, STATE, corrupt};
 use crate::keys::{self, Key, LISTS_SK, Partition};
 use crate::table::{Item, Position, Query};
@@ -20,10 +21,6 @@ use futures::future::try_join;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Index items that one page reads at most, of each index.
-const READ_MAX: usize = 2_000;
-/// Index items of one request.
-const CHUNK: usize = 500;
 /// Contexts that are checked for tasks at the same time.
 const AT_ONCE: usize = 16;
 /// Pointers of a context that are read at a time to find a task.
@@ -34,13 +31,6 @@ type ContextPlace = (ThreadPosition, Option<TaskId>);
 
 /// Returns the position that an index item shows, if there can be a context.
 type ReadPlace = fn(&Item, &ThreadQuery) -> Option<ContextPlace>;
-
-/// What one index shows of contexts: positions, newest first. `end` is the last
-/// position read if the index has more.
-struct IndexWalk {
-    places: Vec<ContextPlace>,
-    end: Option<ThreadPosition>,
-}
 
 impl RecordReader {
     /// A page of `owner`'s live contexts, without their state, from an index, never
@@ -56,15 +46,15 @@ impl RecordReader {
         query: &ThreadQuery,
     ) -> Result<ThreadPage, StoreError> {
         let (threads, firsts) = try_join(
-            self.walk(keys::contexts(owner), query, thread_place),
-            self.walk(keys::list(owner), query, task_place),
+            self.places_in(keys::contexts(owner), query, thread_place),
+            self.places_in(keys::list(owner), query, task_place),
         )
         .await?;
         // The list is complete only down to the newest position at which a walk stopped.
         let (mut places, mut end) = (Vec::new(), None);
-        for walk in [threads, firsts] {
-            places.extend(walk.places);
-            end = end.max(walk.end);
+        for (of_index, stop) in [threads, firsts] {
+            places.extend(of_index);
+            end = end.max(stop);
         }
         places.sort_by(|a, b| b.cmp(a));
         places.dedup();
@@ -79,37 +69,26 @@ impl RecordReader {
         })
     }
 
-    /// The positions in one index after that of the query.
-    async fn walk(
+    /// The positions in one index after that of the query, newest first. If the index has more,
+    /// also the last position read.
+    async fn places_in(
         &self,
         partition: Partition,
         query: &ThreadQuery,
         read_place: ReadPlace,
-    ) -> Result<IndexWalk, StoreError> {
-        let mut request = Query {
-            range: keys::places_until(query.after.as_ref().map(|after| after.at)),
+    ) -> Result<(Vec<ContextPlace>, Option<ThreadPosition>), StoreError> {
+        let after = query.after.as_ref();
+        let request = Query {
+            range: keys::places_until(after.map(|after| after.at)),
             newest_first: true,
             limit: Some(CHUNK),
-            filter: Some(task_item::is_live(query.now)),
+            filter: Some(item::is_live(query.now)),
             ..partition.into()
         };
-        let (mut places, mut read_count) = (Vec::new(), 0);
-        loop {
-            let page = self.table.query(&request).await?;
-            read_count += page.read;
-            let after =
-                |(position, _): &ContextPlace| query.after.as_ref().is_none_or(|it| position < it);
-            let positions = page.items.iter().filter_map(|item| read_place(item, query));
-            places.extend(positions.filter(after));
-            request.start = page.next;
-            let Some(last) = &request.start else {
-                return Ok(IndexWalk { places, end: None });
-            };
-            if places.len() > query.limit || read_count >= READ_MAX {
-                let end = Some(stop_at(last)?);
-                return Ok(IndexWalk { places, end });
-            }
-        }
+        let is_after = |(position, _): &ContextPlace| after.is_none_or(|it| position < it);
+        let read = |item: &Item| Ok(read_place(item, query).filter(is_after));
+        let (places, last) = self.walk(request, query.limit, read).await?;
+        Ok((places, last.as_ref().map(stop_at).transpose()?))
     }
 
     /// The contexts at `places` as they are stored now, in this order, without those that
@@ -127,7 +106,7 @@ impl RecordReader {
             .collect();
         let contexts = contexts.into_iter().map(|id| ThreadKey::new(owner, id));
         let keys: Vec<Key> = contexts.map(|thread| keys::thread(&thread)).collect();
-        for thread in item::readable(&self.table.get(&keys).await?, thread_item::head)? {
+        for thread in item::readable(&self.table.get(&keys).await?, threads::head)? {
             threads.insert(thread.context_id.clone(), thread);
         }
         // A context with a live thread is listed by the position of the thread, not of a task.
@@ -205,7 +184,7 @@ impl RecordReader {
     ) -> Result<bool, StoreError> {
         let mut after = None;
         loop {
-            let (heads, next) = self.tasks_in(owner, context, after, limit).await?;
+            let (heads, next) = self.tasks_in(owner, context, None, after, limit).await?;
             if heads.iter().any(&accepts) {
                 return Ok(true);
             }

@@ -9,7 +9,7 @@ use super::{RecordReader, task_item};
 use crate::item::{self, INCARNATION, SCHEMA, TTL, corrupt};
 use crate::keys::{self, PK};
 use crate::table::{Comparison, Condition, ConditionCheck, Item, Statement};
-use a2a_lambda_model::store::{KeyWrite, Keyed, StoreError, TaskWrite};
+use a2a_lambda_model::store::{Committed, KeyWrite, Keyed, StoreError, TaskWrite};
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp, WriteId};
 
@@ -21,10 +21,8 @@ const WRITE: &str = "write";
 pub(super) enum KeyConflict {
     /// The condition of the key held; another condition failed.
     Free,
-    /// This same commit has written the key.
-    Mine,
-    /// The key belongs to a live task.
-    For(Box<Keyed>),
+    /// This same commit has written the key, or it belongs to a live task.
+    Outcome(Committed),
     /// The task of the key is gone, or the item is. Holds the write id that may be
     /// replaced.
     Dead(Option<String>),
@@ -74,11 +72,11 @@ impl RecordReader {
         };
         let by = item::text(item, WRITE)?;
         if write.id().is_some_and(|id| id.as_str() == by) {
-            return Ok(KeyConflict::Mine);
+            return Ok(KeyConflict::Outcome(Committed::Done));
         }
         let owner = write.record.owner();
         Ok(match self.task_of_key(owner, item, write.now).await? {
-            Some(holder) => KeyConflict::For(Box::new(holder)),
+            Some(holder) => KeyConflict::Outcome(Committed::KeyTaken(Box::new(holder))),
             None => KeyConflict::Dead(Some(by.to_owned())),
         })
     }

@@ -5,7 +5,7 @@
 //! such an item does not remove the old object; the sweep does. The sweep also removes the
 //! objects of a write that failed.
 
-use super::{RecordReader, Records, thread_item};
+use super::{RecordReader, Records};
 use crate::item;
 use crate::table::Item;
 use a2a_lambda_model::store::{BlobOwner, SizeError, StoreError, ThreadWrite};
@@ -190,7 +190,7 @@ pub(super) fn of_thread(write: &ThreadWrite) -> String {
     let thread = &write.record;
     format!(
         "{}{}-{}-{:x}-state",
-        below(&thread_item::key(thread)),
+        below(&ThreadKey::new(&thread.owner, &thread.context_id)),
         half(&write.write),
         thread.version,
         millis(thread.updated_at),

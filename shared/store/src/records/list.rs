@@ -4,33 +4,40 @@
 //! table, without those that no longer match, so a page can be short. The last position
 //! decides where the next page begins.
 
-use super::{RecordReader, task_item};
+use super::RecordReader;
 use crate::item::{self, CONTEXT, STATE, corrupt};
 use crate::keys::{self, LISTS_SK};
-use crate::table::{Comparison, Condition, Item, Query};
+use crate::table::{Comparison, Condition, Item, Position, Query};
 use a2a_lambda_model::store::{ListPosition, RecordPage, RecordQuery, StoreError};
 use a2a_lambda_model::task::{Owner, TaskKey};
 use std::cmp::Reverse;
 
-/// Index items that one page or one count reads at most.
+/// Index items that one page or one count reads at most, of each index.
 const READ_MAX: usize = 2_000;
 /// Index items of one request.
-const CHUNK: usize = 500;
+pub(super) const CHUNK: usize = 500;
 
 impl RecordReader {
-    /// The page of `owner`'s tasks for `query`, from the list index.
+    /// A page of `owner`'s tasks, from an index, never by a scan. The index may lag;
+    /// each record of the page is the stored head. A context of at most
+    /// [`IN_CONTEXT`](a2a_lambda_model::store::IN_CONTEXT) tasks is listed without the index: list and
+    /// count are exact.
     ///
     /// # Errors
-    /// [`StoreError`] when the table does not answer or an item is corrupt.
-    pub(super) async fn page_of(
-        &self,
-        owner: &Owner,
-        query: &RecordQuery,
-    ) -> Result<RecordPage, StoreError> {
+    /// [`StoreError`] when the store does not answer.
+    pub async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        if let Some(context) = &query.context_id
+            && let Some(page) = self.page_in(owner, context, query).await?
+        {
+            return Ok(page);
+        }
         let (mut positions, end) = self.places(owner, query).await?;
         let more = positions.len() > query.limit;
         positions.truncate(query.limit);
-        let next = if more { positions.last().cloned() } else { end };
+        let next = match more {
+            true => positions.last().cloned(),
+            false => end.map(|end| position(&end.0)).transpose()?,
+        };
         let is_whole =
             query.after.is_none() && next.is_none() && positions.len() <= query.count_limit;
         let matching = if is_whole {
@@ -51,42 +58,48 @@ impl RecordReader {
         })
     }
 
-    /// The positions of the page, and one more if there is one. If the read stopped at
-    /// [`READ_MAX`], also the position that it reached.
+    /// The positions of the page, and one more if there is one, as [`RecordReader::walk`] returns
+    /// them.
     async fn places(
         &self,
         owner: &Owner,
         query: &RecordQuery,
-    ) -> Result<(Vec<ListPosition>, Option<ListPosition>), StoreError> {
+    ) -> Result<(Vec<ListPosition>, Option<Position>), StoreError> {
         let after = query.after.as_ref();
         let is_filtered = query.context_id.is_some() || query.state.is_some();
         // Without a filter that is the page, one more to see whether there is a next page, and
         // the position with which the last page ended.
         let chunk = if is_filtered { CHUNK } else { query.limit + 2 };
-        let mut request = Query {
+        let request = Query {
             limit: Some(chunk),
             ..index_query(owner, query, after)
         };
-        let (mut positions, mut read_count) = (Vec::new(), 0);
+        // The range includes its bounds, so the index returns the position `after` again. A task
+        // that moved can appear twice while the index lags.
+        let read = |item: &Item| Ok(Some(position(item)?).filter(|it| after != Some(it)));
+        self.walk(request, query.limit, read).await
+    }
+
+    /// What `read` returns for the items of an index, in the order of the query, until there are
+    /// more than `limit`. If the index has more items, or may have, also the position of the last
+    /// one that was read.
+    pub(super) async fn walk<T: Send>(
+        &self,
+        mut query: Query,
+        limit: usize,
+        read: impl Fn(&Item) -> Result<Option<T>, StoreError> + Send,
+    ) -> Result<(Vec<T>, Option<Position>), StoreError> {
+        let (mut values, mut read_count) = (Vec::new(), 0);
         loop {
-            let page = self.table.query(&request).await?;
+            let page = self.table.query(&query).await?;
             read_count += page.read;
             for item in &page.items {
-                let position = position(item)?;
-                // The range includes its bounds, so the index returns the position `after`
-                // again. A task that moved can appear twice while the index lags.
-                if after != Some(&position) {
-                    positions.push(position);
-                }
+                values.extend(read(item)?);
             }
-            request.start = page.next;
-            match &request.start {
-                Some(_) if positions.len() > query.limit => return Ok((positions, None)),
-                Some(last) if read_count >= READ_MAX => {
-                    return Ok((positions, Some(position(&last.0)?)));
-                }
-                Some(_) => {}
-                None => return Ok((positions, None)),
+            query.start = page.next;
+            let is_enough = values.len() > limit || read_count >= READ_MAX;
+            if is_enough || query.start.is_none() {
+                return Ok((values, query.start));
             }
         }
     }
@@ -117,7 +130,7 @@ impl RecordReader {
 /// query.
 fn index_query(owner: &Owner, query: &RecordQuery, last: Option<&ListPosition>) -> Query {
     let is = |name, text: &str| Condition::is(name, Comparison::Equal, text);
-    let mut filter = vec![task_item::is_live(query.now)];
+    let mut filter = vec![item::is_live(query.now)];
     filter.extend(query.context_id.iter().map(|it| is(CONTEXT, it.as_str())));
     filter.extend(query.state.map(|it| is(STATE, it.as_str())));
     Query {

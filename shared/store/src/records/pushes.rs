@@ -5,38 +5,114 @@
 //! of the registration. So a delivery for an old registration cannot change the progress of
 //! the one that replaced it.
 
-use super::push_item::{
-    ATTEMPTS, CURSOR, HOLDER, MARK, SUBJECT, delivery_attributes, items, lease_attributes, mark,
-    push_of, subject,
-};
 use super::{Deliveries, RecordReader, Records, changes, task_item};
-use crate::item::{self, Attributes, LEASE_UNTIL, count};
+use crate::item::{self, Attributes, LEASE_UNTIL, TTL, count};
 use crate::keys::{self, SK, SWEEP_PK, SWEEP_SK};
 use crate::limits::Limits;
-use crate::table::{self, Comparison, Condition, Item, Query, Statement};
+use crate::table::{Comparison, Condition, Item, Query, Statement};
 use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{
     Delivery, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
 };
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::time::Duration;
 
-fn task_of(push: &PushRecord) -> TaskKey {
-    TaskKey::new(&push.owner, &push.task)
-}
+/// The hash of the owner's subject.
+const SUBJECT: &str = "subject";
+const CURSOR: &str = "cursor";
+const ATTEMPTS: &str = "attempts";
+const RETRY_AT: &str = "retry_at";
+/// The duration of the last successful delivery, in milliseconds.
+const TOOK: &str = "took";
+/// The id of the lease's holder.
+const HOLDER: &str = "holder";
+/// The hash of the registration.
+pub(super) const MARK: &str = "mark";
 
-/// Writes a push config without any delivery, over one with the same id. It is kept until
-/// `until`.
+/// Writes a push config without any delivery, over one with the same id. Both items are kept
+/// until `until`.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
 pub(super) fn push(push: &PushRecord, until: Timestamp) -> Result<[Statement; 2], StoreError> {
-    let [registration, progress] = items(push, until)?;
+    let mut registration = item::of(vec![
+        (SUBJECT, Some(push.owner.subject.hash().into())),
+        (MARK, Some(mark(push)?.into())),
+        (CURSOR, Some(count(push.delivery.cursor))),
+        (TTL, Some(item::seconds(until))),
+    ]);
+    let mut progress = registration.clone();
+    registration.insert(item::BODY.to_owned(), stored::push_text(push)?.into());
+    progress.extend(item::of(delivery_attributes(&push.delivery)));
     let (task, id) = (task_of(push), &push.listener.id);
     Ok([
         Statement::put(keys::push(&task, id), registration),
         Statement::put(keys::delivery(&task, id), progress),
     ])
+}
+
+/// The progress of the deliveries; the lease is absent if there is none.
+fn delivery_attributes(delivery: &Delivery) -> Attributes {
+    let took = u64::try_from(delivery.took.as_millis()).unwrap_or(u64::MAX);
+    let mut attributes = vec![
+        (CURSOR, Some(count(delivery.cursor))),
+        (ATTEMPTS, Some(i64::from(delivery.attempts).into())),
+        (RETRY_AT, Some(item::millis(delivery.retry_at))),
+        (TOOK, Some(count(took))),
+    ];
+    attributes.extend(lease_attributes(delivery.lease.as_ref()));
+    attributes
+}
+
+fn lease_attributes(lease: Option<&PushLease>) -> Attributes {
+    vec![
+        (HOLDER, lease.map(|lease| lease.holder.as_str().into())),
+        (LEASE_UNTIL, lease.map(|lease| item::millis(lease.until))),
+    ]
+}
+
+/// The push config of an item, with the progress of its deliveries. If `progress` is
+/// missing or of another registration, nothing was delivered yet.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+fn push_of(item: &Item, progress: Option<&Item>) -> Result<PushRecord, StoreError> {
+    let mut push = stored::push_of_text(item::text(item, item::BODY)?)?;
+    push.delivery = match progress.filter(|it| it.get(MARK) == item.get(MARK)) {
+        Some(progress) => delivery_of(progress)?,
+        None => Delivery::after(item::number(item, CURSOR)?),
+    };
+    Ok(push)
+}
+
+fn delivery_of(item: &Item) -> Result<Delivery, StoreError> {
+    let lease = || {
+        Ok::<_, StoreError>(PushLease {
+            holder: WriteId::stored(item::text(item, HOLDER)?),
+            until: item::time(item, LEASE_UNTIL)?,
+        })
+    };
+    Ok(Delivery {
+        cursor: item::number(item, CURSOR)?,
+        attempts: item::number(item, ATTEMPTS)?,
+        retry_at: item::time(item, RETRY_AT)?,
+        took: Duration::from_millis(item::number(item, TOOK)?),
+        lease: item.contains_key(HOLDER).then(lease).transpose()?,
+    })
+}
+
+/// The hash of the registration.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+fn mark(push: &PushRecord) -> Result<String, StoreError> {
+    Ok(hex::encode(Sha256::digest(stored::push_identity(push)?)))
+}
+
+fn task_of(push: &PushRecord) -> TaskKey {
+    TaskKey::new(&push.owner, &push.task)
 }
 
 /// Changes the delivery item, if it is of this registration and `condition` holds.
@@ -93,7 +169,7 @@ impl Records {
     /// [`StoreError`] when the store does not answer.
     pub async fn put_push(&self, push: &PushRecord, until: Timestamp) -> Result<(), StoreError> {
         let both = Vec::from(self::push(push, until)?);
-        table::done(&*self.table, both).await.map(|_| ())
+        self.table.done(both).await.map(drop)
     }
 
     /// Removes a push config; succeeds if there is none.
@@ -109,12 +185,10 @@ impl Records {
         let task = TaskKey::new(owner, task);
         // The condition fails if the config does not exist or belongs to another owner. Either
         // way there is nothing to remove for this owner.
-        let mine = Condition::is(SUBJECT, Comparison::Equal, subject(owner));
+        let mine = Condition::is(SUBJECT, Comparison::Equal, owner.subject.hash());
         let config = Statement::delete(keys::push(&task, id)).when(mine);
         let progress = Statement::delete(keys::delivery(&task, id));
-        table::done(&*self.table, vec![config, progress])
-            .await
-            .map(|_| ())
+        self.table.done(vec![config, progress]).await.map(drop)
     }
 }
 
@@ -122,7 +196,7 @@ impl Deliveries {
     /// The limits in the same table.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        Limits::new(Arc::clone(&self.table))
+        Limits::new(self.0.table())
     }
 
     /// Takes the lease of a push config for the holder in `lease`. A holder that has the
@@ -148,7 +222,7 @@ impl Deliveries {
         ]);
         // A repeated write finds its own lease and succeeds.
         let free = Condition::Any(vec![is_held_by(&lease.holder), is_free]);
-        table::done(&*self.table, delivery(push, attributes, free)?).await
+        self.0.table.done(delivery(push, attributes, free)?).await
     }
 
     /// Records the progress of a config's deliveries; the lease ends if `delivery`
@@ -165,7 +239,7 @@ impl Deliveries {
     ) -> Result<bool, StoreError> {
         let attributes = delivery_attributes(delivery);
         let note = self::delivery(push, attributes, is_held_by(holder))?;
-        table::done(&*self.table, note).await
+        self.0.table.done(note).await
     }
 
     /// Removes a task at rest from the sweep's index, because every push is delivered
@@ -180,13 +254,38 @@ impl Deliveries {
         }
         let no_marks = [SWEEP_PK, SWEEP_SK, task_item::NOTIFY].map(|name| (name, None));
         let confirm = Statement::update(keys::task(&record.key()), changes(no_marks.into()));
-        table::done(
-            &*self.table,
-            confirm.when(Condition::All(vec![
-                task_item::has_version(record.version()),
-                task_item::is_same(record.incarnation()),
-            ])),
-        )
-        .await
+        let is_stored = Condition::All(vec![
+            task_item::has_version(record.version()),
+            task_item::is_same(record.incarnation()),
+        ]);
+        self.0.table.done(confirm.when(is_stored)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Action;
+    use a2a_lambda_model::task::distinct::Values;
+
+    #[test]
+    fn a_push_config_reads_back_from_its_items_unchanged() {
+        let mut values = Values::default();
+        for _ in 0..2 {
+            let push: PushRecord = values.make();
+            let [registered, delivered] =
+                super::push(&push, values.make())
+                    .unwrap()
+                    .map(|put| match put.action {
+                        Action::Put(item) => item,
+                        action => panic!("{action:?} puts no item"),
+                    });
+            assert_eq!(push_of(&registered, Some(&delivered)).unwrap(), push);
+            let begun = PushRecord {
+                delivery: Delivery::after(push.delivery.cursor),
+                ..push
+            };
+            assert_eq!(push_of(&registered, None).unwrap(), begun);
+        }
     }
 }

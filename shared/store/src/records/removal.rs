@@ -1,12 +1,12 @@
 //! Removes tasks and threads with all their items.
 
-use super::push_item::MARK;
-use super::{Records, idempotency, large_value, task_item, task_pointers, thread_item};
-use crate::item::{EXPIRES_AT, INCARNATION, STATE, VERSION, count};
+use super::pushes::MARK;
+use super::{Records, idempotency, large_value, task_item, task_pointers, threads};
+use crate::item::{INCARNATION, VERSION, count};
 use crate::keys::{self, Key, META, PK, SK};
-use crate::table::{self, Comparison, Condition, Item, ItemChange, Query, Statement};
+use crate::table::{Comparison, Condition, Item, Query, Statement};
 use a2a_lambda_model::store::{StoreError, ThreadRecord};
-use a2a_lambda_model::task::{TaskKey, TaskRecord, TaskState};
+use a2a_lambda_model::task::TaskRecord;
 
 /// Objects of one list.
 const LISTED: usize = 1000;
@@ -28,20 +28,6 @@ fn as_seen(item: &Item) -> Result<Statement, StoreError> {
         Some((name, value)) => removal.when(Condition::is(name, Comparison::Equal, value.clone())),
         None => removal,
     })
-}
-
-/// The end of a task's life, whatever its state is, and the removal of the ended task's item. After
-/// the first no reader finds the task and no commit of its turn is stored, so what is stored for
-/// it can be removed. A task that a client begins under the same id meanwhile stays.
-#[must_use]
-pub fn end_of_life(task: &TaskKey) -> [Statement; 2] {
-    let is_ended = Condition::is(EXPIRES_AT, Comparison::Equal, 0);
-    let end = [
-        ItemChange::set(STATE, TaskState::Canceled.as_str()),
-        ItemChange::set(EXPIRES_AT, 0),
-    ];
-    let end = Statement::update(keys::task(task), end).when(Condition::exists(PK));
-    [end, Statement::delete(keys::task(task)).when(is_ended)]
 }
 
 impl Records {
@@ -76,11 +62,11 @@ impl Records {
                 break;
             }
             for item in beside {
-                table::done(&*self.table, as_seen(item)?).await?;
+                self.table.done(as_seen(item)?).await?;
             }
         }
         for key in record.held_keys() {
-            table::done(&*self.table, idempotency::no_key(record, key)).await?;
+            self.table.done(idempotency::no_key(record, key)).await?;
         }
         let as_stored = Condition::All(vec![
             task_item::has_version(record.version()),
@@ -91,7 +77,7 @@ impl Records {
         // task by its pointer, or neither is left.
         let mut last = vec![Statement::delete(meta).when(as_stored)];
         last.extend(task_pointers::no_pointer(record));
-        let is_removed = table::done(&*self.table, last).await?;
+        let is_removed = self.table.done(last).await?;
         // A repeated call finds no item, which is success.
         Ok(is_removed || self.own_item(&record.key()).await?.is_none())
     }
@@ -103,13 +89,11 @@ impl Records {
     /// # Errors
     /// [`StoreError`]; after `Unavailable` some of it may be left.
     pub async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError> {
-        let thread = thread_item::key(record);
+        let thread = threads::key(record);
         let earlier = Condition::is(VERSION, Comparison::AtMost, count(record.version));
-        table::done(
-            &*self.table,
-            Statement::delete(keys::thread_state(&thread)).when(earlier),
-        )
-        .await?;
+        self.table
+            .done(Statement::delete(keys::thread_state(&thread)).when(earlier))
+            .await?;
         let Some(blobs) = &self.blobs else {
             return Ok(());
         };
@@ -142,9 +126,9 @@ impl Records {
         // The `META` item goes last: an interrupted removal is found by it and repeated.
         self.forget_state(record).await?;
         self.remove_pointers(record).await?;
-        let key = keys::thread(&thread_item::key(record));
+        let key = keys::thread(&threads::key(record));
         let removal = Statement::delete(key.clone()).when(task_item::has_version(record.version));
         // A repeated call finds no item, which is success.
-        Ok(table::done(&*self.table, removal).await? || self.item(key).await?.is_none())
+        Ok(self.table.done(removal).await? || self.item(key).await?.is_none())
     }
 }

@@ -5,16 +5,16 @@
 //! written. A later use of the thread does not update the index. When the sweep finds such an
 //! outdated entry, it writes the new expiry. That happens about once in a thread's life.
 
-use super::{Sweep, changes, large_value, task_item, thread_item};
+use super::{Sweep, changes, large_value, task_item, threads};
 use crate::item::{self, EXPIRES_AT, VERSION, corrupt};
 use crate::keys::{self, META, PK, Partition, SK, STATE};
-use crate::table::{self, Comparison, Condition, Item, Outcome, Query, Range, Statement, Write};
+use crate::table::{
+    Comparison, Condition, Item, Outcome, Position, Query, Range, Statement, Write,
+};
 use a2a_lambda_model::store::queue::{ObjectsPlace, OpenTask};
 use a2a_lambda_model::store::{Expiring, ExpiringThread, StateRemoved, StoreError, ThreadRecord};
 use a2a_lambda_model::stored::{self, ChildName};
-use a2a_lambda_model::task::{
-    ContextId, Owner, TaskId, TaskKey, TaskRecord, TenantId, ThreadKey, Timestamp,
-};
+use a2a_lambda_model::task::{ContextId, Owner, TaskKey, TaskRecord, ThreadKey, Timestamp};
 
 /// Index items of one request at most.
 const CHUNK: usize = 1_000;
@@ -29,36 +29,26 @@ impl Sweep {
         &self,
         shard: Partition,
         range: Range,
-        after: Option<String>,
+        after: Option<Position>,
         limit: usize,
         read: fn(&Item) -> Result<T, StoreError>,
-    ) -> Result<(Vec<T>, Option<String>), StoreError> {
-        let no_position = || StoreError::Refused("invalid page position in a shard".to_owned());
-        let start = after.map(|it| keys::sweep_position(&shard, &it).ok_or_else(no_position));
+    ) -> Result<(Vec<T>, Option<Position>), StoreError> {
         let query = Query {
             range,
-            start: start.transpose()?,
+            start: after,
             limit: Some(limit.clamp(1, CHUNK)),
             ..shard.into()
         };
         let page = self.0.table.query(&query).await?;
-        let next = page.next.as_ref().map(keys::sweep_text).transpose()?;
-        Ok((item::readable(&page.items, read)?, next))
+        Ok((item::readable(&page.items, read)?, page.next))
     }
 }
 
-fn owner(item: &Item, tenant: TenantId) -> Result<Owner, StoreError> {
-    Ok(Owner {
-        tenant,
-        subject: item::subject(item)?,
-    })
-}
-
 fn open_task(item: &Item) -> Result<OpenTask, StoreError> {
-    let task: Option<(TenantId, TaskId)> = keys::task_of(item::text(item, PK)?);
+    let task = keys::task_of(item::text(item, PK)?);
     let (tenant, task) = task.ok_or_else(|| corrupt("the partition key names no task"))?;
     Ok(OpenTask {
-        owner: owner(item, tenant)?,
+        owner: item::owner(item, tenant)?,
         task,
     })
 }
@@ -72,7 +62,7 @@ fn expiring(item: &Item) -> Result<ExpiringThread, StoreError> {
         _ => return Err(no_thread()),
     };
     Ok(ExpiringThread {
-        owner: owner(item, tenant)?,
+        owner: item::owner(item, tenant)?,
         context_id,
         what,
     })
@@ -95,9 +85,9 @@ impl Sweep {
     pub async fn open_tasks(
         &self,
         shard: u32,
-        after: Option<String>,
+        after: Option<Position>,
         limit: usize,
-    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+    ) -> Result<(Vec<OpenTask>, Option<Position>), StoreError> {
         self.shard_page(keys::open(shard), Range::All, after, limit, open_task)
             .await
     }
@@ -118,9 +108,9 @@ impl Sweep {
         &self,
         shard: u32,
         now: Timestamp,
-        after: Option<String>,
+        after: Option<Position>,
         limit: usize,
-    ) -> Result<(Vec<ExpiringThread>, Option<String>), StoreError> {
+    ) -> Result<(Vec<ExpiringThread>, Option<Position>), StoreError> {
         let due = Range::Between(i64::MIN.into(), now.as_millis().into());
         self.shard_page(keys::expiring(shard), due, after, limit, expiring)
             .await
@@ -132,17 +122,16 @@ impl Sweep {
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     pub async fn note_expiry(&self, thread: &ThreadRecord) -> Result<(), StoreError> {
-        let key = keys::thread_state(&thread_item::key(thread));
-        let mut expiry = thread_item::state_expiry(thread);
+        let key = keys::thread_state(&threads::key(thread));
+        let mut expiry = threads::state_expiry(thread);
         // Only a sweep that has looked at the state takes it off the index.
         expiry.retain(|(_, value)| value.is_some());
         let note = Statement::update(key, changes(expiry));
-        table::done(
-            &*self.0.table,
-            note.when(task_item::has_version(thread.state_version)),
-        )
-        .await
-        .map(|_| ())
+        self.0
+            .table
+            .done(note.when(task_item::has_version(thread.state_version)))
+            .await
+            .map(drop)
     }
 
     /// Removes a state that no thread names, if its stored expiry is at or before
@@ -250,7 +239,7 @@ impl Sweep {
             (AFTER, position.after.as_deref().map(Into::into)),
         ]);
         let note = Statement::put(keys::objects_place(), item);
-        table::done(&*self.0.table, note).await.map(|_| ())
+        self.0.table.done(note).await.map(drop)
     }
 }
 

@@ -3,12 +3,12 @@
 //! The stream has a record for every item of the table. The relay needs only the `META`
 //! items of tasks, and of those only the attributes that identify a turn.
 
-use super::task_item::{DISPATCH, LISTENERS, NOT_BEFORE, NOTIFY, TURN};
+use super::task_item::{DISPATCH, LISTENERS, NOT_BEFORE, NOTIFY, TURN, push_ids};
 use crate::item::{INCARNATION, OWNER_SUBJECT, VERSION};
 use crate::keys;
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::store::queue::TaskImage;
-use a2a_lambda_model::task::{Owner, PushId, Subject, Timestamp, WriteId};
+use a2a_lambda_model::task::{Owner, Subject, Timestamp, WriteId};
 use std::str::FromStr;
 
 /// The task in the new image of a stream record; `None` for an item of another kind.
@@ -27,45 +27,32 @@ pub fn task_image(
     let Some((tenant, task)) = keys::task_of(&partition) else {
         return Ok(None);
     };
-    let subject = attribute(OWNER_SUBJECT).ok_or_else(|| missing(OWNER_SUBJECT))?;
-    let subject = Subject::parse(subject).map_err(|_| missing(OWNER_SUBJECT))?;
-    let dispatch = attribute(DISPATCH)
-        .map(|digits| parsed(&digits, DISPATCH))
-        .transpose()?;
-    let not_before = attribute(NOT_BEFORE)
-        .map(|digits| parsed(&digits, NOT_BEFORE))
-        .transpose()?;
-    let notify = attribute(NOTIFY)
-        .map(|digits| parsed(&digits, NOTIFY))
-        .transpose()?;
-    let incarnation = attribute(INCARNATION).filter(|text| !text.is_empty());
-    let incarnation = incarnation.ok_or_else(|| missing(INCARNATION))?;
+    let text = |name| attribute(name).ok_or_else(|| missing(name));
+    let incarnation = text(INCARNATION)?;
+    if incarnation.is_empty() {
+        return Err(missing(INCARNATION));
+    }
+    let subject = Subject::parse(text(OWNER_SUBJECT)?).map_err(|_| missing(OWNER_SUBJECT))?;
+    let listeners = attribute(LISTENERS).unwrap_or_default();
     Ok(Some(TaskImage {
         owner: Owner { tenant, subject },
         task,
         incarnation: WriteId::stored(incarnation),
-        turn: number(attribute, TURN)?,
-        version: number(attribute, VERSION)?,
-        dispatch,
-        not_before: not_before.map(Timestamp::from_millis),
-        notify,
-        listeners: listeners(attribute)?,
+        turn: parsed(&text(TURN)?, TURN)?,
+        version: parsed(&text(VERSION)?, VERSION)?,
+        dispatch: optional(attribute, DISPATCH)?,
+        not_before: optional(attribute, NOT_BEFORE)?.map(Timestamp::from_millis),
+        notify: optional(attribute, NOTIFY)?,
+        listeners: push_ids(&listeners).map_err(|_| missing(LISTENERS))?,
     }))
 }
 
-/// The ids of the task's push configs.
-fn listeners(attribute: &dyn Fn(&str) -> Option<String>) -> Result<Vec<PushId>, StoreError> {
-    let ids = attribute(LISTENERS).unwrap_or_default();
-    ids.split_ascii_whitespace()
-        .map(|id| PushId::parse(id).map_err(|_| missing(LISTENERS)))
-        .collect()
-}
-
-fn number<N: FromStr>(
+fn optional<N: FromStr>(
     attribute: &dyn Fn(&str) -> Option<String>,
     name: &'static str,
-) -> Result<N, StoreError> {
-    parsed(&attribute(name).ok_or_else(|| missing(name))?, name)
+) -> Result<Option<N>, StoreError> {
+    let digits = attribute(name);
+    digits.map(|digits| parsed(&digits, name)).transpose()
 }
 
 fn parsed<N: FromStr>(digits: &str, name: &'static str) -> Result<N, StoreError> {
@@ -81,7 +68,7 @@ mod tests {
     use super::*;
     use crate::contract::SampleData;
     use crate::item;
-    use crate::records::{task_item, thread_item};
+    use crate::records::{task_item, threads};
     use crate::table::{Item, Value};
     use a2a_lambda_model::stored::Encoded;
     use a2a_lambda_model::task::distinct::Values;
@@ -140,8 +127,8 @@ mod tests {
     fn an_item_of_another_kind_has_no_task_image() {
         let sample = SampleData::new(1, "image").unwrap();
         let thread = sample.thread(&sample.owner, &ContextId::made_of(9), 0);
-        let mut item = keys::thread(&thread_item::key(&thread.record)).item();
-        let attributes = thread_item::attributes(&thread).unwrap();
+        let mut item = keys::thread(&threads::key(&thread.record)).item();
+        let attributes = threads::attributes(&thread).unwrap();
         item.extend(item::of(attributes));
         assert_eq!(image(&item).unwrap(), None);
         assert_eq!(image(&Item::new()).unwrap(), None);

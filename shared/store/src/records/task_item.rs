@@ -5,13 +5,15 @@
 
 use crate::item::{
     self, Attributes, CONTEXT, EXPIRES_AT, INCARNATION, LEASE_UNTIL, OWNER_SUBJECT, SCHEMA, STATE,
-    TTL, VERSION, WRITE, corrupt, count,
+    TTL, VERSION, corrupt, count,
 };
 use crate::keys::{self, LISTS_PK, LISTS_SK, PK, SWEEP_PK, SWEEP_SK};
-use crate::table::{Comparison, Condition, Item};
+use crate::table::{Comparison, Condition, Item, ItemChange, Statement};
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::stored::{self, Encoded, FoundChild, TaskFacts};
-use a2a_lambda_model::task::{ContextId, Owner, PushId, TaskRecord, TaskState, Timestamp, WriteId};
+use a2a_lambda_model::stored::{self, Encoded, TaskFacts};
+use a2a_lambda_model::task::{
+    ContextId, IdError, Owner, PushId, TaskKey, TaskRecord, TaskState, WriteId,
+};
 
 pub(super) const EPOCH: &str = "epoch";
 pub(super) const TURN: &str = "turn";
@@ -31,6 +33,8 @@ pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attribu
     // A task at rest stays in the sweep index until its push deliveries are confirmed.
     let is_swept = !at_rest || !record.listeners().is_empty();
     let open = is_swept.then(|| keys::open_of(&record.key()));
+    // The creation time never changes, so later commits and heartbeats do not write to the index.
+    let since = is_swept.then(|| item::millis(record.created_at()));
     let list_key = keys::place(record.status().timestamp, record.id());
     let incarnation = record.incarnation().as_str();
     vec![
@@ -53,12 +57,7 @@ pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attribu
         (NOTIFY, record.notify().map(count)),
         (LISTENERS, listeners(record).map(Into::into)),
         (SWEEP_PK, open.map(|open| open.key().into())),
-        // The creation time never changes, so later commits and heartbeats do not write
-        // to the index.
-        (
-            SWEEP_SK,
-            is_swept.then(|| item::millis(record.created_at())),
-        ),
+        (SWEEP_SK, since),
     ]
 }
 
@@ -68,25 +67,9 @@ fn listeners(record: &TaskRecord) -> Option<String> {
     (!ids.is_empty()).then(|| ids.join(" "))
 }
 
-/// A child that the commit of `record` writes, without its key.
-pub(super) fn child(record: &TaskRecord, body: Encoded<'static>) -> Item {
-    let write = record.write_ids().last().map(WriteId::as_str);
-    let incarnation = record.incarnation().as_str();
-    item::of(vec![
-        (VERSION, Some(count(record.version()))),
-        (INCARNATION, Some(incarnation.into())),
-        (WRITE, Some(write.unwrap_or_default().into())),
-        (TTL, Some(item::seconds(record.kept_until()))),
-        (item::BODY, Some(item::content(body))),
-    ])
-}
-
-/// The content and the version of a child item.
-pub(super) fn found_child(mut item: Item) -> Result<FoundChild, StoreError> {
-    Ok(FoundChild {
-        version: item::number(&item, VERSION)?,
-        content: item::take_body(&mut item)?,
-    })
+/// The ids in such a text.
+pub(super) fn push_ids(text: &str) -> Result<Vec<PushId>, IdError> {
+    text.split_ascii_whitespace().map(PushId::parse).collect()
 }
 
 /// The head of a task from its `META` item. The lease comes from the attribute, since
@@ -128,18 +111,23 @@ fn facts(item: &Item) -> Result<TaskFacts, StoreError> {
         expires_at: item::optional_time(item, EXPIRES_AT)?,
         push_configs: match item.get(LISTENERS) {
             None => Vec::new(),
-            Some(_) => item::text(item, LISTENERS)?
-                .split_ascii_whitespace()
-                .map(|id| PushId::parse(id).map_err(corrupt))
-                .collect::<Result<_, _>>()?,
+            Some(_) => push_ids(item::text(item, LISTENERS)?).map_err(corrupt)?,
         },
     })
 }
 
-/// The item has not expired: only a task at rest has an expiry.
-pub(super) fn is_live(now: Timestamp) -> Condition {
-    let later = Condition::is(EXPIRES_AT, Comparison::Above, now.as_millis());
-    Condition::Any(vec![Condition::absent(EXPIRES_AT), later])
+/// The end of a task's life, whatever its state is, and the removal of the ended task's item. After
+/// the first no reader finds the task and no commit of its turn is stored, so what is stored for
+/// it can be removed. A task that a client begins under the same id meanwhile stays.
+#[must_use]
+pub fn end_of_life(task: &TaskKey) -> [Statement; 2] {
+    let is_ended = Condition::is(EXPIRES_AT, Comparison::Equal, 0);
+    let end = [
+        ItemChange::set(STATE, TaskState::Canceled.as_str()),
+        ItemChange::set(EXPIRES_AT, 0),
+    ];
+    let end = Statement::update(keys::task(task), end).when(Condition::exists(PK));
+    [end, Statement::delete(keys::task(task)).when(is_ended)]
 }
 
 /// The item has this version.

@@ -5,10 +5,10 @@
 //! pointer alone proves nothing; the task's `META` item decides. A reader skips a pointer if
 //! its task is gone or has another incarnation.
 
-use super::{RecordReader, Records, thread_item};
+use super::{RecordReader, Records, threads};
 use crate::item::{self, TTL};
-use crate::keys::{self, SK};
-use crate::table::{self, Position, Query, Range, Statement};
+use crate::keys::{self, Key, PK, SK};
+use crate::table::{Position, Query, Range, Statement};
 use a2a_lambda_model::store::{
     Expect, Expiring, IN_CONTEXT, RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord,
 };
@@ -37,39 +37,39 @@ pub(super) fn no_pointer(record: &TaskRecord) -> Option<Statement> {
 }
 
 impl RecordReader {
-    /// Up to `limit` pointers of a context after `after`, newest first. If there are more, also
-    /// the last of them.
+    /// Up to `limit` pointers of a context after `start`, newest first. If there are more, also
+    /// the position of the last of them.
     async fn pointers(
         &self,
         thread: &ThreadKey,
         range: Range,
         start: Option<Position>,
         limit: usize,
-    ) -> Result<(Vec<String>, Option<String>), StoreError> {
+    ) -> Result<(Vec<Key>, Option<Position>), StoreError> {
         let mut query = Query {
             range,
             newest_first: true,
             start,
-            only: vec![SK.to_owned()],
+            only: [PK, SK].map(str::to_owned).into(),
             ..keys::thread_items(thread).into()
         };
-        let mut sorts = Vec::new();
+        let mut keys = Vec::new();
         // The query asks for one more than `limit`, to see whether there are more.
-        while sorts.len() <= limit {
-            query.limit = Some(limit + 1 - sorts.len());
+        while keys.len() <= limit {
+            query.limit = Some(limit + 1 - keys.len());
             let page = self.table.query(&query).await?;
             for item in &page.items {
-                sorts.push(item::text(item, SK)?.to_owned());
+                keys.push(Key::of(item)?);
             }
             query.start = page.next;
             if query.start.is_none() {
                 break;
             }
         }
-        let more = sorts.len() > limit;
-        sorts.truncate(limit);
-        let last = sorts.last().filter(|_| more).cloned();
-        Ok((sorts, last))
+        let more = keys.len() > limit;
+        keys.truncate(limit);
+        let last = keys.last().filter(|_| more).map(|key| Position(key.item()));
+        Ok((keys, last))
     }
 
     /// The heads of the tasks that these pointers name, in their order. With `end`, the task
@@ -78,13 +78,14 @@ impl RecordReader {
         &self,
         owner: &Owner,
         context: &ContextId,
-        sorts: &[String],
+        pointers: &[Key],
         end: bool,
         except: Option<&TaskId>,
     ) -> Result<Vec<TaskRecord>, StoreError> {
         let mut targets: Vec<(TaskId, Option<_>)> = Vec::new();
-        for (task, incarnation) in sorts.iter().filter_map(|sort| keys::pointed(sort)) {
-            targets.push((task, Some(incarnation)));
+        for pointer in pointers {
+            let pointed = keys::pointed(pointer.sort());
+            targets.extend(pointed.map(|(task, incarnation)| (task, Some(incarnation))));
         }
         targets.extend(context.first_task().filter(|_| end).map(|it| (it, None)));
         targets.retain(|(task, _)| Some(task) != except);
@@ -95,60 +96,37 @@ impl RecordReader {
                 heads.insert(head.id().clone(), head);
             }
         }
-        let existing = targets.iter().filter(|(task, incarnation)| {
-            let same = |head: &TaskRecord| {
-                let incarnation = incarnation.as_ref();
-                incarnation.is_none_or(|it| head.incarnation() == it)
-            };
-            heads.get(task).is_some_and(same)
+        let existing = targets.iter().filter_map(|(task, incarnation)| {
+            let incarnation = incarnation.as_ref();
+            let is_same = |head: &TaskRecord| incarnation.is_none_or(|it| head.incarnation() == it);
+            let is_stored = heads.get(task).is_some_and(is_same);
+            is_stored.then(|| heads.remove(task)).flatten()
         });
-        let existing: Vec<TaskId> = existing.map(|(task, _)| task.clone()).collect();
-        Ok(existing
-            .iter()
-            .filter_map(|task| heads.remove(task))
-            .collect())
+        Ok(existing.collect())
     }
 
     /// A page of everything stored in a context of `owner`, read consistently: up to
     /// `limit` heads after the position `after`, newest creation first, expired
-    /// tasks included. The task that the context is named after comes last.
+    /// tasks included. The task that the context is named after comes last. The task
+    /// `except` is not read: its pointer may be there before it.
     /// The second value is the position of the next page, `None` at the end. A page
     /// may be short.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer; [`StoreError::Refused`] for a
-    /// malformed position.
+    /// position in another context.
     pub async fn tasks_in(
         &self,
         owner: &Owner,
         context: &ContextId,
-        after: Option<String>,
+        except: Option<&TaskId>,
+        after: Option<Position>,
         limit: usize,
-    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
-        self.tasks_beside(owner, context, None, after, limit).await
-    }
-
-    /// The same without `task`, which is not read: its pointer may be there before it.
-    ///
-    /// # Errors
-    /// As for [`RecordReader::tasks_in`].
-    pub async fn tasks_beside(
-        &self,
-        owner: &Owner,
-        context: &ContextId,
-        task: Option<&TaskId>,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+    ) -> Result<(Vec<TaskRecord>, Option<Position>), StoreError> {
         let thread = ThreadKey::new(owner, context);
-        let no_position = || StoreError::Refused("invalid page position in a context".to_owned());
-        let start = after.map(|after| {
-            let pointer = keys::pointer_at(&thread, &after).ok_or_else(no_position)?;
-            Ok::<_, StoreError>(Position::from(&pointer))
-        });
-        let pointers = self.pointers(&thread, keys::pointers(), start.transpose()?, limit);
-        let (sorts, next) = pointers.await?;
-        let heads = self.heads_at(owner, context, &sorts, next.is_none(), task);
+        let pointers = self.pointers(&thread, keys::pointers(), after, limit);
+        let (pointers, next) = pointers.await?;
+        let heads = self.heads_at(owner, context, &pointers, next.is_none(), except);
         Ok((heads.await?, next))
     }
 
@@ -162,11 +140,11 @@ impl RecordReader {
     ) -> Result<Option<RecordPage>, StoreError> {
         let thread = ThreadKey::new(owner, context);
         let pointers = self.pointers(&thread, keys::pointers(), None, IN_CONTEXT);
-        let (sorts, more) = pointers.await?;
+        let (pointers, more) = pointers.await?;
         if more.is_some() {
             return Ok(None);
         }
-        let heads = self.heads_at(owner, context, &sorts, true, None).await?;
+        let heads = self.heads_at(owner, context, &pointers, true, None).await?;
         Ok(Some(RecordPage::of_all(heads, owner, query)))
     }
 }
@@ -175,15 +153,13 @@ impl Records {
     /// Removes the pointers of a deleted context, but no pointer of a later context with the
     /// same id.
     pub(super) async fn remove_pointers(&self, record: &ThreadRecord) -> Result<(), StoreError> {
-        let thread = thread_item::key(record);
+        let thread = threads::key(record);
         let deletion = record.swept_at(Expiring::Deleted);
         let by = keys::pointers_by(deletion.unwrap_or(record.expires_at));
         loop {
-            let (sorts, more) = self.pointers(&thread, by.clone(), None, REMOVED).await?;
-            for sort in sorts {
-                if let Some(pointer) = keys::pointer_at(&thread, &sort) {
-                    table::done(&*self.table, Statement::delete(pointer)).await?;
-                }
+            let (pointers, more) = self.pointers(&thread, by.clone(), None, REMOVED).await?;
+            for pointer in pointers {
+                self.table.done(Statement::delete(pointer)).await?;
             }
             if more.is_none() {
                 return Ok(());

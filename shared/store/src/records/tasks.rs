@@ -1,15 +1,12 @@
 //! Reads and writes tasks.
 
 use super::task_item::{self, to_task};
-use super::torn_reads::{TRIES, TornReads};
-use super::{RecordReader, Records, changes};
+use super::{RecordReader, Records, TRIES, TornReads, changes};
 use crate::item::{self, INCARNATION, LEASE_UNTIL, STATE};
 use crate::keys::{self, Key};
 use crate::table::{self, Comparison, Condition, Item, Statement};
 use a2a_lambda_model::store::queue::OpenTask;
-use a2a_lambda_model::store::{
-    Committed, Keyed, RecordPage, RecordQuery, StoreError, Tail, TaskWrite,
-};
+use a2a_lambda_model::store::{Keyed, StoreError};
 use a2a_lambda_model::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, TaskState, Timestamp};
 use std::collections::BTreeSet;
 
@@ -130,40 +127,6 @@ impl RecordReader {
         Ok(heads)
     }
 
-    /// The task's state and the events after number `after`, read consistently;
-    /// `None` as for [`RecordReader::load`]. `u64::MAX` requests no events. Each stream
-    /// that follows a task polls this method.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer or the item is corrupt.
-    pub async fn tail(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        after: u64,
-        now: Timestamp,
-    ) -> Result<Option<Tail>, StoreError> {
-        let log = self.log_after(owner, id, after).await?;
-        let is_visible = |record: &TaskRecord| record.owner() == owner && !record.expired(now);
-        Ok(log.and_then(|(head, tail)| is_visible(&head).then_some(tail)))
-    }
-
-    /// A page of `owner`'s tasks, from an index, never by a scan. The index may lag;
-    /// each record of the page is the stored head. A context of at most
-    /// [`IN_CONTEXT`](a2a_lambda_model::store::IN_CONTEXT) tasks is listed without the index: list and
-    /// count are exact.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    pub async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        if let Some(context) = &query.context_id
-            && let Some(page) = self.page_in(owner, context, query).await?
-        {
-            return Ok(page);
-        }
-        self.page_of(owner, query).await
-    }
-
     /// The send and the task of an idempotency key of `owner`, read consistently;
     /// `None` if the key is free.
     ///
@@ -199,31 +162,6 @@ impl RecordReader {
 }
 
 impl Records {
-    /// Stores one commit if its conditions hold: all of it or nothing.
-    ///
-    /// Before it returns [`Committed::Conflict`], it looks for the write id in the
-    /// stored record. A write that was applied but whose response was lost is
-    /// [`Committed::Done`].
-    ///
-    /// # Errors
-    /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
-    pub async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        write.checked_id()?;
-        let statements = self.statements(write, None).await?;
-        if write.prolongs() {
-            Box::pin(self.prolong(&write.record)).await?;
-        }
-        // A transaction has the pointer. A task alone gets it before, not beside it: a read of
-        // the context would miss a task without a pointer. A transaction of the two would cost
-        // twice the write units (decision 0007).
-        if statements.len() == 1
-            && let Some(pointer) = super::task_pointers::missing(write)
-        {
-            table::done(&*self.table, pointer).await?;
-        }
-        self.put_all(write, statements).await
-    }
-
     /// Makes the context of a task that is not stored yet know it, until `until`. A pointer
     /// without its task shows nothing anywhere.
     ///
@@ -235,7 +173,7 @@ impl Records {
         until: Timestamp,
     ) -> Result<(), StoreError> {
         if let Some(pointer) = super::task_pointers::pointer(record, until) {
-            table::done(&*self.table, pointer).await?;
+            self.table.done(pointer).await?;
         }
         Ok(())
     }
@@ -267,6 +205,8 @@ impl Records {
             Condition::exists(LEASE_UNTIL),
         ]);
         let key = keys::task(&record.key());
-        table::done(&*self.table, Statement::update(key, lease).when(is_running)).await
+        self.table
+            .done(Statement::update(key, lease).when(is_running))
+            .await
     }
 }

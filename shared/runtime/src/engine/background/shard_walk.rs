@@ -1,12 +1,13 @@
 //! Where a sweep continues in the shards of an index.
 
+use crate::store::table::Position;
 use std::collections::VecDeque;
 
 /// The shards of an index that are still to be read, each with its position. They are
 /// read in turn, one page each, so that a long shard does not delay the others.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct ShardWalk {
-    shards: VecDeque<(u32, Option<String>)>,
+    shards: VecDeque<(u32, Option<Position>)>,
 }
 
 impl ShardWalk {
@@ -25,17 +26,17 @@ impl ShardWalk {
     }
 
     /// The next page: its shard, and the position after which it begins.
-    pub(in crate::engine) fn next(&mut self) -> Option<(u32, Option<String>)> {
+    pub(in crate::engine) fn next(&mut self) -> Option<(u32, Option<Position>)> {
         self.shards.pop_front()
     }
 
-    /// Notes that the shard has more pages after the key `after`.
-    pub(in crate::engine) fn continue_after(&mut self, shard: u32, after: String) {
+    /// Notes that the shard has more pages after the position `after`.
+    pub(in crate::engine) fn continue_after(&mut self, shard: u32, after: Position) {
         self.shards.push_back((shard, Some(after)));
     }
 
     /// Notes that the page was not finished.
-    pub(in crate::engine) fn again(&mut self, shard: u32, after: Option<String>) {
+    pub(in crate::engine) fn again(&mut self, shard: u32, after: Option<Position>) {
         self.shards.push_front((shard, after));
     }
 }

@@ -141,7 +141,7 @@ impl Engine {
         let mut tasks = ContextTasks::default();
         let mut after = None;
         loop {
-            let (heads, next) = self.records.tasks_in(owner, id, after, READ).await?;
+            let (heads, next) = self.records.tasks_in(owner, id, None, after, READ).await?;
             for task in &heads {
                 tasks.holds_thread |= self.holds_thread(task, now);
                 tasks.is_open |= task.is_open(now);
@@ -173,7 +173,7 @@ impl Engine {
         let (owner, id) = (&thread.owner, &thread.context_id);
         let mut after = None;
         loop {
-            let (heads, next) = self.records.tasks_in(owner, id, after, READ).await?;
+            let (heads, next) = self.records.tasks_in(owner, id, None, after, READ).await?;
             // The id may be in use again: later tasks are of a new context.
             let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at());
             let heads = heads.into_iter().filter(is_deleted);

@@ -4,7 +4,7 @@ use crate::table::{QuerySource, Value};
 use a2a_lambda_model::stored::ITEM_MAX;
 use a2a_lambda_model::task::distinct::Values;
 use a2a_lambda_model::task::{
-    Change, Generation, Layout, Metadata, NewTask, Subject, TaskId, TenantId,
+    Change, Generation, Layout, Metadata, NewTask, Subject, TaskId, TenantId, Timestamp,
 };
 use std::collections::BTreeMap;
 

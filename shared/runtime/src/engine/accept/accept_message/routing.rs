@@ -136,7 +136,7 @@ impl Engine {
         let index = |head: &TaskRecord| ids.iter().position(|it| it.task == *head.id());
         prior.references.sort_by_key(index);
         if let Some((id, began)) = context {
-            let (mut tasks, _) = self.records.tasks_in(owner, id, None, NEWEST).await?;
+            let (mut tasks, _) = self.records.tasks_in(owner, id, None, None, NEWEST).await?;
             tasks.truncate(NEWEST);
             tasks.retain(|it| !it.expired(now) && !self.is_earlier(id, it.created_at(), began));
             tasks.reverse();

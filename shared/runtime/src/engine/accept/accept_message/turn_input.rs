@@ -127,7 +127,8 @@ impl Engine {
             return Ok(record.consents().count == 1);
         }
         let (owner, context) = (record.owner(), record.context_id());
-        let (tasks, next) = self.records.tasks_in(owner, context, None, NEWEST).await?;
+        let page = self.records.tasks_in(owner, context, None, None, NEWEST);
+        let (tasks, next) = page.await?;
         let count: u32 = tasks.iter().map(|task| task.consents().count).sum();
         Ok(next.is_none() && count == 1)
     }

@@ -357,7 +357,8 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
     // This deletion has read the thread before another sweep finished it.
     let removal = fixture.engine.remove_cleared(&deleted, None).await.unwrap();
     assert_eq!((removal.tasks, removal.is_whole()), (1, true));
-    let left = fixture.store.records.tasks_in(&of.owner, &context, None, 9);
+    let records = &fixture.store.records;
+    let left = records.tasks_in(&of.owner, &context, None, None, 9);
     let left: Vec<_> = left
         .await
         .unwrap()

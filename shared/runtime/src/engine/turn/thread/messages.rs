@@ -89,13 +89,8 @@ impl TurnThread<'_> {
         for _ in 0..PAGES {
             // One task more than needed shows whether there are more. The pointer to this task
             // may be there already, before the task.
-            let page = self.engine.records.tasks_beside(
-                owner,
-                context,
-                Some(&self.task),
-                after,
-                TASKS + 2,
-            );
+            let records = &self.engine.records;
+            let page = records.tasks_in(owner, context, Some(&self.task), after, TASKS + 2);
             let (heads, next) = page.await?;
             for task in heads {
                 if self.engine.is_earlier(context, task.created_at(), began) {
