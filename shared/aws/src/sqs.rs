@@ -238,13 +238,13 @@ pub fn encode(item: &WorkItem) -> String {
 /// The body with the members of `item`.
 fn body_of(item: &impl Serialize) -> String {
     #[derive(Serialize)]
-    struct Body<'a, T> {
+    struct QueueBody<'a, T> {
         v: u32,
         #[serde(flatten)]
         item: &'a T,
     }
     // Plain values under fixed names can always be encoded as JSON.
-    serde_json::to_string(&Body { v: FORM, item }).unwrap_or_default()
+    serde_json::to_string(&QueueBody { v: FORM, item }).unwrap_or_default()
 }
 
 /// Decodes the body of a message. Ignores members that a later release adds.

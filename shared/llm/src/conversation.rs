@@ -303,9 +303,9 @@ impl<'a> Talk<'a> {
         conversation: &Conversation,
         mut request: ModelRequest,
     ) -> AgentResult<Option<(ModelRequest, bool)>> {
-        let granted = self.setup.more_tokens;
-        let granted = granted.filter(|_| conversation.more_tokens == MoreTokens::Granted);
-        let most = granted.or(self.setup.budget.tokens);
+        let extra = self.setup.more_tokens;
+        let extra = extra.filter(|_| conversation.more_tokens == MoreTokens::Granted);
+        let most = extra.or(self.setup.budget.tokens);
         let worker = most.map(|most| most.saturating_sub(conversation.tokens));
         let task = self.host.turn().and_then(TaskContext::tokens_left);
         let Some(rest) = worker.into_iter().chain(task).min() else {
@@ -369,10 +369,10 @@ impl<'a> Talk<'a> {
             }
             None => Default::default(),
         };
-        let spent = time.map_or(Duration::ZERO, |_| elapsed());
+        let run_time = time.map_or(Duration::ZERO, |_| elapsed());
         Ok(TimedReply {
             reply,
-            spent_ms: u64::try_from(spent.as_millis()).unwrap_or(u64::MAX),
+            spent_ms: u64::try_from(run_time.as_millis()).unwrap_or(u64::MAX),
             is_last,
             needs_more,
         })

@@ -21,17 +21,18 @@ pub(crate) fn limit(limit: Option<usize>) -> AgentResult<usize> {
     Err(AgentError::invalid_input(text))
 }
 
-/// The place that a cursor of a caller names.
+/// The position that a cursor of a caller names.
 ///
 /// # Errors
 /// `INVALID_INPUT` for one that [`cursor`] did not write.
-pub(crate) fn place<T: DeserializeOwned>(cursor: Option<&str>) -> AgentResult<Option<T>> {
-    let place = cursor.map(serde_json::from_str).transpose();
-    place.map_err(|_| AgentError::invalid_input("`cursor` is not one that this skill has returned"))
+pub(crate) fn position<T: DeserializeOwned>(cursor: Option<&str>) -> AgentResult<Option<T>> {
+    let position = cursor.map(serde_json::from_str).transpose();
+    position
+        .map_err(|_| AgentError::invalid_input("`cursor` is not one that this skill has returned"))
 }
 
-/// The cursor that names a place.
-pub(crate) fn cursor(place: Option<impl Serialize>) -> AgentResult<Option<String>> {
-    let cursor = place.map(|place| serde_json::to_string(&place));
+/// The cursor that names a position.
+pub(crate) fn cursor(position: Option<impl Serialize>) -> AgentResult<Option<String>> {
+    let cursor = position.map(|it| serde_json::to_string(&it));
     cursor.transpose().map_err(AgentError::serialization)
 }

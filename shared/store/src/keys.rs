@@ -231,7 +231,7 @@ pub fn tiers(tenant: &TenantId) -> Key {
 /// The key and the attribute of a rate bucket.
 #[must_use]
 pub fn bucket(bucket: &RateBucket) -> (Key, String) {
-    let own = |tenant, kind: &str, name: &str| {
+    let key_of = |tenant, kind: &str, name: &str| {
         let key = limits(tenant, format!("{kind}#{name}"));
         (key, "tat".to_owned())
     };
@@ -243,9 +243,9 @@ pub fn bucket(bucket: &RateBucket) -> (Key, String) {
             let hash = hex::encode(Sha256::digest(tier));
             (tiers(tenant), format!("tat_#{hash}"))
         }
-        RateBucket::Skill(tenant, skill) => own(tenant, "SKILL", skill.as_str()),
-        RateBucket::SkillTag(tenant, tag) => own(tenant, "TAG", tag),
-        RateBucket::Host(tenant, host) => own(tenant, "HOST", host),
+        RateBucket::Skill(tenant, skill) => key_of(tenant, "SKILL", skill.as_str()),
+        RateBucket::SkillTag(tenant, tag) => key_of(tenant, "TAG", tag),
+        RateBucket::Host(tenant, host) => key_of(tenant, "HOST", host),
     }
 }
 

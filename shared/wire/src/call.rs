@@ -185,14 +185,14 @@ impl RequestReader<'_> {
     }
 
     /// An envelope at the path of a method of 0.1.
-    fn envelope_at(&self, place: Operation, value: Value) -> Result<Call, Rejected> {
+    fn envelope_at(&self, path: Operation, value: Value) -> Result<Call, Rejected> {
         let reject = |(id, error)| self.refused(Generation::V01, id, error);
         let envelope = jsonrpc::envelope(value).map_err(reject)?;
         // Only 0.1 has these paths, although 0.3 shares some of the method names.
         let of_v01 = GenerationRule::Named(Generation::V01);
         let rules = [of_v01, GenerationRule::OfTask];
         match method::named(&envelope.method) {
-            Some((operation, rule)) if operation == place && rules.contains(&rule) => {
+            Some((operation, rule)) if operation == path && rules.contains(&rule) => {
                 Ok(self.call_of(envelope, operation, of_v01))
             }
             _ => {

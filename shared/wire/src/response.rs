@@ -196,8 +196,8 @@ impl Call {
         if let A2aError::InvalidParams { field, .. } = &mut error {
             if self.dialect.generation == Generation::V01 && field == "message.contextId" {
                 *field = "sessionId".to_owned();
-            } else if let Some(own) = self.own_part(field) {
-                *field = own;
+            } else if let Some(name) = self.own_part(field) {
+                *field = name;
             }
         }
         error
@@ -221,8 +221,8 @@ impl Call {
         let is_legacy = self.dialect.generation != Generation::V10;
         let data = inside.strip_prefix('[').filter(|_| is_legacy);
         let data = data.and_then(|it| it.split_once("].data"));
-        let own = || format!("message.{list}{inside}");
-        Some(data.and_then(path_inside).unwrap_or_else(own))
+        let whole = || format!("message.{list}{inside}");
+        Some(data.and_then(path_inside).unwrap_or_else(whole))
     }
 
     /// Writes the result of a send.

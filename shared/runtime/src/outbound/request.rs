@@ -97,15 +97,15 @@ impl<'a> FetchRequest<'a> {
             headers.entry(IDEMPOTENCY_KEY).or_insert(key);
         }
         let Self { fetcher, url, .. } = self;
-        let sent = if url.reach() == fetcher.reach() {
-            let sent = fetcher.send(url, self.method, headers, body, self.limit);
-            sent.await
+        let response = if url.reach() == fetcher.reach() {
+            let exchange = fetcher.send(url, self.method, headers, body, self.limit);
+            exchange.await
         } else {
             let (url, client) = (url.reach(), fetcher.reach());
             let text = format!("the URL is one for {url:?}, the client one for {client:?}");
             Err(FetchError::Request(text))
         };
-        let is_undone = match &sent {
+        let is_undone = match &response {
             Err(FetchError::Request(_) | FetchError::Unconnected(_)) => true,
             Err(FetchError::Connection(_) | FetchError::Timeout(_)) => false,
             Ok(it) => it.status == 429 || it.status == 503 && it.retry_after.is_some(),
@@ -113,8 +113,8 @@ impl<'a> FetchRequest<'a> {
         if let Some(requests) = requests.filter(|_| !self.is_repeatable && !is_undone) {
             requests.note_post();
         }
-        let retry_after = sent.as_ref().ok().and_then(|it| it.retry_after);
-        let error = match sent {
+        let retry_after = response.as_ref().ok().and_then(|it| it.retry_after);
+        let error = match response {
             Err(FetchError::Request(text)) => return Err(AgentError::network(text)),
             Err(error) => AgentError::network(error),
             Ok(it) if matches!(it.status, 429 | 500..=599) => status_error(it.status),

@@ -383,7 +383,7 @@ pub(crate) async fn knowledge_query(
     let layers = layers.map(KnowledgeLayer::layer);
     let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeQuery, layers);
     let store = KnowledgeStore::of(cx)?;
-    let cursor: QueryCursor = pages::place(query.cursor.as_deref())?.unwrap_or_default();
+    let cursor: QueryCursor = pages::position(query.cursor.as_deref())?.unwrap_or_default();
     let fits = |location: &_, head: &_| query.fits(&words, location, head);
     let (entries, next) = store.part(&scopes, cursor.part.as_deref(), fits).await?;
     let (mut entries, others): (Vec<_>, Vec<_>) = entries

@@ -382,7 +382,7 @@ pub(crate) async fn memory_list(
 ) -> AgentResult<OnRequestResult<ListedMemories>> {
     let options = data_or(input, |_| MemoryList::default());
     let limit = pages::limit(options.limit)?;
-    let after: Option<MemoryPlace> = pages::place(options.cursor.as_deref())?;
+    let after: Option<MemoryPlace> = pages::position(options.cursor.as_deref())?;
     let scopes = scopes(cx, &options.layers);
     let mut memories = store::page(cx, &scopes, after.as_ref(), limit + 1).await?;
     let has_more = memories.len() > limit;
@@ -481,7 +481,7 @@ pub(crate) async fn memory_delete(
     OnRequestResult::done(DeletedMemory {
         deleted: true,
         remains: REMAINS
-            .map(|(place, until)| Remainder { place, until })
+            .map(|(name, until)| Remainder { place: name, until })
             .into(),
     })
     .saying("Forgotten, but copies remain for a while, such as in earlier tasks and in backups")

@@ -84,8 +84,8 @@ impl RecordReader {
     ) -> Result<Vec<TaskRecord>, StoreError> {
         let mut targets: Vec<(TaskId, Option<_>)> = Vec::new();
         for pointer in pointers {
-            let pointed = keys::pointed(pointer.sort());
-            targets.extend(pointed.map(|(task, incarnation)| (task, Some(incarnation))));
+            let target = keys::pointed(pointer.sort());
+            targets.extend(target.map(|(task, incarnation)| (task, Some(incarnation))));
         }
         targets.extend(context.first_task().filter(|_| end).map(|it| (it, None)));
         targets.retain(|(task, _)| Some(task) != except);

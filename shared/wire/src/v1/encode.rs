@@ -63,7 +63,7 @@ type Member<'a, const FILLS: bool> = (&'static str, Option<View<'a, FILLS>>);
 impl<const FILLS: bool> Serialize for View<'_, FILLS> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
-            Self::Sent(sent) => object(serializer, [Self::of_sent(sent)]),
+            Self::Sent(response) => object(serializer, [Self::of_sent(response)]),
             Self::Page(page) => object(serializer, Self::of_page(page)),
             Self::Frame(frame) => object(serializer, Self::of_frame(frame)),
             Self::Task(task) => object(serializer, Self::of_task(task, true)),
@@ -111,8 +111,8 @@ impl<'a, const FILLS: bool> View<'a, FILLS> {
     }
 
     /// The result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
-    fn of_sent(sent: &'a Sent) -> Member<'a, FILLS> {
-        match sent {
+    fn of_sent(response: &'a Sent) -> Member<'a, FILLS> {
+        match response {
             Sent::Task(task) => ("task", Some(Self::Task(task))),
             Sent::Message(message) => ("message", Some(Self::Message(message, None))),
         }

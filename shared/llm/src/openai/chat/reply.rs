@@ -88,11 +88,11 @@ impl ChatDecoder {
             self.release_members(out);
         }
         out.extend(pieces);
-        for (call, place) in calls.iter().zip(0..) {
+        for (call, position) in calls.iter().zip(0..) {
             let function = call.get("function").unwrap_or(&Value::Null);
-            // The calls of a whole message differ by their places.
+            // The calls of a whole message differ by their positions.
             let index = call.get("index").and_then(Value::as_u64);
-            let index = if is_whole { Some(place) } else { index };
+            let index = if is_whole { Some(position) } else { index };
             let arguments = arguments_piece(function.get("arguments"));
             let (id, name) = (text(call, "id"), text(function, "name"));
             self.calls.add(index, id, name, &arguments, out);
