@@ -13,11 +13,12 @@ use a2a_lambda_skill::step_hash;
 use a2a_lambda_skill::turn_host::{StepInput, TryPolicy};
 use a2a_lambda_skill::{
     AgentError, AgentResult, ArtifactChunks, CallNames, CallTokens, Consent, Content, ErrorCode,
-    LoggedModel, TaskContext, without_fence,
+    LoggedModel, TaskContext, TokenHold, without_fence,
 };
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -191,6 +192,8 @@ pub(super) struct Talk<'a> {
     system: String,
     /// A hash of what the author asks.
     input_hash: String,
+    /// The room for a call after the one that runs, or has run.
+    hold: Mutex<Option<TokenHold<'a>>>,
 }
 
 impl<'a> Talk<'a> {
@@ -212,6 +215,7 @@ impl<'a> Talk<'a> {
             check,
             system: setup.system(host.turn()).await?,
             input_hash: hash(name, input)?,
+            hold: Mutex::default(),
         })
     }
 
@@ -297,7 +301,8 @@ impl<'a> Talk<'a> {
 
     /// The request within what the budgets of the worker and of the task have left, and whether
     /// it is the last one; `None` if the user has to be asked for more. One with tools needs room
-    /// for a call after it, with its request and both answers.
+    /// for a call after it, with its request and both answers. That room is held until this is
+    /// called for the next request.
     fn fit(
         &self,
         conversation: &Conversation,
@@ -307,6 +312,8 @@ impl<'a> Talk<'a> {
         let extra = extra.filter(|_| conversation.more_tokens == MoreTokens::Granted);
         let most = extra.or(self.setup.budget.tokens);
         let worker = most.map(|most| most.saturating_sub(conversation.tokens));
+        let mut hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
+        *hold = None;
         let task = self.host.turn().and_then(TaskContext::tokens_left);
         let Some(rest) = worker.into_iter().chain(task).min() else {
             return Ok(Some((request, false)));
@@ -321,6 +328,8 @@ impl<'a> Talk<'a> {
             let form = self.setup.request(&self.form, true);
             request.tool_choice = form.tool_choice;
             hand_back(&mut request, rest.saturating_sub(need.output.min(rest / 2)));
+        } else if let (Some(cx), false) = (self.host.turn(), self.setup.tools.is_empty()) {
+            *hold = Some(cx.hold_tokens(two.saturating_sub(need.tokens())));
         }
         match CallTokens::of(&mut request, rest) {
             Some(_) => Ok(Some((request, is_last))),

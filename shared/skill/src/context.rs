@@ -12,7 +12,7 @@ pub use artifact_chunks::ArtifactChunks;
 pub use scope::{Retry, StepRequests};
 
 use super::documents::Collection;
-use super::metered_model::MeteredModel;
+use super::metered_model::{MeteredModel, TokenHold};
 use super::model::Model;
 use super::state::States;
 use super::turn_host::{Emission, SessionUpdate, TurnHost};
@@ -397,6 +397,12 @@ impl<'a> TaskContext<'a> {
     /// a turn that runs again gets what its first run got.
     pub fn tokens_left(&self) -> Option<u64> {
         self.host.tokens_left()
+    }
+
+    /// Keeps tokens of the task for the next call of one worker: no other branch, and no worker
+    /// within, may use them until the hold is dropped.
+    pub fn hold_tokens(&self, tokens: u64) -> TokenHold<'_> {
+        TokenHold::new(self.host, tokens)
     }
 
     /// Notes that the result of the task is partial, because there was no room for more calls of

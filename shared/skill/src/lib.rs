@@ -105,7 +105,7 @@ pub use context::TurnFacts;
 pub use erased::AnySkill;
 pub use field_hash::{FieldHasher, digest, step_hash};
 pub use gate::{Consent, ConsentCall, Decoded, StartInput, TurnStart, is_invisible};
-pub use metered_model::{CallTokens, MeterCalls, MeteredModel};
+pub use metered_model::{CallTokens, MeterCalls, MeteredModel, TokenHold};
 pub use model_line::{LoggedModel, MODEL};
 pub use run_trace::RunTrace;
 pub use trace::{RecordTrace, TraceRow};

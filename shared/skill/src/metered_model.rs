@@ -124,8 +124,40 @@ pub trait MeterCalls: Send + Sync {
         None
     }
 
+    /// Keeps tokens of the task for the next call of one worker.
+    fn hold(&self, _tokens: u64) {}
+
+    /// Gives tokens back that were held.
+    fn release(&self, _tokens: u64) {}
+
     /// Notes that a result is partial, because there was no room for more calls.
     fn note_partial(&self) {}
+}
+
+/// Tokens of a task that no other branch and no worker within may use, until this is dropped.
+pub struct TokenHold<'a> {
+    meter: &'a dyn MeterCalls,
+    tokens: u64,
+}
+
+impl<'a> TokenHold<'a> {
+    /// Holds these tokens.
+    pub fn new(meter: &'a dyn MeterCalls, tokens: u64) -> Self {
+        meter.hold(tokens);
+        Self { meter, tokens }
+    }
+}
+
+impl fmt::Debug for TokenHold<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TokenHold").field(&self.tokens).finish()
+    }
+}
+
+impl Drop for TokenHold<'_> {
+    fn drop(&mut self) {
+        self.meter.release(self.tokens);
+    }
 }
 
 /// A model whose calls are counted.

@@ -89,6 +89,8 @@ struct TaskTokens {
     is_partial: bool,
     /// What calls have reserved that run, or that were dropped.
     open: u64,
+    /// What workers keep for their next calls.
+    held: u64,
     /// Whether a call had no room.
     is_full: bool,
 }
@@ -223,8 +225,18 @@ impl MeterCalls for CallMeter<'_> {
     fn tokens_left(&self) -> Option<u64> {
         let tokens = lock(&self.tokens);
         let sum = tokens.before.saturating_add(tokens.fresh.tokens());
-        let sum = sum.saturating_add(tokens.open);
+        let sum = sum.saturating_add(tokens.open).saturating_add(tokens.held);
         self.most.map(|most| most.saturating_sub(sum))
+    }
+
+    fn hold(&self, tokens: u64) {
+        let held = &mut lock(&self.tokens).held;
+        *held = held.saturating_add(tokens);
+    }
+
+    fn release(&self, tokens: u64) {
+        let held = &mut lock(&self.tokens).held;
+        *held = held.saturating_sub(tokens);
     }
 
     fn note_partial(&self) {

@@ -53,9 +53,12 @@ impl<'a> Object<'a> {
     pub(crate) fn raw(&self, name: &str) -> ReadResult<Option<&'a Value>> {
         // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too. The official
         // types of 0.3 read it in plain JSON.
+        let value = self.map.get(name);
+        if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Ok(value);
+        }
         let proto = snake(name);
-        let other = self.map.get(&proto).filter(|_| proto != name);
-        match (self.map.get(name), other) {
+        match (value, self.map.get(&proto)) {
             (Some(_), Some(_)) => {
                 Err(self.fault(name, format!("is given twice, also as `{proto}`")))
             }

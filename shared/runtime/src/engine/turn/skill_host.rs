@@ -315,6 +315,14 @@ impl MeterCalls for TurnHandle<'_> {
         self.read_tokens_left()
     }
 
+    fn hold(&self, tokens: u64) {
+        self.meter.hold(tokens);
+    }
+
+    fn release(&self, tokens: u64) {
+        self.meter.release(tokens);
+    }
+
     fn note_partial(&self) {
         self.meter.note_partial();
     }
