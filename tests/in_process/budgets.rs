@@ -197,6 +197,7 @@ fn beside(other: Option<&World>, stub: &Arc<Stub>, change: impl FnOnce(&mut Limi
             .skill(chat)
             .skill(rest)
             .skill(Dig)
+            .skill(twins)
             .fallback(once)
             .build()
     };
