@@ -114,7 +114,7 @@ async fn once(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
 async fn twins(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
     let cx = &*cx;
     let twin = async |name: &str| {
-        let look = |_: Look| async { Ok("nothing".repeat(4_000)) };
+        let look = |_: Look| async { Ok("nothing".repeat(40_000)) };
         let tool = LlmTool::new("look", "Looks.", look);
         let worker = LlmWorker::<String>::new("Talk.").tool(tool);
         Box::pin(cx.scope(name, worker.run(cx, &text))).await
