@@ -98,7 +98,7 @@ def walk(cli, folder):
     rest, _ = watching.communicate(timeout=LIMIT)
     check(state(json.loads(rest.splitlines()[-1])["statusUpdate"]) == "CANCELED", "and the subscriber sees it", rest)
 
-    hook = cli.run("task", "push-config", "create", asked_again(cli), "https://hooks.example.com/a")
+    hook = cli.run("task", "push-config", "create", cli.task("hello?")["id"], "https://hooks.example.com/a")
     check(hook["url"] == "https://hooks.example.com/a", "a webhook is stored", hook)
 
     for code, arguments in (
@@ -109,10 +109,6 @@ def walk(cli, folder):
     ):
         refused = cli.run(*arguments, fails=True)["error"]
         check(refused["a2aCode"] == code, " ".join(arguments), refused)
-
-
-def asked_again(cli):
-    return cli.task("hello?")["id"]
 
 
 def main():
