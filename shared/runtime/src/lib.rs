@@ -115,6 +115,7 @@
 extern crate self as a2a_lambda;
 
 pub mod auth;
+mod clock;
 pub mod engine;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]

@@ -8,7 +8,7 @@ use super::first_key::{FIRST, FirstKey};
 #[cfg(feature = "jwt")]
 use super::jwt::JwtVerifier;
 use super::{Admitted, AuthError, Caller, RefusalReason};
-use crate::engine::Clock;
+use crate::clock::Clock;
 use crate::store::StoreError;
 use crate::store::api_keys::{ApiKeyReader, KeyCheck};
 use crate::store::table::ReadTable;

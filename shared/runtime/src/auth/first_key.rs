@@ -3,7 +3,7 @@
 //! So the first caller needs no rights on the table, only the right to read one secret.
 
 use super::{AuthError, Caller, RefusalReason, api_key::ApiKey};
-use crate::engine::Clock;
+use crate::clock::Clock;
 use crate::store::StoreError;
 use crate::task::{Owner, Timestamp};
 use async_trait::async_trait;

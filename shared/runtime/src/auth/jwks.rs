@@ -7,7 +7,7 @@
 use super::issuer::{JwtIssuer, configuration_url};
 use super::signatures::is_rsa_size;
 use super::{AuthError, RefusalReason};
-use crate::engine::Clock;
+use crate::clock::{Clock, lock};
 use crate::outbound::{Fetcher, OutboundUrl};
 use crate::store::StoreError;
 use crate::task::Timestamp;
@@ -17,7 +17,7 @@ use http::{HeaderMap, Method};
 use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::Value;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// How long one fetch may take.
@@ -241,6 +241,6 @@ impl KeySet {
 
     fn state(&self) -> MutexGuard<'_, KnownKeys> {
         // Each change is complete before the lock is released.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

@@ -4,7 +4,7 @@ use super::issuer::JwtIssuer;
 use super::jwks::{FetchKeys, KeySet, TIMEOUT};
 use super::signatures::is_signed;
 use super::{Admitted, AuthError, Caller, RefusalReason, is_word, scopes};
-use crate::engine::Clock;
+use crate::clock::Clock;
 use crate::outbound::{Fetcher, Reach};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 use jsonwebtoken::dangerous::insecure_decode;

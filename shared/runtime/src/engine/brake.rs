@@ -4,7 +4,7 @@
 //! claim an older answer is awaited. Without any answer nothing begins; later the last answer
 //! counts while the table does not give one.
 
-use super::clock::lock;
+use crate::clock::lock;
 use crate::store::StoreError;
 use crate::store::brake::{Brake, Brakes};
 use crate::task::Timestamp;

@@ -1,7 +1,7 @@
 //! The time limits of a call and of a turn.
 
-use super::clock::wake_up;
 use super::{EngineError, Reader};
+use crate::clock::wake_up;
 use crate::store::StoreError;
 use crate::task::Timestamp;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Counts what a tenant uses on one day (UTC): the bytes that it stores, and the tokens of its
 //! models. The tokens of a task are counted beside them.
 
-use super::clock::lock;
 use super::lots::limited;
 use super::{Engine, EngineError, LimitPolicy, Reader};
+use crate::clock::lock;
 use crate::store::StoreError;
 use crate::store::limits::{Reservation, SCARCE_TOKENS, Total};
 use crate::task::metadata_keys::BUDGET;

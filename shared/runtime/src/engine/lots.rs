@@ -6,10 +6,10 @@
 //!
 //! A limiter must not stop the agent: if its store does not answer, calls are admitted.
 
-use super::clock::lock;
 use super::limit_policy::CallRate;
 use super::{EngineError, Reader};
 use crate::auth::Caller;
+use crate::clock::lock;
 use crate::store::limits::{BucketPause, Limits, RateBucket, Tokens};
 use crate::task::{A2aError, SkillId, Timestamp};
 use a2a_lambda_skill::SkillMetadata;

@@ -24,7 +24,6 @@ mod admission;
 mod background;
 mod brake;
 mod budget;
-mod clock;
 mod commit;
 mod day_limits;
 #[cfg(test)]
@@ -47,6 +46,7 @@ pub(crate) mod fuzz {
     pub(crate) use super::handler::page_token::{PagePosition, PagedList, TaskPosition};
 }
 
+pub use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 pub use a2a_lambda_skill::route::STEPS as ROUTE_STEPS;
 pub use accept::RoutePreview;
 pub use background::collect_objects::CollectReport;
@@ -57,7 +57,6 @@ pub use background::push_delivery::{
 pub use background::relay::{relay, relay_pushes};
 pub use background::sweep::{Leases, SweepPlaces, SweepReport, SweepRound};
 pub use budget::CallBudget;
-pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::EngineError;
 pub use limit_policy::{CallRate, LimitPolicy, RatePolicy, SharedStreams};
 pub(crate) use secret_keys::SecretKeySet;

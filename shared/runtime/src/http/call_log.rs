@@ -3,7 +3,8 @@
 //! - [`EdgeLog`]: what the calls of a process share
 //! - [`CallLog`]: one call, or one entry of a batch
 
-use crate::engine::{Clock, EngineError, Ids, RandomIds, SystemClock};
+use crate::clock::{Clock, Ids, RandomIds, SystemClock, lock};
+use crate::engine::EngineError;
 use crate::task::{A2aError, Generation, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::events::{self, CallFields};
@@ -15,7 +16,7 @@ use a2a_lambda_wire::{Call, Dialect, ErrorRow, Rejected};
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracing::{Instrument as _, Span};
 
@@ -288,11 +289,6 @@ impl Drop for StreamLog {
         let row = ErrorRow::of(&error.a2a_error, Generation::V10);
         self.log.refused(status, row.reason, error.class());
     }
-}
-
-/// Locks plain data, which a panic leaves usable.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl std::fmt::Debug for EdgeLog {

@@ -4,11 +4,12 @@
 
 use super::base_url::{BaseUrl, StageUrl};
 use super::card::Cards;
+use crate::clock::lock;
 use crate::engine::EngineError;
 use a2a_lambda_wire::CardError;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The most base URLs whose cards a process keeps. With more it begins again.
 const KEPT: usize = 8;
@@ -46,7 +47,7 @@ impl CardsByUrl {
                 "the card needs a base URL: set `A2A_PUBLIC_URL`, or the stage variable `publicUrl` of API Gateway, to the https URL that clients call",
             ));
         };
-        let mut by_url = self.by_url.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_url = lock(&self.by_url);
         if let Some(cards) = by_url.get(url) {
             return Ok(Arc::clone(cards));
         }

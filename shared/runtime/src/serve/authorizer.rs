@@ -8,7 +8,7 @@ use super::error::ServeError;
 use super::services::clients;
 use super::start::Start;
 use crate::auth::{Admitted, AuthError, Credentials, FirstKey, FirstSecret, JwtVerifier};
-use crate::engine::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, lock};
 use crate::secrets::secrets_manager;
 use crate::store::StoreError;
 use crate::store::dynamodb::DynamoTable;
@@ -20,7 +20,7 @@ use lambda_runtime::Diagnostic;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Runs the authorizer of API Gateway (payload REQUEST of a REST API). It accepts the API
 /// keys in the table, the first key if the settings name its secret, and the JWTs of the
@@ -122,7 +122,7 @@ async fn authorize(
     let identity = identity.map_err(|error| match error {
         AuthError::Refused(reason) => {
             let now = SystemClock.now();
-            let mut refusals = refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut refusals = lock(refusals);
             let left_out = refusals.admit(reason.word(), None, now);
             if let Some(left_out) = left_out {
                 events::refused_caller(reason.word(), reason.key(), left_out);

@@ -1,6 +1,6 @@
 //! A model for tests that counts what another model does.
 
-use super::lock::lock;
+use crate::clock::lock;
 use a2a_lambda_skill::AgentResult;
 use a2a_lambda_skill::model::{Delta, Model, ModelContent, ModelReply, ModelRequest, Usage};
 use futures::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! A model for tests that answers from a script.
 
-use super::lock::lock;
+use crate::clock::lock;
 use a2a_lambda_skill::model::{
     Delta, Model, ModelContent, ModelReply, ModelRequest, StopReason, ToolChoice, Usage,
 };

@@ -1,8 +1,8 @@
 //! The store behind a bench, in memory: it can hold a turn after a number of its events.
 
 use super::invocations::Interruption;
-use super::lock::lock;
 use super::table_layer::{TableHooks, TableLayer, committed_task};
+use crate::clock::lock;
 use crate::store::StoreError;
 use crate::store::memory::{MemoryBlobs, MemoryTable};
 use crate::store::records::Records;

@@ -2,8 +2,8 @@
 //! artifact, and writers that end. The test bench fails where a rule is broken, and a server
 //! warns once in a turn.
 
+use crate::clock::lock;
 use crate::engine::Engine;
-use crate::engine::clock::lock;
 use crate::task::{Part, TaskId};
 use a2a_lambda_skill::turn_host::{ChunkWriter, Emission, ScopeId};
 use a2a_lambda_skill::{AgentError, AgentResult, Artifact, SkillMetadata, SkillOutcome, media};

@@ -4,7 +4,7 @@
 //! text. So the chunks of an open step are compared with the stored artifact: where they
 //! differ, the artifact begins again, and no artifact is made of two texts.
 
-use crate::engine::clock::lock;
+use crate::clock::lock;
 use crate::store::Measured;
 use crate::task::{Artifact as Stored, Part, PartContent, TaskRecord};
 use a2a_lambda_skill::turn_host::Emission;

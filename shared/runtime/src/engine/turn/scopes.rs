@@ -9,7 +9,7 @@
 mod order;
 
 use self::order::ResultOrder;
-use crate::engine::clock::lock;
+use crate::clock::lock;
 use crate::task::{
     Base, OutputCounts, PATH_SEPARATOR, SavePlace, Saved, StepOutcome, StepResult, Timestamp,
     is_below,

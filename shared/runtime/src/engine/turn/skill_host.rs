@@ -21,7 +21,7 @@ use super::spec::TurnSpec;
 use super::thread::TurnThread;
 use super::turn_brake::TurnBrake;
 use super::turn_break::{BreakSignal, TurnBreak};
-use crate::engine::clock::lock;
+use crate::clock::lock;
 use crate::engine::day_limits::{CallMeter, most_of_task};
 use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;

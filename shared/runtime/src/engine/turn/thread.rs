@@ -12,8 +12,8 @@ pub(in crate::engine) use self::operations::StepUpdates;
 use self::operations::{Operations, SessionView};
 
 use super::spec::TurnSpec;
+use crate::clock::lock;
 use crate::engine::accept::context_status::LOOK;
-use crate::engine::clock::lock;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
 use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};

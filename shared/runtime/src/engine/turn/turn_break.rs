@@ -2,7 +2,7 @@
 //! reason never returns, and the event loop drops the skill.
 
 use super::scopes::StepChangedError;
-use crate::engine::clock::lock;
+use crate::clock::lock;
 use crate::store::StoreError;
 use crate::task::{A2aError, Timestamp};
 use a2a_lambda_skill::AgentError;

@@ -21,10 +21,11 @@ pub use report::Reporter;
 
 use self::measure::Fields;
 use self::registry::{Names, Registry};
+use crate::clock::lock;
 use crate::store::counters::Counter;
 use crate::telemetry::events::{CALL, LEFT_OUT, SCARCE, START, SWEEP, TURN};
 use a2a_lambda_skill::MODEL;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
@@ -105,7 +106,7 @@ impl Metrics {
 
     fn counted(&self) -> MutexGuard<'_, Counted> {
         // Every change is one addition, so the data behind a poisoned lock is complete.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Adds what was counted to the table, at the end of an invocation.
 
 use super::{Metrics, MetricsMode};
-use crate::engine::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, lock};
 use crate::store::counters::{COUNTER_SHARDS, Counter, Counters};
 use crate::task::Timestamp;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often a process adds its counters to the table at most.
@@ -73,10 +73,7 @@ impl Reporter {
     /// Whether the interval is over. If it is, the next one begins.
     fn is_due(&self) -> bool {
         let now = self.clock.now();
-        let mut last_write = self
-            .last_write
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut last_write = lock(&self.last_write);
         let is_due = last_write.is_none_or(|at| now >= at.plus(INTERVAL));
         if is_due {
             *last_write = Some(now);

@@ -7,8 +7,8 @@
 mod nearest;
 mod redact;
 
-use super::lock::lock;
 use super::scripted_model::deltas;
+use crate::clock::lock;
 use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
 use a2a_lambda_skill::{AgentError, AgentResult};
 use futures::future::BoxFuture;

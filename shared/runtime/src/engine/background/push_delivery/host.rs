@@ -7,8 +7,8 @@
 
 use super::pacing::{self, SKEW};
 use super::{PushDeliveryError, PushDispatcher};
+use crate::clock::lock;
 use crate::engine::EngineError;
-use crate::engine::clock::lock;
 use crate::outbound::OutboundUrl;
 use crate::store::limits::{BucketPause, Rate, RateBucket, Tokens};
 use crate::task::{PushRecord, Timestamp};

@@ -1,7 +1,7 @@
 //! What a turn reads outside of steps: a turn that runs again reads the same.
 
 use super::TurnHandle;
-use crate::engine::clock::lock;
+use crate::clock::lock;
 use crate::task::{SessionRead, SessionReads};
 use a2a_lambda_skill::{AgentResult, MeterCalls as _};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Keeps the results of steps, waits and saved values, and gives them to the skill.
 
 use super::TurnHandle;
-use crate::engine::clock::lock;
+use crate::clock::lock;
 use crate::engine::turn::command::SkillCommand;
 use crate::engine::turn::scopes::StepProgress;
 use crate::engine::turn::turn_break::TurnBreak;

@@ -1,7 +1,7 @@
 //! Reads the messages of a context: those of its tasks, and the events that skills added.
 
 use super::{TurnThread, messages_of};
-use crate::engine::clock::lock;
+use crate::clock::lock;
 use crate::store::{Projection, StoreError, ThreadRecord};
 use crate::task::{Message, TaskId, TaskRecord, Timestamp};
 use crate::thread::Thread;

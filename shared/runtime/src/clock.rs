@@ -1,4 +1,4 @@
-//! The sources of time and ids. The engine takes both only through these traits, so that
+//! The sources of time and ids. The engine and `auth` take both only through these traits, so that
 //! a simulation can replay a run.
 
 use crate::task::Timestamp;
@@ -63,7 +63,7 @@ impl Ids for RandomIds {
 }
 
 /// Returns at `at`; never returns if it is `None`.
-pub(super) async fn wake_up(clock: &dyn Clock, at: Option<Timestamp>) {
+pub(crate) async fn wake_up(clock: &dyn Clock, at: Option<Timestamp>) {
     match at {
         Some(at) => clock.sleep_until(at).await,
         None => std::future::pending().await,
@@ -72,7 +72,7 @@ pub(super) async fn wake_up(clock: &dyn Clock, at: Option<Timestamp>) {
 
 /// Locks `mutex`, poisoned or not: it guards plain data, which a panic of a skill
 /// leaves usable.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
