@@ -111,6 +111,21 @@ describe("the reference agent", () => {
     await page.screenshot({ path: picture("skills-dark.png") });
   });
 
+  test("a skill that the page stops is refused until the page lets it go on", async () => {
+    const page = await visit(agent, { path: "#/process" });
+    const braked = page.locator("#braked li");
+    await page.getByLabel("What to stop").selectOption("skill echo");
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await braked.getByText("skill echo").waitFor();
+    const sends = () => a2a(agent.base, "/message:send", saying("echo hi")).then(() => 200, (error) => Number(/: (\d+) /.exec(error.message)[1]));
+    const answers = async (status) => { while (await sends() !== status) await page.waitForTimeout(500); };
+    await answers(503);
+    await page.screenshot({ path: picture("brake.png") });
+    await page.getByRole("button", { name: "Let it go on" }).click();
+    await braked.waitFor({ state: "detached" });
+    await answers(200);
+  });
+
   test("a question that offers skills has a button for each, which answers it", async () => {
     const page = await visit(agent);
     await say(page, "I would like a picture of a mountain");
@@ -1292,21 +1307,6 @@ describe("the conformance agent", () => {
     await page.waitForFunction(() => document.getElementById("log").innerText.length > 1000000);
   });
 
-  test("a skill that the page stops is refused until the page lets it go on", async () => {
-    const page = await visit(agent, { path: "#/process" });
-    const braked = page.locator("#braked li");
-    await page.getByLabel("What to stop").selectOption("skill echo");
-    await page.getByRole("button", { name: "Stop", exact: true }).click();
-    await braked.getByText("skill echo").waitFor();
-    const sends = () => a2a(agent.base, "/message:send", saying("echo hi")).then(() => 200, (error) => Number(/: (\d+) /.exec(error.message)[1]));
-    const answers = async (status) => { while (await sends() !== status) await page.waitForTimeout(500); };
-    await answers(503);
-    await page.screenshot({ path: picture("brake.png") });
-    await page.getByRole("button", { name: "Let it go on" }).click();
-    await braked.waitFor({ state: "detached" });
-    await answers(200);
-  });
-
   test("a killed process goes on, and the page shows the same task finish", async () => {
     const page = await visit(agent);
     await say(page, "steps 8 700");
@@ -1658,7 +1658,7 @@ describe("a question of consent", () => {
     await offer(page, "Yes").click();
     await asks(page, "Note 2");
     await offer(page, "Yes").click();
-    await page.getByText("Kept 2.").waitFor();
+    await page.getByText("Kept 2.", { exact: true }).waitFor();
     assert.equal(new Set(digests).size, 2, `each answer has the digest of its question: ${digests}`);
     assert.equal(await page.locator("#log .choices:visible").count(), 0);
   });
@@ -1668,7 +1668,7 @@ describe("a question of consent", () => {
     await say(page, "/assist keep two notes");
     await asks(page, "Note 1");
     await offer(page, "No").click();
-    await page.getByText("Kept 0.").waitFor();
+    await page.getByText("Kept 0.", { exact: true }).waitFor();
   });
 });
 
