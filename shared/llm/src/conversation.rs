@@ -18,7 +18,7 @@ use a2a_lambda_skill::{
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -312,7 +312,7 @@ impl<'a> Talk<'a> {
         let extra = extra.filter(|_| conversation.more_tokens == MoreTokens::Granted);
         let most = extra.or(self.setup.budget.tokens);
         let worker = most.map(|most| most.saturating_sub(conversation.tokens));
-        let mut hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hold = self.hold();
         *hold = None;
         let task = self.host.turn().and_then(TaskContext::tokens_left);
         let Some(rest) = worker.into_iter().chain(task).min() else {
@@ -335,6 +335,21 @@ impl<'a> Talk<'a> {
             Some(_) => Ok(Some((request, is_last))),
             None => Err(AgentError::budget_exceeded(format!("{rest} tokens left"))),
         }
+    }
+
+    /// Holds the room for a call after `reply` in a run that has found the reply, and so has not
+    /// sent its request.
+    fn keep_hold(&self, cx: &'a TaskContext<'a>, mut request: ModelRequest, reply: &TimedReply) {
+        let has_next = !reply.is_last && !reply.needs_more && !self.setup.tools.is_empty();
+        let mut hold = self.hold();
+        if hold.is_none() && has_next {
+            let need = CallTokens::of(&mut request, u64::MAX).unwrap_or_default();
+            *hold = Some(cx.hold_tokens(need.tokens().saturating_add(need.output)));
+        }
+    }
+
+    fn hold(&self) -> MutexGuard<'_, Option<TokenHold<'a>>> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the worker has another budget, which its user was not asked for.
@@ -428,8 +443,10 @@ impl<'a> Talk<'a> {
                     });
                     ask_once(model, artifact.map(ArtifactChunks::of_model)).await
                 };
-                cx.run_step(&name, input, TryPolicy::MODEL, || Some(work()))
-                    .await
+                let step = cx.run_step(&name, input, TryPolicy::MODEL, || Some(work()));
+                let reply: TimedReply = step.await?;
+                self.keep_hold(cx, request, &reply);
+                Ok(reply)
             }
         }
     }

@@ -67,7 +67,12 @@ fn arguments(text: &str) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+    match serde_json::from_str(text) {
+        // No arguments. As the input of a call it would count as one that has not come.
+        Ok(Value::Null) => Value::Object(Map::new()),
+        Ok(arguments) => arguments,
+        Err(_) => Value::String(text.to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -85,6 +85,9 @@ enum PageError {
     /// The brake has no such target.
     #[error("the path does not name a target of the brake")]
     Target,
+    /// The brake has no room for another target, or the table failed.
+    #[error("the brake was not changed: {0}")]
+    Brake(#[source] StoreError),
     /// The store does not answer.
     #[error("failed to read the table: {0}")]
     Store(#[from] StoreError),
@@ -105,8 +108,8 @@ impl PageError {
             Self::Refused(why) => why.status(),
             Self::Caller => StatusCode::UNAUTHORIZED,
             Self::Absent => StatusCode::NOT_FOUND,
-            Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Memory => StatusCode::CONFLICT,
+            Self::Memory | Self::Brake(StoreError::Refused(_)) => StatusCode::CONFLICT,
+            Self::Brake(_) | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Position | Self::Target | Self::UploadTarget => StatusCode::BAD_REQUEST,
             Self::Upload(_) => StatusCode::BAD_GATEWAY,
         }
@@ -312,9 +315,8 @@ impl AgentPage {
     async fn change_brake(&self, is_set: bool, target: &str) -> Result<Value, PageError> {
         let target = hex::decode(target).map_err(|_| PageError::Target)?;
         let target: BrakeTarget = serde_json::from_slice(&target).map_err(|_| PageError::Target)?;
-        self.brakes
-            .change(&target, is_set, SystemClock.now())
-            .await?;
+        let change = self.brakes.change(&target, is_set, SystemClock.now());
+        change.await.map_err(PageError::Brake)?;
         Ok(json!({}))
     }
 

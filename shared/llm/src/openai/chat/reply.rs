@@ -3,7 +3,7 @@
 use super::kept;
 use crate::openai::failure::reported;
 use crate::openai::quirks::OpenAiQuirks;
-use crate::openai::sse::ServerEvent;
+use crate::openai::sse::{ServerEvent, WHOLE};
 use crate::openai::tool_calls::ToolCallStream;
 use crate::openai::values::{arguments_piece, elements, text, usage};
 use crate::provider::{ModelCallError, ReplyDecoder};
@@ -28,7 +28,7 @@ impl ReplyDecoder<ServerEvent> for ChatDecoder {
     /// Takes a chunk, or a whole answer.
     fn event(
         &mut self,
-        (_, chunk): ServerEvent,
+        (name, chunk): ServerEvent,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelCallError> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
@@ -42,16 +42,21 @@ impl ReplyDecoder<ServerEvent> for ChatDecoder {
             let index = choice.get("index").and_then(Value::as_u64);
             index.unwrap_or_default() == 0
         };
-        if let Some(choice) = elements(&chunk, "choices").iter().find(is_first) {
-            let object = |name| choice.get(name).filter(|value| value.is_object());
-            let (delta, is_whole) = match object("delta") {
-                Some(delta) => (Some(delta), false),
-                None => (object("message"), object("message").is_some()),
-            };
-            self.delta(delta.unwrap_or(&Value::Null), is_whole, out);
-            let finish = text(choice, "finish_reason").or(is_whole.then_some(""));
-            self.finish = finish.map(str::to_owned).or_else(|| self.finish.take());
-        }
+        let choices = elements(&chunk, "choices");
+        let is_whole = name == WHOLE;
+        let (choice, delta) = if is_whole {
+            let choice = choices.first().ok_or(ModelCallError::Form("no choice"))?;
+            // Some services also send an empty `delta` there.
+            let message = choice.get("message").filter(|it| it.is_object());
+            (choice, message.ok_or(ModelCallError::Form("no message"))?)
+        } else if let Some(choice) = choices.iter().find(is_first) {
+            (choice, choice.get("delta").unwrap_or(&Value::Null))
+        } else {
+            return Ok(());
+        };
+        self.delta(delta, is_whole, out);
+        let finish = text(choice, "finish_reason").or(is_whole.then_some(""));
+        self.finish = finish.map(str::to_owned).or_else(|| self.finish.take());
         Ok(())
     }
 

@@ -28,7 +28,8 @@ impl ReplyDecoder<ServerEvent> for ResponsesDecoder {
     ) -> Result<(), ModelCallError> {
         let index = data.get("output_index").and_then(Value::as_u64);
         let item = data.get("item").unwrap_or(&Value::Null);
-        match text(&data, "type").unwrap_or(&name) {
+        let kind = text(&data, "type").filter(|_| name != WHOLE);
+        match kind.unwrap_or(&name) {
             "response.output_text.delta" => self.text(index, &data, out),
             "response.refusal.delta" => {
                 self.is_refused = true;

@@ -157,6 +157,28 @@ async fn arguments_that_are_no_json_are_a_text() {
 }
 
 #[tokio::test]
+async fn a_whole_answer_is_its_message_and_not_a_delta_beside_it() {
+    let mut whole = plain("42");
+    whole["choices"][0]["delta"] = json!({"role": "assistant", "content": ""});
+    assert_eq!(reply(CHAT, &whole).await.unwrap().content, [text("42")]);
+    whole["choices"][0]["message"] = Value::Null;
+    let error = reply(CHAT, &whole).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ModelProvider);
+}
+
+#[tokio::test]
+async fn a_call_without_arguments_does_not_get_those_of_the_next_one() {
+    let called = |id, text| json!({"id": id, "function": {"name": "stock", "arguments": text}});
+    let message = json!({"tool_calls": [called("a", "null"), called("b", "{\"x\": 1}")]});
+    let reply = reply(CHAT, &answer(&message, "tool_calls")).await.unwrap();
+    let expected = [("a", json!({})), ("b", json!({"x": 1}))];
+    assert_eq!(
+        reply.content,
+        expected.map(|(id, input)| call(id, "stock", input))
+    );
+}
+
+#[tokio::test]
 async fn calls_of_a_whole_message_differ_by_their_places() {
     let called = |name| json!({"id": "", "index": 0, "function": {"name": name, "arguments": {}}});
     let message = json!({"tool_calls": [called("stock"), called("price")]});
