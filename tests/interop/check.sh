@@ -68,7 +68,11 @@ for version in 1.3.0 0.3.26; do
     for binding in '' --rest; do
         check "a2a-sdk-$version $binding" '' '' "${sdk[@]}" ${binding:+"$binding"}
     done
-    check "a2a-sdk-$version that buffers" '--failed stream' '' "${sdk[@]}" --buffer
+    # The SDK of 0.3 lets nobody follow a task that waits, so a stream that is held back until its end
+    # looks like one of a quick task.
+    held='--failed stream'
+    if [ "$version" = 0.3.26 ]; then held='--hidden stream'; fi
+    check "a2a-sdk-$version that buffers" "$held" '' "${sdk[@]}" --buffer
     if [ "$version" != 1.3.0 ]; then continue; fi
     check "a2a-sdk-$version at a path with a slash" '' '' "${sdk[@]}" --path /a2a/
     check "a2a-sdk-$version that answers with messages" \
