@@ -36,11 +36,14 @@ check() {
     shift 3
     rm -f "$scratch/out"
     mkfifo "$scratch/out"
+    # Open for reading as long as the server writes, which a closed pipe would end.
+    exec {out}<>"$scratch/out"
     "$@" >"$scratch/out" 2>"$scratch/log" &
     server=$!
-    if read -r -t 60 line <"$scratch/out"; then base=${line#listening on }; fi
+    if read -r -t 60 line <&"$out"; then base=${line#listening on }; fi
     timeout 120 "$program" check "$base" "${options[@]}" --json >"$scratch/report" 2>>"$scratch/log" || true
     stop
+    exec {out}>&-
     if python3 "$here/python/sdk_report.py" "$scratch/report" "${expected[@]}"; then
         echo "ok $name"
     else

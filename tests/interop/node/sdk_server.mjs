@@ -67,6 +67,8 @@ const requestHandler = new server.DefaultRequestHandler(
 );
 const options = { requestHandler, userBuilder: UserBuilder.noAuthentication };
 const app = express();
+// Express alone takes 100 KB; the file of `check` has 300.
+app.use(express.json({ limit: '1mb', type: ['application/json', 'application/a2a+json'] }));
 if (values.buffer) {
   app.use((_request, response, next) => {
     const parts = [];
