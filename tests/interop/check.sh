@@ -98,6 +98,6 @@ check 'a2a-lite-1.2.1' \
     '--hidden question,stream,background,file,webhook --detail skills[0].tags' '' \
     "$python" "$here/python/framework_server.py" a2a-lite
 install fasta2a-server 'fasta2a[pydantic-ai]==2.1.1' pydantic-ai-slim==2.66.0
-check 'pydantic-ai without words' '--failed send' '' \
+check 'pydantic-ai without words' '--failed send --hidden question,stream,background,file,webhook' '' \
     "$python" "$here/python/framework_server.py" pydantic-ai
-check 'pydantic-ai' '' '--say hello' "$python" "$here/python/framework_server.py" pydantic-ai
+check 'pydantic-ai' '--hidden question,stream,file,webhook' '--say hello' "$python" "$here/python/framework_server.py" pydantic-ai
