@@ -24,7 +24,7 @@ UNPROVEN = (
     | {
         ("relay", "dynamodb:ListStreams", "Table/stream/*"): POLLS,
         ("relay", "sqs:SendMessage", "RelayFailures"): "Lambda sends there what the relay gave up on; the emulator does so without a role",
-        ("push", "dynamodb:GetItem", "Table"): "reads the task after its webhook has answered; no webhook can answer here",
+        ("tasks-stream", "dynamodb:BatchGetItem", "Table"): "a turn whose read is refused goes on at a worker, and its stream follows it",
         ("ops", "dynamodb:UpdateItem", "Table"): "notes the stored form of an empty table, as it does before the cases",
         ("worker", "sqs:SendMessage", "WorkQueue"): "sends a turn above the share of its tenant again; a case would need forty turns at once",
         ("sweep", "dynamodb:BatchGetItem", "Table"): "reads the open tasks of one shard together; no case has two in one",

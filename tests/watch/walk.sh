@@ -38,7 +38,8 @@ until curl -so /dev/null "$base"; do
 done
 
 "$program" check "$base" | tee "$scratch/steps"
-if grep -E '^not shown ' "$scratch/steps"; then echo "FAILED: the functions lack a step"; exit 1; fi
+# No origin is allowed here.
+if grep -E '^not shown ' "$scratch/steps" | grep -v '^not shown preflight '; then echo "FAILED: the functions lack a step"; exit 1; fi
 
 # A path call of 0.1, a page of another site, and a method without a route.
 code() { curl -s -o "$scratch/answer" -w '%{http_code}' -H 'Content-Type: application/json' "$@"; }

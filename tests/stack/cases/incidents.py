@@ -79,13 +79,14 @@ def case_a_poisoned_message_rings_at_once_and_says_its_reason(world):
     bodies = ["no JSON", "{}", '{"v": 1, "tenant": ""}']
     for queue in ("WorkQueue", "PushQueue"):
         url = world.deployment.physical[queue]
+        world.sqs.purge_queue(QueueUrl=url)
         for body in (*bodies, '{"v": 99, "is": "of a later release"}'):
             world.sqs.send_message(QueueUrl=url, MessageBody=body)
         found = _letters(world, queue.replace("Queue", "DeadLetters"), len(bodies))
         check(sorted(it["Body"] for it in found) == sorted(bodies), "no other message is a dead letter", found)
         check(all(it["MessageAttributes"]["reason"]["StringValue"] for it in found), "with its reason", found)
-        kept = world.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
-        check(kept["ApproximateNumberOfMessagesNotVisible"] == "1", "the later form waits for its release", kept)
+        hidden = lambda: world.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]["ApproximateNumberOfMessagesNotVisible"]
+        world.wait("the later form, and nothing else, waits for its release", lambda: hidden() == "1")
         world.sqs.purge_queue(QueueUrl=url)
     incident.rings()
 
@@ -199,6 +200,7 @@ def case_a_model_that_is_down_rings_and_an_answer_heals_it(world):
 def case_a_webhook_that_is_down_rings(world):
     """Stream, relay, push queue and `push`, up to its request. The name does not exist anywhere."""
     incident, ann = Incident(world, "a webhook that is down"), world.caller()
+    world.sqs.purge_queue(QueueUrl=world.deployment.physical["PushQueue"])
     task = ann.send("hm")
     for name in ("first", "last1", "last2", "last3"):
         ann.rpc("CreateTaskPushNotificationConfig", {"taskId": task["id"], "id": name, "url": f"https://{name}.example.invalid/a2a", "token": "t"})

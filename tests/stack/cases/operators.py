@@ -15,10 +15,10 @@ HOOK = "https://hooks.example.invalid/a2a"
 def case_health_is_public_and_its_report_is_not(world):
     status, answer = world.stranger().call("GET", "/health")
     check(status == 200 and set(answer) == {"status"}, "everybody sees the status alone", status, answer)
-    status, _ = world.stranger().call("GET", "/a2a-lambda/health")
-    check(status == 401, "the report needs a key", status)
-    status, answer = world.caller().call("GET", "/a2a-lambda/health")
-    check(status == 403, "with the scope ops", status, answer)
+    check(world.stranger().call("GET", "/a2a-lambda/health")[0] == 401, "the report needs a key")
+    for path, expected in (("/a2a-lambda/health", 403), ("/a2a-lambda/usage?days=2", 200)):
+        status, answer = world.caller().call("GET", path)
+        check(status == expected, "the report needs the scope ops, and the own use does not", path, status, answer)
     status, answer = world.owner().call("GET", "/a2a-lambda/health")
     check(status == 200, "the first key has it", status, answer)
     works = {name: it["status"] for name, it in answer["dependencies"].items()}

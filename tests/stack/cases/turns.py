@@ -56,8 +56,7 @@ def _streamed(ann, said):
 
 
 def _behind(ann, said):
-    ask = {"message": said, "configuration": {"returnImmediately": True}}
-    return ann.until(ann.ok("POST", "/message:send", ask)["task"]["id"])
+    return ann.until(ann.ok("POST", "/message:send", {"message": said, "configuration": {"returnImmediately": True}})["task"]["id"])
 
 
 def case_a_stream_shows_events_while_the_skill_runs(world):
