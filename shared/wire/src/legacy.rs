@@ -79,14 +79,14 @@ impl Legacy {
         if !task.transitions.is_empty() {
             mark(&mut object, STATE_TRANSITIONS, changes.collect());
         }
-        within(&mut object, "artifacts", |it| self.rewrite_artifact(it));
-        within(&mut object, "history", |it| self.rewrite_message(it));
-        within(&mut object, "status", |it| self.rewrite_status(it));
+        rewrite_member(&mut object, "artifacts", |it| self.rewrite_artifact(it));
+        rewrite_member(&mut object, "history", |it| self.rewrite_message(it));
+        rewrite_member(&mut object, "status", |it| self.rewrite_status(it));
         object.retain(|_, member| member.as_array().is_none_or(|list| !list.is_empty()));
         if self.is_v01() {
             rename(&mut object, "contextId", "sessionId");
             let mut index = 0_usize..;
-            within(&mut object, "artifacts", |it| {
+            rewrite_member(&mut object, "artifacts", |it| {
                 put(it, "index", index.next())
             });
         }
@@ -165,7 +165,7 @@ impl Legacy {
                 let mut update = self.update((task_id, context_id), event, *last);
                 if let (true, Event::Artifact(chunk)) = (self.is_v01(), event) {
                     let index = index_of(&chunk.artifact);
-                    within(&mut update, "artifact", |it| put(it, "index", index));
+                    rewrite_member(&mut update, "artifact", |it| put(it, "index", index));
                 }
                 let name = match event {
                     Event::Status(_) => "statusUpdate",
@@ -193,8 +193,8 @@ impl Legacy {
 
     fn update(self, ids: (&TaskId, &ContextId), event: &Event, last: bool) -> Members {
         let mut update = object(View::Update(ids, event));
-        within(&mut update, "artifact", |it| self.rewrite_artifact(it));
-        within(&mut update, "status", |it| self.rewrite_status(it));
+        rewrite_member(&mut update, "artifact", |it| self.rewrite_artifact(it));
+        rewrite_member(&mut update, "status", |it| self.rewrite_status(it));
         // A2A 0.3 §7.2.2, A2A 0.1 §7.2.2: the stream closes after an update with `final: true`.
         // A2A 0.3 §7.2.3: an artifact update has no `final`.
         if let Event::Status(_) = event {
@@ -208,7 +208,7 @@ impl Legacy {
             rename(&mut update, "taskId", "id");
             for name in ["append", "lastChunk"] {
                 if let Some(flag) = update.remove(name) {
-                    within(&mut update, "artifact", |it| put(it, name, flag.clone()));
+                    rewrite_member(&mut update, "artifact", |it| put(it, name, flag.clone()));
                 }
             }
         }
@@ -216,7 +216,7 @@ impl Legacy {
     }
 
     fn rewrite_status(self, status: &mut Members) {
-        within(status, "message", |it| self.rewrite_message(it));
+        rewrite_member(status, "message", |it| self.rewrite_message(it));
         let v10 = Dialect::rest(Generation::V10);
         let name = status.get("state").and_then(Value::as_str);
         let mut states = TaskState::ALL.into_iter();
@@ -226,7 +226,7 @@ impl Legacy {
     }
 
     fn rewrite_message(self, message: &mut Members) {
-        within(message, "parts", |it| self.rewrite_part(it));
+        rewrite_member(message, "parts", |it| self.rewrite_part(it));
         if self.is_proto() {
             rename(message, "parts", "content");
             // The proto has no member for other tasks.
@@ -243,7 +243,7 @@ impl Legacy {
     }
 
     fn rewrite_artifact(self, artifact: &mut Members) {
-        within(artifact, "parts", |it| self.rewrite_part(it));
+        rewrite_member(artifact, "parts", |it| self.rewrite_part(it));
         if self.is_v01() {
             let id = artifact.remove("artifactId");
             mark(artifact, ARTIFACT_ID, id.unwrap_or_default());
@@ -317,7 +317,7 @@ fn mark(object: &mut Members, name: &str, value: Value) {
 }
 
 /// Rewrites the object in a member, or each object of the list in it.
-fn within(object: &mut Members, name: &str, mut rewrite: impl FnMut(&mut Members)) {
+fn rewrite_member(object: &mut Members, name: &str, mut rewrite: impl FnMut(&mut Members)) {
     match object.get_mut(name) {
         Some(Value::Object(inner)) => rewrite(inner),
         Some(Value::Array(list)) => {

@@ -192,7 +192,7 @@ impl<'a> Object<'a> {
         let (start, end) = (range.start(), range.end());
         let rule = format_args!("must be a whole number from {start} to {end}");
         self.value_as(name, rule, |value| {
-            let number = T::try_from(self.whole(value)?).ok();
+            let number = T::try_from(self.read_integer(value)?).ok();
             number.filter(|number| range.contains(number))
         })
     }
@@ -207,14 +207,14 @@ impl<'a> Object<'a> {
     /// [`MAX_HISTORY`]; `default` if it names none.
     pub(crate) fn history_length(&self, default: usize) -> ReadResult<usize> {
         let rule = "must be a whole number of at least 0";
-        let read = |value| usize::try_from(self.whole(value)?).ok();
+        let read = |value| usize::try_from(self.read_integer(value)?).ok();
         let length = self.value_as("historyLength", rule, read)?;
         Ok(length.map_or(default, |length| length.min(MAX_HISTORY)))
     }
 
-    fn whole(&self, value: &Value) -> Option<i128> {
+    fn read_integer(&self, value: &Value) -> Option<i128> {
         match value {
-            Value::Number(number) => whole(number),
+            Value::Number(number) => integer_of(number),
             // A2A 1.0 §5.5: ProtoJSON readers take an integer as a string too.
             Value::String(text) if self.case == FieldCase::ProtoJson => text.parse().ok(),
             _ => None,
@@ -339,7 +339,7 @@ pub(crate) fn base64(text: &str) -> Option<Bytes> {
 
 /// A whole number, also one that is written as `2.0` or `1e1`, which `ProtoJSON` reads as an
 /// integer.
-fn whole(number: &Number) -> Option<i128> {
+fn integer_of(number: &Number) -> Option<i128> {
     /// The integers below this are exact in a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let is_whole = |it: &f64| it.fract() == 0.0 && it.abs() < EXACT;

@@ -70,8 +70,8 @@ impl ReadLog {
     }
 }
 
-/// The key of the tokens that were left. No session value has it: those of authors are kept under
-/// their own keys.
+/// The key of the tokens that were left, in the namespace of this project: the keys of authors do
+/// not begin like this.
 const TOKENS_LEFT: &str = "a2a-lambda/tokens-left";
 
 impl TurnHandle<'_> {
