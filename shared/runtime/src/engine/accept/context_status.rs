@@ -246,7 +246,7 @@ impl Engine {
 
     /// Whether a thread has to be written again. After the lifetime of tasks was raised, the
     /// table would remove it before a task that is open now, or half a lifetime later, expires.
-    fn is_stale(&self, head: &ThreadRecord, now: Timestamp) -> bool {
+    pub(in crate::engine) fn is_stale(&self, head: &ThreadRecord, now: Timestamp) -> bool {
         let is_short = head.kept_until < now.plus(self.reader.policy.task_ttl * 3 / 2);
         is_short || self.is_part_over(head.updated_at, REFRESH, now)
     }
@@ -267,7 +267,12 @@ impl Engine {
 
     /// The write that gives a thread its full life again. With `reset`, expired state stays
     /// expired.
-    fn refreshed(&self, head: &ThreadRecord, reset: bool, now: Timestamp) -> ThreadWrite {
+    pub(in crate::engine) fn refreshed(
+        &self,
+        head: &ThreadRecord,
+        reset: bool,
+        now: Timestamp,
+    ) -> ThreadWrite {
         let mut record = head.clone();
         if reset && record.state_expires_at <= now {
             record.state_version = 0;

@@ -9,7 +9,7 @@ use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, WorkItem};
 use crate::store::table::{Outcome, Table, Write};
 use crate::store::{RecordQuery, StoreError};
-use crate::task::{SendMode, Task, TaskId, TaskRecord, TaskState, Timestamp};
+use crate::task::{ContextId, SendMode, Task, TaskId, TaskRecord, TaskState, Timestamp};
 use crate::testing::{TableHooks, TableLayer, committed_task};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -198,5 +198,34 @@ async fn late_store_reply_to_a_question_does_not_stop_the_next_turn() {
             let asked = asked.filter(|it| it.state == TaskState::InputRequired);
             assert_eq!(asked.count(), 1, "{case:?}");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_context_that_two_releases_open_together_outlasts_the_open_tasks_of_both() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    for lifetimes in [[3 * DAY, 30 * DAY], [30 * DAY, 3 * DAY]] {
+        let store = MemoryStore::new();
+        let engines = lifetimes.map(|task_ttl| {
+            let agent = Agent::builder("test").skill(Asks(Arc::default()));
+            let services = services_over(store.table.clone());
+            let policy = Policy {
+                task_ttl,
+                ..Policy::default()
+            };
+            Engine::new(Arc::new(agent.build().unwrap()), services, policy)
+        });
+        let id = ContextId::parse("mine").unwrap();
+        let now = engines[0].reader.clock.now();
+        // Each has read that there is no thread.
+        let openings = engines
+            .each_ref()
+            .map(|engine| engine.fresh_context(&owner(), id.clone(), Some(0), now));
+        for (engine, opening) in engines.iter().zip(openings) {
+            engine.place(None, opening.opens).await.unwrap();
+        }
+        let head = store.records.load_thread_head(&owner(), &id).await;
+        let head = head.unwrap().unwrap();
+        assert!(head.kept_until >= now.plus(60 * DAY), "{lifetimes:?}");
     }
 }
