@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use crate::engine::accept::context_status::LOOK;
 use crate::engine::accept::repeat::last_message;
 use crate::engine::budget::TurnBudget;
-use crate::engine::commit::{Commit, CommitOutcome};
+use crate::engine::commit::CommitOutcome;
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::report::log_given_up;
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
@@ -227,7 +227,7 @@ impl Engine {
         record: TaskRecord,
         change: Change,
     ) -> Result<Option<TaskRecord>, EngineError> {
-        match self.commit(Commit::new(record.clone(), vec![change])).await {
+        match self.commit(self.commit_of(record.clone(), change)).await {
             Ok(CommitOutcome::Stored(record)) => Ok(Some(record)),
             Ok(_) => Ok(None),
             Err(error) => match error.ends_task(0) {
@@ -247,7 +247,7 @@ impl Engine {
         error: &AgentError,
     ) -> Result<bool, EngineError> {
         let fail = self.failure(&record, error);
-        let outcome = self.commit(Commit::new(record, vec![fail])).await?;
+        let outcome = self.commit(self.commit_of(record, fail)).await?;
         let CommitOutcome::Stored(record) = outcome else {
             return Ok(false);
         };

@@ -94,30 +94,68 @@ pub(super) struct Commit {
     pub(super) has_pointer: bool,
     /// The idempotency key of the send, in the same transaction.
     pub(super) key: Option<SendKey>,
-    /// The write id; a new one if it is absent. A commit that is repeated under its id, with
-    /// another thread, is recognised if it was stored before.
-    pub(super) write: Option<WriteId>,
+    /// The write id. A commit that is repeated under its id, with another thread, is recognised if
+    /// it was stored before.
+    pub(super) write: WriteId,
 }
 
 impl Commit {
     /// The commit of a caller that decides again if another write came first.
-    pub(super) fn new(base: TaskRecord, changes: impl Into<Arc<Vec<Change>>>) -> Self {
+    pub(super) const fn new(base: TaskRecord, changes: Arc<Vec<Change>>, write: WriteId) -> Self {
         Self {
             base,
-            changes: changes.into(),
+            changes,
             on_conflict: OnConflict::Return,
             thread: None,
             has_pointer: false,
             key: None,
-            write: None,
+            write,
         }
+    }
+
+    /// Stores the objects of the commit, so that a stored pointer names existing bytes.
+    pub(super) async fn prepare(mut self, engine: &Engine) -> Result<PreparedCommit, EngineError> {
+        engine
+            .store_blobs(&self.base, &self.write, &mut self.changes)
+            .await?;
+        Ok(PreparedCommit(self))
+    }
+}
+
+/// A commit that can be written: its objects are stored.
+#[derive(Debug, Clone)]
+pub(super) struct PreparedCommit(Commit);
+
+impl PreparedCommit {
+    /// Its changes, which name the stored objects.
+    pub(super) const fn changes(&self) -> &Arc<Vec<Change>> {
+        &self.0.changes
+    }
+
+    /// The same commit with another thread, if there is one.
+    pub(super) fn with_thread(&self, thread: Option<ThreadWrite>) -> Self {
+        let commit = self.0.clone();
+        Self(Commit { thread, ..commit })
     }
 }
 
 impl Engine {
-    /// Stores a commit durably, before a client sees its changes.
+    /// The commit of one change, for a caller that decides again if another write came first.
+    pub(super) fn commit_of(&self, base: TaskRecord, change: Change) -> Commit {
+        let write = self.write_id(&base);
+        Commit::new(base, Arc::new(vec![change]), write)
+    }
+
+    /// Stores the objects of a commit, and the commit.
     pub(super) async fn commit(&self, commit: Commit) -> Result<CommitOutcome, EngineError> {
-        let mut commit = self.with_objects(commit).await?;
+        self.write(commit.prepare(self).await?).await
+    }
+
+    /// Stores a commit durably, before a client sees its changes.
+    pub(super) async fn write(
+        &self,
+        PreparedCommit(mut commit): PreparedCommit,
+    ) -> Result<CommitOutcome, EngineError> {
         let registers = commit.changes.iter().all(registers_push);
         let began = self.reader.clock.now();
         let mut races = Races::default();
@@ -167,22 +205,9 @@ impl Engine {
         }
     }
 
-    /// The commit with a write id, after its objects are stored, so that a stored pointer
-    /// names existing bytes.
-    pub(super) async fn with_objects(&self, mut commit: Commit) -> Result<Commit, EngineError> {
-        let id = commit.write.take();
-        let id = id.unwrap_or_else(|| self.write_id(&commit.base));
-        self.store_blobs(&commit.base, &id, &mut commit.changes)
-            .await?;
-        commit.write = Some(id);
-        Ok(commit)
-    }
-
     /// The conditional write of a commit.
     fn task_write(&self, commit: &Commit) -> Result<TaskWrite, EngineError> {
         let Commit { base, changes, .. } = commit;
-        let id = commit.write.clone();
-        let id = id.unwrap_or_else(|| self.write_id(base));
         let key = commit.key.as_ref();
         let now = self.reader.clock.now();
         let expires_at = now.plus(self.reader.policy.task_ttl);
@@ -190,7 +215,12 @@ impl Engine {
         // task.
         let at = now.max(base.created_at());
         let mut next = base
-            .next(changes.iter().cloned(), id, at, expires_at)
+            .next(
+                changes.iter().cloned(),
+                commit.write.clone(),
+                at,
+                expires_at,
+            )
             .map_err(|e| EngineError::broken(e.to_string()))?;
         // A task that is created finished keeps its log only for webhooks.
         if base.version() == 0 && next.state().is_terminal() && next.listeners().is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::auth::Caller;
 use crate::engine::commit::contention::Races;
-use crate::engine::commit::{Commit, CommitOutcome, SendKey};
+use crate::engine::commit::{CommitOutcome, SendKey};
 use crate::engine::{Engine, EngineError};
 use crate::store::Keyed;
 use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};
@@ -56,7 +56,7 @@ impl Engine {
             if state.is_terminal() {
                 return Err(A2aError::TaskNotCancelable { state }.into());
             }
-            let mut commit = Commit::new(record, vec![Change::Cancel]);
+            let mut commit = self.commit_of(record, Change::Cancel);
             commit.key.clone_from(&key);
             let outcome = self.commit(commit).await?;
             if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, &key) {

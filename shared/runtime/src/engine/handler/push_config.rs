@@ -5,7 +5,7 @@
 //! is not changed.
 
 use crate::auth::Caller;
-use crate::engine::commit::Commit;
+
 use crate::engine::commit::contention::Races;
 use crate::engine::seal::SealPlace;
 use crate::engine::{Engine, EngineError, Reader, SecretKeySet};
@@ -110,8 +110,8 @@ impl Engine {
                 self.records.put_push(&push, record.kept_until()).await?;
                 return Ok(push.config());
             }
-            let listen = vec![Change::RegisterPush(Box::new(listener.clone()))];
-            let commit = Commit::new(record, listen);
+            let register = Change::RegisterPush(Box::new(listener.clone()));
+            let commit = self.commit_of(record, register);
             match self.commit(commit).await?.of_task()? {
                 Ok(record) => {
                     let now = self.reader.clock.now();

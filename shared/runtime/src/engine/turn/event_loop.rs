@@ -59,9 +59,8 @@ pub(in crate::engine) async fn drive(
         // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && buffer.due() {
             writing = placing(buffer).or_else(|| {
-                let (commit, updates) = buffer.next_turn_commit();
-                let commit = turn.turn_thread().commit(commit, Some(updates));
-                Some(commit.map_ok(Some).boxed())
+                let write = buffer.write_next(turn.turn_thread());
+                Some(write.map_ok(Some).boxed())
             });
         }
         let wake = buffer.wakes_at().filter(|_| writing.is_none());

@@ -54,7 +54,7 @@ impl WriteBuffer<'_> {
             }
         }
         let commit = self.next_commit(OnConflict::Reapply);
-        let result = match self.engine.with_objects(commit).await {
+        let result = match commit.prepare(self.engine).await {
             Ok(commit) => {
                 self.note_objects(&commit);
                 turn_thread.commit(commit, None).await

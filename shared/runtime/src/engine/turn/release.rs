@@ -44,7 +44,7 @@ impl Engine {
         let not_before = now.plus(wait);
         let release = Commit {
             on_conflict: OnConflict::Reapply,
-            ..Commit::new(record, vec![Change::Release { not_before }])
+            ..self.commit_of(record, Change::Release { not_before })
         };
         let result = self.commit(release).await?.of_task()?;
         Ok(result.map_or_else(TurnEnd::Superseded, TurnEnd::HandedOver))

@@ -14,7 +14,7 @@ use self::operations::{Operations, SessionView};
 use super::spec::TurnSpec;
 use crate::clock::lock;
 use crate::engine::accept::context_status::LOOK;
-use crate::engine::commit::{Commit, CommitOutcome};
+use crate::engine::commit::{CommitOutcome, PreparedCommit};
 use crate::engine::{Engine, EngineError};
 use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
 use crate::task::{
@@ -246,16 +246,13 @@ impl<'e> TurnThread<'e> {
     /// that the time for it is over.
     pub(in crate::engine) async fn commit(
         &self,
-        commit: Commit,
+        commit: PreparedCommit,
         updates: Option<Vec<StepUpdates>>,
     ) -> Result<CommitOutcome, EngineError> {
         let updates = updates.as_deref();
         if updates.map_or_else(|| self.is_unchanged(), <[_]>::is_empty) {
-            return self.engine.commit(commit).await;
+            return self.engine.write(commit).await;
         }
-        // All tries share the objects and the write id, so that a try that was stored without a
-        // response is recognised.
-        let commit = self.engine.with_objects(commit).await?;
         let mut races = match updates {
             Some(_) => self.engine.races_of_run(self.stop_at),
             None => self.engine.races(self.stop_at),
@@ -263,11 +260,9 @@ impl<'e> TurnThread<'e> {
         loop {
             let thread = self.write(updates).await?;
             let state = thread.as_ref().map(|write| write.record.state.clone());
-            let commit = Commit {
-                thread,
-                ..commit.clone()
-            };
-            match self.engine.commit(commit).await {
+            // All tries share the write id, so that a try that was stored without a response is
+            // recognised.
+            match self.engine.write(commit.with_thread(thread)).await {
                 Ok(CommitOutcome::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
                 Ok(outcome @ CommitOutcome::Stored(_)) => {

@@ -15,12 +15,14 @@ mod chunked;
 use super::event_sink::EventSink;
 use super::skill_host::TurnHandle;
 use super::spec::{TurnCall, TurnEnd, TurnSpec};
-use super::thread::StepUpdates;
+use super::thread::{StepUpdates, TurnThread};
 use crate::auth::Caller;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::contention::exhausted;
-use crate::engine::commit::{Commit, CommitOutcome, OnConflict, SendKey, registers_push};
+use crate::engine::commit::{
+    Commit, CommitOutcome, OnConflict, PreparedCommit, SendKey, registers_push,
+};
 use crate::engine::day_limits::CallMeter;
 use crate::engine::{Engine, EngineError};
 use crate::store::{Keyed, ThreadWrite};
@@ -283,8 +285,7 @@ impl<'e> WriteBuffer<'e> {
             Some(placement) => placement.await?,
             None => self.engine.extend_thread(&self.record).await,
         }
-        let (commit, updates) = self.next_turn_commit();
-        let result = turn.turn_thread().commit(commit, Some(updates)).await;
+        let result = self.write_next(turn.turn_thread()).await;
         self.end(result).await
     }
 
@@ -381,16 +382,23 @@ impl<'e> WriteBuffer<'e> {
         self.last_changes = Arc::clone(&changes);
         Commit {
             on_conflict,
-            write: Some(write),
             has_pointer: self.has_pointer,
-            ..Commit::new(base, changes)
+            ..Commit::new(base, changes, write)
         }
     }
 
-    /// The next group as a commit of the running turn, with the session updates of its steps.
-    pub(in crate::engine) fn next_turn_commit(&mut self) -> (Commit, Vec<StepUpdates>) {
+    /// Stores the next group of the running turn, with the session updates of its steps.
+    pub(in crate::engine) fn write_next<'t>(
+        &mut self,
+        turn_thread: &'t TurnThread<'_>,
+    ) -> impl Future<Output = Result<CommitOutcome, EngineError>> + Send + use<'t, 'e> {
         let updates = std::mem::take(&mut self.updates);
-        (self.next_commit(OnConflict::Reapply), updates)
+        let commit = self.next_commit(OnConflict::Reapply);
+        let engine = self.engine;
+        async move {
+            let commit = commit.prepare(engine).await?;
+            turn_thread.commit(commit, Some(updates)).await
+        }
     }
 
     /// The id of the next write on `base`. Only the first one of a turn is random: the others
@@ -453,8 +461,8 @@ impl<'e> WriteBuffer<'e> {
 
     /// Notes the objects that the last group has stored, so that it stores them once if it is
     /// taken back.
-    pub(super) fn note_objects(&mut self, commit: &Commit) {
-        self.last_changes = Arc::clone(&commit.changes);
+    pub(super) fn note_objects(&mut self, commit: &PreparedCommit) {
+        self.last_changes = Arc::clone(commit.changes());
     }
 
     /// Takes the last group back; returns its last change, which ends the turn.

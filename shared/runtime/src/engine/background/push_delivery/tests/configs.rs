@@ -159,17 +159,18 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
         let task = fixture.say(None, "ask", None).await;
         let stale = fixture.record(&task.id).await;
         fixture.create(&task.id, hook("a")).await.unwrap();
-        let changes = if cancel {
-            vec![crate::task::Change::Cancel]
+        let change = if cancel {
+            crate::task::Change::Cancel
         } else {
-            vec![crate::task::Change::Resume {
+            crate::task::Change::Resume {
                 began_at: Timestamp::default(),
                 message: Message::from_user("m-2", vec![Part::text("blue")]),
                 secret: None,
                 lease_until: stale.updated_at().plus(Duration::from_secs(60)),
-            }]
+            }
         };
-        let written = fixture.engine.commit(Commit::new(stale, changes)).await;
+        let commit = fixture.engine.commit_of(stale, change);
+        let written = fixture.engine.commit(commit).await;
         let crate::engine::commit::CommitOutcome::Stored(record) = written.unwrap() else {
             panic!("the commit was lost");
         };
