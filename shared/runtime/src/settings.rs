@@ -24,13 +24,12 @@ pub use credentials::CredentialSettings;
 pub use error::{FileError, SettingsError};
 pub use file::Configuration;
 pub use model::{ModelProvider, ModelSettings, Routing};
-pub(crate) use source::build;
 pub use source::{Environment, Source};
 pub use variables::{parse_duration, warn_of_unknown};
 
 use crate::auth::AuthMode;
 use crate::engine::Policy;
-use crate::http::{BaseUrl, CorsOrigin, Hosts};
+use crate::origin::{BaseUrl, CorsOrigin, Hosts};
 use crate::task::Timestamp;
 use crate::telemetry::metrics::MetricsMode;
 use a2a_lambda_wire::{CardShape, CardSignature};

@@ -83,7 +83,7 @@ impl Variables {
     }
 
     /// The limits of a tenant.
-    pub(super) fn limits(self, is_deployed: bool) -> LimitPolicy {
+    fn limits(self, is_deployed: bool) -> LimitPolicy {
         let off = (0, 0, 0, 0);
         let (calls, streams, bytes, tokens) = if is_deployed { DEPLOYED } else { off };
         // Of a deployed function the calls of the first key.
@@ -113,6 +113,7 @@ impl Variables {
             tokens_per_task: unless_zero(self.a2a_task_tokens, TASK_TOKENS),
         }
     }
+
     /// The keys, and `A2A_SECRET_KEY_ID`. Who reads the secret with this id replaces the keys,
     /// which fail until then.
     pub(super) fn secret_keys(

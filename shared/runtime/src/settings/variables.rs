@@ -7,7 +7,7 @@
 use super::{Environment, ModelProvider, Routing, SettingsError, Source};
 use crate::auth::AuthMode;
 use crate::engine::CallRate;
-use crate::http::{CorsOrigin, base_url};
+use crate::origin::{CorsOrigin, parse_url};
 use crate::task::{Owner, Subject, TenantId};
 use crate::telemetry::metrics::MetricsMode;
 use a2a_lambda_wire::{CardShape, CardSignature};
@@ -191,7 +191,7 @@ forms! {
         |text| text.parse().ok().filter(|it| (1..=UPLOAD_MOST).contains(it));
     Words(Vec<String>): "words with commas", |text| Some(words(text));
     Object(Map<String, Value>): "a JSON object", |text| serde_json::from_str(text).ok();
-    Url(String): URL, |text| base_url::parse(text).map(str::to_owned);
+    Url(String): URL, |text| parse_url(text).map(str::to_owned);
     Origin(CorsOrigin): "`*`, or an origin as `https://app.example.com`, without a path",
         CorsOrigin::parse;
     Signatures(Vec<CardSignature>): "what `a2a-local sign-card --print setting` prints",
