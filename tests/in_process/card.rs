@@ -1,7 +1,8 @@
 //! The public card documents.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::{BaseUrl, Function, StageUrl};
+use a2a_lambda::http::Function;
+use a2a_lambda::origin::{BaseUrl, StageUrl};
 use a2a_lambda::prelude::*;
 use a2a_lambda::protocol::CardShape;
 use a2a_lambda::settings::{ModelProvider, ModelSettings, Settings};

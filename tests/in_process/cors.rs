@@ -1,6 +1,6 @@
 //! Pages of the allowed origin call the agent from a browser; other pages cannot.
 
-use a2a_lambda::http::CorsOrigin;
+use a2a_lambda::origin::CorsOrigin;
 use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Say};
 use a2a_lambda_tests::world::{Reply, Request, World};

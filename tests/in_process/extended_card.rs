@@ -1,7 +1,8 @@
 //! The extended agent card and the catalogue of skills.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::{Backend, BaseUrl, Cards, CardsByUrl, Function, HttpService};
+use a2a_lambda::http::{Backend, Cards, CardsByUrl, Function, HttpService};
+use a2a_lambda::origin::BaseUrl;
 use a2a_lambda::protocol::{Capabilities, CardInfo, CardShape, SkillInfo};
 use a2a_lambda_rows::{each_row, each_row_async};
 use a2a_lambda_tests::dialect::{Dialect, at};

@@ -283,7 +283,7 @@ async fn an_invalid_traceparent_is_replaced() {
 async fn a_request_of_a_foreign_page_is_a_line() {
     let world = World::with(|settings| {
         settings.auth = AuthMode::Dev;
-        settings.hosts = a2a_lambda::http::Hosts::local("http://127.0.0.1:8080");
+        settings.hosts = a2a_lambda::origin::Hosts::local("http://127.0.0.1:8080");
     })
     .unwrap();
     let lines = LogLines::default();

@@ -3,10 +3,9 @@
 use crate::agents::Agents;
 use crate::background::pumps::Pumps;
 use crate::config::{Cli, Command, Serve};
-use crate::credentials::credentials;
 use crate::dev::{self, Builds};
 use crate::embedded::{Embedded, LocalFolders};
-use crate::local_settings::ConfigError;
+use crate::local_settings::{ConfigError, credentials};
 use crate::otlp::Spans;
 use crate::page::AgentPage;
 use crate::process::{RunError, interrupted, print};

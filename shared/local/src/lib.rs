@@ -9,7 +9,6 @@ mod agents;
 mod background;
 mod cli;
 mod config;
-mod credentials;
 mod dev;
 pub mod embedded;
 mod folder;

@@ -4,17 +4,19 @@
 use crate::config::{AUTH, Serve};
 use crate::embedded::{BUCKET, TABLE, fresh_secret};
 use crate::folder::{make_private, private_file};
-use a2a_lambda::auth::AuthMode;
-use a2a_lambda::engine::Leases;
-use a2a_lambda::http::Hosts;
+use a2a_lambda::auth::{AuthMode, Credentials, JwtVerifier};
+use a2a_lambda::engine::{Clock, Leases, SystemClock};
+use a2a_lambda::origin::Hosts;
 use a2a_lambda::settings::{Settings, SettingsError, Source};
 use a2a_lambda::store::aws::Endpoints;
+use a2a_lambda::store::table::ReadTable;
 use a2a_lambda::task::Timestamp;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The `A2A_AUTH` with which everybody may call.
 const DEV: &str = AuthMode::Dev.word();
@@ -202,6 +204,24 @@ fn auth_of(configuration: &dyn Source) -> Result<String, ConfigError> {
         return Ok(auth);
     }
     Err(ConfigError::Auth(auth, AUTH.join(", ")))
+}
+
+/// The credentials that a local agent with these settings compares with.
+///
+/// # Errors
+/// [`SettingsError`] when `A2A_AUTH` is `jwt` and the issuer is not described.
+pub(crate) fn credentials(
+    settings: &Settings,
+    table: Arc<dyn ReadTable>,
+) -> Result<Credentials, SettingsError> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let credentials = Credentials::new(table, clock.clone());
+    if settings.auth != AuthMode::Jwt {
+        return Ok(credentials);
+    }
+    let issuer = settings.credentials.required_issuer()?;
+    let reach = settings.credentials.reach;
+    Ok(credentials.with_jwt(JwtVerifier::new(issuer, reach, clock)))
 }
 
 /// The secret in this file of a data folder. The first run makes it.

@@ -77,6 +77,7 @@
 //! The way of a request, from the edge to the table:
 //!
 //! - [`http`]: a request in, a response out, never an error
+//! - [`origin`]: the base URL, the hosts, and the pages that may call
 //! - [`auth`]: the caller, from the authorizer, an API key, a JWT or a development token
 //! - [`protocol`]: the types of the agent card; the crate `a2a-lambda-wire` has the wire
 //!   formats of the three generations, as pure values
@@ -122,6 +123,7 @@ pub mod engine;
 pub mod fuzz;
 pub mod health;
 pub mod http;
+pub mod origin;
 pub mod outbound;
 pub mod panics;
 pub mod runtime;

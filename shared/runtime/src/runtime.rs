@@ -305,10 +305,12 @@ impl RuntimeBuilder {
         let limits = Limits::new(table);
         engine = engine.with_limits(limits.clone());
         let services = (limits, engine.reader.clone());
+        let operator = settings.credentials.first_owner.tenant.clone();
+        let ops = Ops::new(health, metrics, services, operator, settings.fingerprint());
         Ok(Runtime {
             engine,
             cards,
-            ops: Arc::new(Ops::new(health, metrics, services, &settings)),
+            ops: Arc::new(ops),
             settings: Arc::new(settings),
             log,
             credentials: self.credentials,

@@ -5,46 +5,42 @@
 //!
 //! - `source`: where settings come from: the environment
 //! - `file`: the configuration file behind the environment
-//! - `read`: single settings by their kind
-//! - `policy`: the settings of the engine
-//! - `limits`: what the callers of one tenant may use
+//! - `variables`: every variable as a field of a struct, the forms of their texts, and a warning of
+//!   variables that are no settings
+//! - `policy`: the settings of the engine, with what the callers of one tenant may use
 //! - `model`: the settings of the language model
 //! - `credentials`: the settings of API keys and JWTs
-//! - `names`: the names of all settings, and a warning of others
 //! - `error`: why the settings cannot be used
 
 mod credentials;
 mod error;
 mod file;
-mod limits;
 mod model;
-mod names;
 mod policy;
-mod read;
 mod source;
+mod variables;
 
 pub use credentials::CredentialSettings;
 pub use error::{FileError, SettingsError};
 pub use file::Configuration;
 pub use model::{ModelProvider, ModelSettings, Routing};
-pub use names::warn_of_unknown;
-pub use read::parse_duration;
-pub(crate) use source::build;
 pub use source::{Environment, Source};
+pub use variables::{parse_duration, warn_of_unknown};
 
 use crate::auth::AuthMode;
 use crate::engine::Policy;
-use crate::http::{BaseUrl, CorsOrigin, Hosts};
-use crate::outbound::Reach;
+use crate::origin::{BaseUrl, CorsOrigin, Hosts};
 use crate::task::Timestamp;
 use crate::telemetry::metrics::MetricsMode;
 use a2a_lambda_wire::{CardShape, CardSignature};
-use read::{Read, URL};
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
+use variables::{URL, Variables, or};
 
 /// The base URL on the card of a program that is not on AWS and has no other.
 const LOCAL_URL: &str = "http://127.0.0.1:8080";
+/// The table and the bucket, if no setting names them.
+const LOCAL_NAME: &str = "a2a-lambda-local";
 /// How often the local agent sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 
@@ -107,13 +103,10 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`] for the first setting that cannot be used.
     pub fn read(source: &dyn Source) -> Result<Self, SettingsError> {
-        let mut settings = Self::read_public(source)?;
-        let reader = Read(source);
-        settings.secret_key_id = reader.secret_key_id()?;
-        settings.policy.secrets = match settings.secret_key_id {
-            Some(_) => Read::unread_keys(),
-            None => reader.secret_keys(settings.auth)?,
-        };
+        let variables = Variables::read(source)?;
+        let mut settings = Self::from_variables(variables.clone(), source)?;
+        let keys = variables.secret_keys(settings.auth)?;
+        (settings.policy.secrets, settings.secret_key_id) = keys;
         Ok(settings)
     }
 
@@ -123,60 +116,53 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`] for the first setting that cannot be used.
     pub fn read_public(source: &dyn Source) -> Result<Self, SettingsError> {
-        let reader = Read(source);
-        let auth = reader.choice(
-            "A2A_AUTH",
-            "`gateway`, `dev`, `keys` or `jwt`",
-            &AuthMode::ALL.map(|mode| (mode.word(), mode)),
-            AuthMode::Gateway,
-        )?;
-        if auth != AuthMode::Gateway && deployed(source) {
+        Self::from_variables(Variables::read(source)?, source)
+    }
+
+    fn from_variables(variables: Variables, source: &dyn Source) -> Result<Self, SettingsError> {
+        let is_deployed = deployed(source);
+        let auth = variables.a2a_auth.unwrap_or(AuthMode::Gateway);
+        if auth != AuthMode::Gateway && is_deployed {
             return Err(SettingsError::AuthDeployed(auth.word()));
         }
-        let credentials = reader.credentials(deployed(source))?;
+        // Each part takes its own variables.
+        let credentials = variables.clone().credentials(is_deployed)?;
+        let model = variables.clone().model();
+        let policy = variables.clone().policy(source, is_deployed)?;
         if auth == AuthMode::Jwt {
             credentials.required_issuer()?;
         }
-        let reach = if reader.switch("A2A_PUSH_ALLOW_PRIVATE", false)? {
-            Reach::Anything
-        } else {
-            Reach::Public
-        };
-        if reach == Reach::Anything && deployed(source) {
-            return Err(SettingsError::PrivateDeployed);
+        let cors = variables.a2a_cors_origin.map(CorsOrigin::from);
+        // Development identities are not for every page that the developer opens.
+        if auth == AuthMode::Dev && cors.as_ref().is_some_and(CorsOrigin::is_any) {
+            return Err(SettingsError::EveryPageInDevelopment);
         }
-        let setting = reader.url("A2A_PUBLIC_URL")?;
         // On AWS a card with an address of this machine would be wrong for every client.
-        let otherwise = (!deployed(source)).then(|| LOCAL_URL.to_owned());
-        let public_url = BaseUrl::new(setting, otherwise);
+        let otherwise = (!is_deployed).then(|| LOCAL_URL.to_owned());
+        let public_url = BaseUrl::new(variables.a2a_public_url.map(Into::into), otherwise);
         Ok(Self {
-            table: reader.text("A2A_TABLE", "a2a-lambda-local"),
-            bucket: reader.text("A2A_BUCKET", "a2a-lambda-local"),
+            table: or(variables.a2a_table, LOCAL_NAME.to_owned()),
+            bucket: or(variables.a2a_bucket, LOCAL_NAME.to_owned()),
             hosts: Hosts::local(public_url.without_stage().unwrap_or(LOCAL_URL)),
             public_url,
-            cors: reader.cors_origin(auth)?,
+            cors,
             auth,
             credentials,
-            card: reader.choice(
-                "A2A_CARD",
-                "`union` or `v1`",
-                &[("union", CardShape::Union), ("v1", CardShape::V1)],
-                CardShape::Union,
-            )?,
-            card_signatures: reader.card_signatures()?,
+            card: variables.a2a_card.unwrap_or_default(),
+            card_signatures: or(variables.a2a_card_signatures, Vec::new()),
             deployed_at: source.built_at(),
-            work_queue_url: reader.url("A2A_WORK_QUEUE_URL")?,
-            streaming: reader.switch("A2A_STREAMING", true)?,
-            push: reader.switch("A2A_PUSH", true)?,
-            push_queue_url: reader.url("A2A_PUSH_QUEUE_URL")?,
-            dead_letters_url: reader.url("A2A_DEAD_LETTERS_URL")?,
-            metrics: reader.metrics()?,
-            sweep_interval: reader.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
+            work_queue_url: variables.a2a_work_queue_url.map(Into::into),
+            streaming: or(variables.a2a_streaming, true),
+            push: or(variables.a2a_push, true),
+            push_queue_url: variables.a2a_push_queue_url.map(Into::into),
+            dead_letters_url: variables.a2a_dead_letters_url.map(Into::into),
+            metrics: variables.a2a_metrics.unwrap_or_default(),
+            sweep_interval: or(variables.a2a_sweep_interval, SWEEP_INTERVAL),
             secret_key_id: None,
-            model: reader.model()?,
-            routing: reader.routing()?,
-            policy: reader.policy(reach, !deployed(source))?,
-            tck_streaming_timeout: reader.tck_streaming_timeout()?,
+            model,
+            routing: variables.a2a_routing.unwrap_or_default(),
+            policy,
+            tck_streaming_timeout: or(variables.tck_streaming_timeout, Duration::from_secs(2)),
         })
     }
 
@@ -212,36 +198,6 @@ impl Settings {
 
 fn required<'a>(url: Option<&'a str>, name: &'static str) -> Result<&'a str, SettingsError> {
     url.ok_or(SettingsError::Missing { name, rule: URL })
-}
-
-impl Read<'_> {
-    /// The origin whose pages may call the agent. Development identities are not for every
-    /// page that the developer opens.
-    fn cors_origin(&self, auth: AuthMode) -> Result<Option<CorsOrigin>, SettingsError> {
-        let rule = "`*`, or an origin as `https://app.example.com`, without a path";
-        let origin = self.parsed("A2A_CORS_ORIGIN", rule, CorsOrigin::parse)?;
-        if auth == AuthMode::Dev && origin.as_ref().is_some_and(CorsOrigin::is_any) {
-            return Err(SettingsError::EveryPageInDevelopment);
-        }
-        Ok(origin)
-    }
-
-    fn card_signatures(&self) -> Result<Vec<CardSignature>, SettingsError> {
-        let rule = "what `a2a-local sign-card --print setting` prints";
-        let signatures = self.parsed("A2A_CARD_SIGNATURES", rule, |text| {
-            let signatures = text.split_whitespace().map(|it| it.parse().ok());
-            signatures.collect()
-        })?;
-        Ok(signatures.unwrap_or_default())
-    }
-
-    fn tck_streaming_timeout(&self) -> Result<Duration, SettingsError> {
-        let seconds = self.parsed("TCK_STREAMING_TIMEOUT", "seconds, 0-3600", |text| {
-            let seconds = text.parse::<f64>().ok();
-            seconds.filter(|seconds| (0.0..=3600.0).contains(seconds))
-        })?;
-        Ok(Duration::from_secs_f64(seconds.unwrap_or(2.0)))
-    }
 }
 
 /// Whether this process is a function on AWS, not on a developer's machine. AWS

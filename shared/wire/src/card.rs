@@ -14,6 +14,7 @@ pub(crate) use self::extension::WEBHOOK_SIGNATURES;
 pub use self::extension::{Extension, OFFERED as EXTENSIONS};
 pub use self::signature::{CardSignature, SignatureError, Unsigned};
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -92,7 +93,8 @@ pub enum SecurityScheme {
 }
 
 /// The readers of the document at `/.well-known/agent-card.json`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CardShape {
     /// Readers of 0.3 and of 1.0.
     #[default]

@@ -6,7 +6,7 @@
 
 use super::host::only_programs_here;
 use super::sigv4::Claim;
-use a2a_lambda::http::hosts::HostError;
+use a2a_lambda::origin::HostError;
 use a2a_lambda::store::aws::EmulatorKeys;
 use bytes::Bytes;
 use dynoxide::{Database, DynoxideError};

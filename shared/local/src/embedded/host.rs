@@ -1,7 +1,7 @@
 //! Checks that a request to the embedded services comes from a program on this
 //! machine.
 
-use a2a_lambda::http::hosts::{HostError, host, is_loopback};
+use a2a_lambda::origin::{HostError, host, is_loopback};
 use http::{HeaderMap, header};
 
 /// Refuses requests of web pages. A request passes if its `Host` is a loopback host and
@@ -25,7 +25,7 @@ pub(crate) fn only_programs_here(headers: &HeaderMap) -> Result<(), HostError> {
 #[cfg(test)]
 mod tests {
     use super::only_programs_here;
-    use a2a_lambda::http::hosts::HostError;
+    use a2a_lambda::origin::HostError;
     use http::{HeaderMap, HeaderValue, header};
 
     fn named(host: &'static str) -> HeaderMap {

@@ -13,10 +13,9 @@
 mod admission;
 mod uploads;
 
-use crate::credentials::credentials;
 use crate::dev::Builds;
 use crate::embedded::fresh_secret;
-use crate::local_settings::{ConfigError, secret};
+use crate::local_settings::{ConfigError, credentials, secret};
 use crate::process;
 use crate::traces::Traces;
 use a2a_lambda::auth::{Authentication, Identity};

@@ -1,7 +1,10 @@
 //! One commit of a task: what it writes, its condition and its outcome.
+//!
+//! An idempotency key is written in the commit of its send and kept as long as its task. A key
+//! is free when its task has expired, is gone, or has given its id to another task.
 
-use super::{KeyWrite, Keyed, StoreError, ThreadWrite};
-use crate::task::{PushRecord, TaskRecord, Timestamp, WriteId};
+use super::{StoreError, ThreadWrite};
+use crate::task::{KeyHash, PushRecord, TaskRecord, Timestamp, WriteId};
 
 /// The condition of a write on the record that it replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,4 +99,22 @@ pub enum Committed {
     ThreadConflict,
     /// The idempotency key belongs to another send of the same caller.
     KeyTaken(Box<Keyed>),
+}
+
+/// A key to write with a task's commit, on the condition that it is free.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyWrite {
+    /// The hashed key, its address in the store.
+    pub key: KeyHash,
+    /// The hash of the send's content.
+    pub content: String,
+}
+
+/// The send and the task that a key names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Keyed {
+    /// The hash of the content of its send.
+    pub content: String,
+    /// The current record of the task of that send.
+    pub record: TaskRecord,
 }

@@ -36,6 +36,7 @@ use crate::store::api_keys::ApiKeyId;
 use crate::task::Timestamp;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// A caller, and until when its credentials say so.
@@ -112,7 +113,8 @@ impl RefusalReason {
 }
 
 /// The source of identities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AuthMode {
     /// The authorizer in front of the function. A deployed function accepts only this
     /// mode.
@@ -127,9 +129,6 @@ pub enum AuthMode {
 }
 
 impl AuthMode {
-    /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Gateway, Self::Dev, Self::Keys, Self::Jwt];
-
     /// The value of `A2A_AUTH`.
     #[must_use]
     pub const fn word(self) -> &'static str {

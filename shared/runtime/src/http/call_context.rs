@@ -2,9 +2,10 @@
 
 use super::call_log::{CallLog, RequestLog};
 use super::caller::caller;
-use super::{Body, Cards, HttpService, StageUrl, encode, stream};
+use super::{Body, Cards, HttpService, encode, stream};
 use crate::auth::{Admitted, Caller, Identity};
 use crate::engine::{CallBudget, Clock as _, Engine, EngineError, Reader, SystemClock};
+use crate::origin::StageUrl;
 use crate::task::{A2aError, Sent};
 use crate::telemetry::scope;
 use a2a_lambda_wire::{

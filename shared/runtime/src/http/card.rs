@@ -3,7 +3,7 @@
 //! They are made once for a base URL, of the deployed agent and its settings. No client
 //! changes them.
 
-use super::body::Body;
+use super::encode::Body;
 use super::{date, encode};
 use crate::engine::EngineError;
 use crate::task::{A2aError, Timestamp};

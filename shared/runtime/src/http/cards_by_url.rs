@@ -2,10 +2,10 @@
 //!
 //! A deployment has a handful of base URLs: one for each stage that its functions serve.
 
-use super::base_url::{BaseUrl, StageUrl};
 use super::card::Cards;
 use crate::clock::lock;
 use crate::engine::EngineError;
+use crate::origin::{BaseUrl, StageUrl};
 use a2a_lambda_wire::CardError;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,11 +1,17 @@
 //! Makes HTTP responses of the protocol's answers.
 
-use super::body::Body;
+use crate::origin::HostError;
 use a2a_lambda_wire::WireResponse;
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
+use std::convert::Infallible;
+
+/// A response body. Its error type is empty, since Lambda would write an error as
+/// text into the body. A stream that fails ends with a protocol event instead.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Forbids browsers to guess a media type.
 const NOSNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
@@ -40,4 +46,11 @@ fn set(headers: &mut HeaderMap, values: Vec<(&'static str, String)>) {
 /// A body in one chunk.
 pub(super) fn whole(bytes: Vec<u8>) -> Body {
     Full::new(Bytes::from(bytes)).boxed_unsync()
+}
+
+/// The response to a request from elsewhere. It is plain text, since the sender is not an A2A client.
+pub(super) fn refuse(error: HostError) -> Response<Body> {
+    let mut response = Response::new(whole(error.text().into()));
+    *response.status_mut() = error.status();
+    response
 }

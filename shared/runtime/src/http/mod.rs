@@ -6,8 +6,6 @@
 //! in `engine`.
 
 mod backend;
-pub mod base_url;
-mod body;
 mod call_context;
 mod call_log;
 mod caller;
@@ -18,32 +16,28 @@ mod date;
 mod decode;
 mod edges;
 mod encode;
-pub mod hosts;
 mod ops;
 mod options;
 mod stream;
 
 pub use backend::Backend;
-pub use base_url::{BaseUrl, StageUrl};
-pub use body::Body;
 pub use call_log::{EdgeLog, InvocationInfo};
 pub use card::Cards;
 pub use cards_by_url::CardsByUrl;
-pub use cors::CorsOrigin;
 pub use edges::Edges;
-pub use hosts::Hosts;
+pub use encode::Body;
 pub(crate) use ops::MetricsSource;
 pub use ops::Ops;
 
 use crate::auth::{AuthMode, Authentication, Identity};
 use crate::engine::{CallBudget, Engine, Reader};
+use crate::origin::{CorsOrigin, HostError, Hosts};
 use crate::task::{A2aError, Timestamp};
 use a2a_lambda_wire::OpenedRequest;
 use bytes::Bytes;
 use call_context::CallContext;
 use futures::FutureExt as _;
 use futures::future::{Either, ready};
-use hosts::HostError;
 use http::{Method, Request, Response};
 use ops::OpsPath;
 use std::future::Future;
@@ -160,7 +154,7 @@ impl HttpService {
             && let Err(error) = self.admit(&request)
         {
             log.foreign(error.status(), error.reason());
-            return error.answer();
+            return encode::refuse(error);
         }
         if request.method() == Method::OPTIONS
             && let Some(response) = options::respond(request.uri().path())

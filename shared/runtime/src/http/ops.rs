@@ -3,8 +3,7 @@
 use super::caller::caller;
 use crate::auth::{Admitted, AuthMode, Authentication, Caller, Identity};
 use crate::engine::{Clock as _, Reader, SystemClock};
-use crate::health::{Health, HealthReport};
-use crate::settings::{Settings, build};
+use crate::health::{Health, HealthReport, build};
 use crate::store::counters::Counters;
 use crate::store::limits::Limits;
 use crate::task::{A2aError, TenantId};
@@ -94,15 +93,16 @@ impl Ops {
         health: Health,
         metrics: MetricsSource,
         (limits, reader): (Limits, Reader),
-        settings: &Settings,
+        operator: TenantId,
+        settings: String,
     ) -> Self {
         Self {
             health,
             metrics,
             limits,
             reader,
-            operator: settings.credentials.first_owner.tenant.clone(),
-            settings: settings.fingerprint(),
+            operator,
+            settings,
         }
     }
 

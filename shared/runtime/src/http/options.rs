@@ -1,7 +1,7 @@
 //! Answers OPTIONS: the methods that a path has (RFC 9110 §9.3.7).
 
-use super::body::Body;
 use super::encode;
+use super::encode::Body;
 use super::ops::OpsPath;
 use a2a_lambda_wire::{Endpoint, site};
 use http::header::{ALLOW, HeaderValue};

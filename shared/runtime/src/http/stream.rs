@@ -4,9 +4,9 @@
 //! disconnects. On Lambda the body is read to its end, so the turn ends within its
 //! invocation. Frames that are ready together are sent in one chunk.
 
-use super::body::Body;
 use super::call_log::{CallLog, OpeningStream, StreamLog};
 use super::encode;
+use super::encode::Body;
 use crate::engine::{Clock, EngineError, StopFrames};
 use crate::task::{A2aError, Frame, Timestamp};
 use a2a_lambda_wire::{Call, StreamEncoder};

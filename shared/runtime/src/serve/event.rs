@@ -6,8 +6,8 @@
 
 use super::path::below_the_api;
 use crate::auth::Identity;
-use crate::http::base_url::STAGE_VARIABLE;
-use crate::http::{InvocationInfo, StageUrl};
+use crate::http::InvocationInfo;
+use crate::origin::{STAGE_VARIABLE, StageUrl};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, Uri};

@@ -1,10 +1,10 @@
 //! Reads the settings of API keys and JWTs.
 
 use super::SettingsError;
-use super::read::Read;
+use super::variables::{Variables, first_owner, or, words};
 use crate::auth::JwtIssuer;
 use crate::outbound::{OutboundUrl, Reach};
-use crate::task::{Owner, Subject, TenantId};
+use crate::task::Owner;
 
 /// The text of an error about a URL of the issuer.
 const ISSUER_URL: &str = "an https URL of a public host; outside AWS also http to this machine";
@@ -61,10 +61,10 @@ impl CredentialSettings {
     }
 }
 
-impl Read<'_> {
+impl Variables {
     /// The settings of API keys and JWTs. `is_deployed` means no HTTP.
     pub(super) fn credentials(
-        &self,
+        self,
         is_deployed: bool,
     ) -> Result<CredentialSettings, SettingsError> {
         let reach = if is_deployed {
@@ -73,36 +73,35 @@ impl Read<'_> {
             Reach::Loopback
         };
         // As it is written: a slash at the end of an issuer is part of its name.
-        let issuer = self.parsed("A2A_JWT_ISSUER", ISSUER_URL, |text| {
-            let url = OutboundUrl::parse(text, reach).ok();
-            url.map(|_| text.to_owned())
-        })?;
-        let owner_of = |text: &str| {
-            let (tenant, subject) = (TenantId::parse(text).ok()?, Subject::parse("owner").ok()?);
-            Some(Owner { tenant, subject })
-        };
-        let (name, rule) = ("A2A_FIRST_KEY_TENANT", "a tenant");
-        let first_owner = self.parsed(name, rule, owner_of)?;
-        let first_owner = first_owner.or_else(|| owner_of("main"));
+        let issuer = self.a2a_jwt_issuer;
+        if let Some(issuer) = &issuer
+            && OutboundUrl::parse(issuer, reach).is_err()
+        {
+            return Err(SettingsError::Bad {
+                name: "A2A_JWT_ISSUER",
+                value: issuer.clone(),
+                rule: ISSUER_URL.to_owned(),
+            });
+        }
+        let owner = self.a2a_first_key_tenant.map(Into::into);
+        let owner = owner.or_else(|| first_owner("main"));
         Ok(CredentialSettings {
             issuer,
-            audience: self.given("A2A_JWT_AUDIENCE"),
+            audience: self.a2a_jwt_audience,
             template: JwtIssuer {
                 issuer: String::new(),
                 audience: String::new(),
-                types: self.words("A2A_JWT_TYPES", "JWT"),
-                tenant_claim: self.text("A2A_JWT_TENANT_CLAIM", "tenant"),
-                scope_claims: self.words("A2A_JWT_SCOPE_CLAIMS", "scope,scp"),
-                tier_claim: self.text("A2A_JWT_TIER_CLAIM", "tier"),
+                types: or(self.a2a_jwt_types, words("JWT")),
+                tenant_claim: or(self.a2a_jwt_tenant_claim, "tenant".to_owned()),
+                scope_claims: or(self.a2a_jwt_scope_claims, words("scope,scp")),
+                tier_claim: or(self.a2a_jwt_tier_claim, "tier".to_owned()),
             },
-            first_key: self.given("A2A_FIRST_KEY"),
-            first_owner: first_owner.ok_or(SettingsError::Missing { name, rule })?,
+            first_key: self.a2a_first_key,
+            first_owner: owner.ok_or(SettingsError::Missing {
+                name: "A2A_FIRST_KEY_TENANT",
+                rule: "a tenant",
+            })?,
             reach,
         })
-    }
-
-    fn words(&self, name: &str, default: &str) -> Vec<String> {
-        let value = self.text(name, default);
-        value.split(',').map(|it| it.trim().to_owned()).collect()
     }
 }

@@ -11,7 +11,7 @@ pub enum SettingsError {
         /// Its value.
         value: String,
         /// The allowed values.
-        rule: &'static str,
+        rule: String,
     },
     /// A required setting is not set.
     #[error("setting `{name}` is missing: {rule}")]

@@ -7,8 +7,8 @@
 //! tolerates a member of `A2A_SETTINGS` that it does not know, and reports it. `ops` refuses it
 //! in the deployment that brings it.
 
-use super::names::NAMES;
 use super::source::{Environment, Source, read_file};
+use super::variables::is_setting;
 use super::{FileError, SettingsError};
 use crate::task::Timestamp;
 use serde_json::Value;
@@ -185,8 +185,7 @@ fn members(text: &str) -> Result<KnownAndUnknown, FileError> {
                 return Err(FileError::Content(format!("member `{name}`: {why}")));
             }
         };
-        // `TCK_…` belongs to the conformance kits, and is a setting too.
-        if NAMES.contains(&name.as_str()) || name == "TCK_STREAMING_TIMEOUT" {
+        if is_setting(&name) {
             settings.insert(name, text);
         } else {
             unknown.push(name);

@@ -1,7 +1,7 @@
 //! Reads the settings of the language model.
 
-use super::SettingsError;
-use super::read::Read;
+use super::variables::{Variables, or};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// The provider and the model of an agent.
@@ -21,7 +21,8 @@ pub struct ModelSettings {
 }
 
 /// When a model chooses the skill of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Routing {
     /// Never: the client is asked.
     Never,
@@ -40,19 +41,19 @@ impl ModelSettings {
 }
 
 /// The API of a model service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ModelProvider {
     /// Amazon Bedrock: Converse.
     Bedrock,
     /// OpenAI or a compatible server: Chat Completions.
     OpenAi,
     /// OpenAI or a compatible server: Responses.
+    #[serde(rename = "openai-responses")]
     OpenAiResponses,
 }
 
 impl ModelProvider {
-    const ALL: [Self; 3] = [Self::Bedrock, Self::OpenAi, Self::OpenAiResponses];
-
     /// The word of the setting.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -64,40 +65,21 @@ impl ModelProvider {
     }
 }
 
-impl Read<'_> {
-    /// The model; `None` if the settings name none.
-    pub(super) fn model(&self) -> Result<Option<ModelSettings>, SettingsError> {
-        let options = self.parsed("A2A_MODEL_OPTIONS", "a JSON object", |text| {
-            serde_json::from_str(text).ok()
-        })?;
-        let settings = ModelSettings {
-            provider: self.choice(
-                "A2A_MODEL_PROVIDER",
-                "`bedrock`, `openai` or `openai-responses`",
-                &ModelProvider::ALL.map(|provider| (provider.word(), provider)),
-                ModelProvider::Bedrock,
-            )?,
-            id: self.text("A2A_MODEL_ID", ""),
-            endpoint: self.url("A2A_MODEL_ENDPOINT_URL")?,
-            options: options.unwrap_or_default(),
-            router_id: self.given("A2A_ROUTER_MODEL_ID"),
+impl Variables {
+    /// The model; `None` if the variables name none.
+    pub(super) fn model(self) -> Option<ModelSettings> {
+        let Some(id) = self.a2a_model_id else {
+            if self.a2a_model_provider.is_some() {
+                tracing::warn!("`A2A_MODEL_PROVIDER` has no effect: `A2A_MODEL_ID` names no model");
+            }
+            return None;
         };
-        if settings.id.is_empty() && self.given("A2A_MODEL_PROVIDER").is_some() {
-            tracing::warn!("`A2A_MODEL_PROVIDER` has no effect: `A2A_MODEL_ID` names no model");
-        }
-        Ok((!settings.id.is_empty()).then_some(settings))
-    }
-
-    /// When a model chooses the skill of a message.
-    pub(super) fn routing(&self) -> Result<Routing, SettingsError> {
-        self.choice(
-            "A2A_ROUTING",
-            "`never` or `ambiguous_only`",
-            &[
-                ("never", Routing::Never),
-                ("ambiguous_only", Routing::AmbiguousOnly),
-            ],
-            Routing::AmbiguousOnly,
-        )
+        Some(ModelSettings {
+            provider: self.a2a_model_provider.unwrap_or(ModelProvider::Bedrock),
+            id,
+            endpoint: self.a2a_model_endpoint_url.map(Into::into),
+            options: or(self.a2a_model_options, Map::new()),
+            router_id: self.a2a_router_model_id,
+        })
     }
 }

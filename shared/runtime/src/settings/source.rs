@@ -1,11 +1,9 @@
 //! Says where settings come from: the process environment, a file, or a test.
 
 use crate::task::Timestamp;
-use ring::digest::{Context, SHA256};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::sync::OnceLock;
 
 /// 2020-01-01T00:00:00Z: an executable with an earlier file time has a false one.
 const OLDEST_BUILD: Timestamp = Timestamp::from_millis(1_577_836_800_000);
@@ -52,30 +50,6 @@ impl Source for Environment {
         // A zip archive without file times unpacks to 1980.
         let at = Timestamp::default().plus(age);
         Some(at).filter(|at| *at > OLDEST_BUILD)
-    }
-}
-
-/// What runs: the version of the library, and the beginning of the SHA-256 of the executable,
-/// as `sha256sum` prints it. Read once, which takes some 10 ms for each 10 MB.
-pub(crate) fn build() -> &'static str {
-    static BUILD: OnceLock<String> = OnceLock::new();
-    BUILD.get_or_init(|| {
-        let mut hash = executable_hash().unwrap_or_else(|_| "unknown".to_owned());
-        hash.truncate(12);
-        format!("{}+{hash}", env!("CARGO_PKG_VERSION"))
-    })
-}
-
-fn executable_hash() -> io::Result<String> {
-    let mut file = File::open(std::env::current_exe()?)?;
-    let mut hash = Context::new(&SHA256);
-    let mut piece = vec![0; 256 * 1024];
-    loop {
-        let count = file.read(&mut piece)?;
-        if count == 0 {
-            return Ok(hex::encode(hash.finish()));
-        }
-        hash.update(piece.get(..count).unwrap_or_default());
     }
 }
 

@@ -1,6 +1,6 @@
-use super::read::parse_duration;
 use super::*;
 use crate::engine::SecretKeys;
+use crate::outbound::Reach;
 use crate::telemetry::lines::Lines;
 use a2a_lambda_rows::each_row;
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 use super::GatewayEvent;
-use crate::http::StageUrl;
-use crate::http::base_url::BaseUrl;
+use crate::origin::{BaseUrl, StageUrl};
 use a2a_lambda_rows::each_row;
 use bytes::Bytes;
 use http::Request;

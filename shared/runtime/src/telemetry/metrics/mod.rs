@@ -36,7 +36,8 @@ use tracing_subscriber::registry::LookupSpan;
 pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Where a function keeps what it counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MetricsMode {
     /// Nowhere.
     #[default]

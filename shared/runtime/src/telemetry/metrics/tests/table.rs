@@ -2,7 +2,7 @@
 
 use super::text::{parsed, value};
 use super::{call, count, counted, turn};
-use crate::engine::Clock;
+use crate::clock::Clock;
 use crate::store::contract::{Fault, WatchedTable};
 use crate::store::counters::{Counter, Counters};
 use crate::task::Timestamp;

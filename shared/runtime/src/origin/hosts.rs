@@ -6,11 +6,8 @@
 //! that needs no preflight: then `Origin` and `Sec-Fetch-Endpoint` show the page's site.
 //! A page cannot forge these three headers.
 
-use super::body::Body;
-use bytes::Bytes;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Full};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::net::IpAddr;
 
 /// The hosts a request may name.
@@ -110,7 +107,7 @@ impl HostError {
     }
 
     /// The reason in the log. A2A defines none, since the sender is not an A2A client.
-    pub(super) const fn reason(self) -> &'static str {
+    pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Host => "FOREIGN_HOST",
             Self::Page => "FOREIGN_PAGE",
@@ -127,14 +124,6 @@ impl HostError {
             }
             Self::Page => "not served to web pages of other sites\n",
         }
-    }
-
-    /// The response. It is plain text, since the sender is not an A2A client.
-    pub(super) fn answer(self) -> Response<Body> {
-        let text = Bytes::from_static(self.text().as_bytes());
-        let mut response = Response::new(Full::from(text).boxed_unsync());
-        *response.status_mut() = self.status();
-        response
     }
 }
 
