@@ -1,7 +1,6 @@
 //! Stores the thread of a context: the one that a task opens, and the one that a message
 //! refreshes.
 
-use super::contention::Races;
 use crate::engine::{Engine, EngineError};
 use crate::store::{StoreError, ThreadWrite};
 use crate::task::TaskRecord;
@@ -44,26 +43,27 @@ impl Engine {
     }
 
     /// Stores the thread of a new context, unless another task of the context has stored it
-    /// meanwhile, and for long enough: another release may have a shorter lifetime of tasks. The
-    /// thread it replaces may be gone since it was read: native TTL removes a thread after its
-    /// tombstone.
+    /// meanwhile. One that the table would remove too early is refreshed: another release may
+    /// have a shorter lifetime of tasks. The thread it replaces may be gone since it was read:
+    /// native TTL removes a thread after its tombstone.
     async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
-        let mut races = Races::default();
-        while !self.put_contended(&opens).await? {
-            let now = self.reader.clock.now();
-            let (owner, id) = (&opens.record.owner, &opens.record.context_id);
-            match self.records.load_thread_head(owner, id).await? {
-                None => {
-                    opens.expect = 0;
-                    opens.record.version = 1;
-                }
-                Some(head) if head.lives(now) && self.is_stale(&head, now) => {
-                    opens = self.refreshed(&head, false, now);
-                }
-                Some(_) => return Ok(()),
-            }
-            races.lost()?;
+        if self.put_contended(&opens).await? {
+            return Ok(());
         }
+        let now = self.reader.clock.now();
+        let (owner, id) = (&opens.record.owner, &opens.record.context_id);
+        match self.records.load_thread_head(owner, id).await? {
+            None => {
+                opens.expect = 0;
+                opens.record.version = 1;
+            }
+            Some(head) if head.lives(now) && self.is_stale(&head, now) => {
+                opens = self.refreshed(&head, false, now);
+            }
+            Some(_) => return Ok(()),
+        }
+        // If this loses too, the next check of the turn refreshes the thread.
+        self.put_contended(&opens).await?;
         Ok(())
     }
 
