@@ -70,11 +70,6 @@ impl PathTarget {
             config_id: None,
         }
     }
-
-    fn of(mut self, id: String) -> Self {
-        self.id = Some(id);
-        self
-    }
 }
 
 /// Finds the route of a raw path; `None` if there is none.
@@ -101,121 +96,133 @@ pub(super) fn family(path: &str) -> Generation {
     }
 }
 
-fn target(method: &str, segments: &[&str]) -> Option<PathTarget> {
-    if let Some(path_target) = card(method, segments).or_else(|| path_a_method(method, segments)) {
-        return Some(path_target);
-    }
-    match segments {
-        ["a2a-lambda", rest @ ..] => ours(method, rest),
-        ["v1", rest @ ..] => v03(method, rest),
-        ["agent", "authenticatedExtendedCard"] if method == "GET" => {
-            Some(PathTarget::new(Operation::ExtendedCard, Generation::V03))
-        }
-        _ => v10(method, segments),
-    }
-}
+/// HTTP method, path and operation. A path names a task or context by `{id}`, by `{task}` where
+/// no verb follows, and a push config by `{config}`.
+type PathRow = (&'static str, &'static str, Operation);
 
-fn card(method: &str, segments: &[&str]) -> Option<PathTarget> {
-    let operation = match segments {
+/// The routes that have a path of their own, with their generation. Those of 0.1 do not collide
+/// with the task routes of 1.0: there, POST needs a verb, and GET has no segment `get` after an
+/// id.
+const OWN: [(Generation, PathRow); 20] = {
+    use Generation::{V01, V03, V10};
+    use Operation as O;
+    [
         // A2A 1.0 §8.2, A2A 0.3 §5.3: the well-known path. The others are of 0.1 and 0.2.
-        [".well-known", "agent-card.json"] => Operation::Card,
-        [".well-known", "agent.json"] | ["agent.json"] => Operation::LegacyCard,
-        _ => return None,
-    };
-    (method == "GET").then(|| PathTarget::new(operation, Generation::V10))
-}
+        (V10, ("GET", ".well-known/agent-card.json", O::Card)),
+        (V10, ("GET", ".well-known/agent.json", O::LegacyCard)),
+        (V10, ("GET", "agent.json", O::LegacyCard)),
+        (V01, ("POST", "tasks/send", O::Send)),
+        (V01, ("POST", "tasks/sendSubscribe", O::Stream)),
+        (V01, ("POST", "tasks/stream", O::Stream)),
+        (V01, ("POST", "tasks/get", O::Get)),
+        (V01, ("GET", "tasks/{id}/get", O::Get)),
+        (V01, ("POST", "tasks/cancel", O::Cancel)),
+        (V01, ("POST", "tasks/resubscribe", O::Subscribe)),
+        (
+            V01,
+            ("POST", "tasks/pushNotification/set", O::CreatePushConfig),
+        ),
+        (
+            V01,
+            ("POST", "tasks/pushNotification/get", O::GetPushConfig),
+        ),
+        (V10, ("POST", "a2a-lambda/uploads", O::CreateUpload)),
+        (V10, ("GET", "a2a-lambda/contexts", O::ListContexts)),
+        (
+            V10,
+            ("DELETE", "a2a-lambda/contexts/{id}", O::DeleteContext),
+        ),
+        (V10, ("DELETE", "a2a-lambda/tasks/{id}", O::DeleteTask)),
+        (V10, ("GET", "a2a-lambda/skills", O::ListSkills)),
+        (V10, ("GET", "a2a-lambda/schemas", O::Schemas)),
+        (V03, ("GET", "v1/card", O::ExtendedCard)),
+        (
+            V03,
+            ("GET", "agent/authenticatedExtendedCard", O::ExtendedCard),
+        ),
+    ]
+};
 
-/// The paths of 0.1. They do not collide with the task routes of 1.0: there, POST
-/// needs a verb, and GET has no segment `get` after an id.
-fn path_a_method(method: &str, segments: &[&str]) -> Option<PathTarget> {
-    let operation = match (method, segments) {
-        ("POST", ["tasks", "send"]) => Operation::Send,
-        ("POST", ["tasks", "sendSubscribe" | "stream"]) => Operation::Stream,
-        ("POST", ["tasks", "get"]) => Operation::Get,
-        ("POST", ["tasks", "cancel"]) => Operation::Cancel,
-        ("POST", ["tasks", "resubscribe"]) => Operation::Subscribe,
-        ("POST", ["tasks", "pushNotification", "set"]) => Operation::CreatePushConfig,
-        ("POST", ["tasks", "pushNotification", "get"]) => Operation::GetPushConfig,
-        ("GET", ["tasks", id, "get"]) => {
-            return Some(PathTarget::new(Operation::Get, Generation::V01).of(decode(id)?));
-        }
-        _ => return None,
-    };
-    Some(PathTarget::new(operation, Generation::V01))
-}
+/// The routes of 1.0 at the root or below a tenant, and of 0.3 below `/v1` (A2A 1.0 §11.3; A2A
+/// 0.3 §3.5.6).
+const SHARED: [PathRow; 12] = {
+    use Operation as O;
+    const CONFIGS: &str = "tasks/{id}/pushNotificationConfigs";
+    const CONFIG: &str = "tasks/{id}/pushNotificationConfigs/{config}";
+    [
+        ("POST", "message:send", O::Send),
+        ("POST", "message:stream", O::Stream),
+        ("GET", "tasks", O::List),
+        // A2A 1.0 §11.3.2 says POST, the proto says GET, and clients use both.
+        ("POST", "tasks/{id}:subscribe", O::Subscribe),
+        ("GET", "tasks/{id}:subscribe", O::Subscribe),
+        ("POST", "tasks/{id}:cancel", O::Cancel),
+        ("GET", "tasks/{task}", O::Get),
+        ("POST", CONFIGS, O::CreatePushConfig),
+        ("GET", CONFIGS, O::ListPushConfigs),
+        ("GET", CONFIG, O::GetPushConfig),
+        ("DELETE", CONFIG, O::DeletePushConfig),
+        ("GET", "extendedAgentCard", O::ExtendedCard),
+    ]
+};
 
-fn ours(method: &str, segments: &[&str]) -> Option<PathTarget> {
-    let (operation, id) = match (method, segments) {
-        ("POST", ["uploads"]) => (Operation::CreateUpload, None),
-        ("GET", ["contexts"]) => (Operation::ListContexts, None),
-        ("DELETE", ["contexts", id]) => (Operation::DeleteContext, Some(decode(id)?)),
-        ("DELETE", ["tasks", id]) => (Operation::DeleteTask, Some(decode(id)?)),
-        ("GET", ["skills"]) => (Operation::ListSkills, None),
-        ("GET", ["schemas"]) => (Operation::Schemas, None),
-        _ => return None,
-    };
-    if id.as_ref().is_some_and(String::is_empty) {
-        return None;
-    }
-    let mut target = PathTarget::new(operation, Generation::V10);
-    target.id = id;
-    Some(target)
-}
-
-/// The routes of 0.3, below `/v1`.
-fn v03(method: &str, segments: &[&str]) -> Option<PathTarget> {
-    // A2A 0.3 §3.5.6: the routes of 1.0 below `/v1`, except that of the extended card.
-    match (method, segments) {
-        ("GET", ["card"]) => Some(PathTarget::new(Operation::ExtendedCard, Generation::V03)),
-        (_, ["extendedAgentCard"]) => None,
-        _ => operation(method, segments, Generation::V03),
-    }
+fn target(method: &str, segments: &[&str]) -> Option<PathTarget> {
+    let mut rows = OWN.iter();
+    let row = rows.find_map(|(generation, route)| matches(route, *generation, method, segments));
+    row.or_else(|| match segments {
+        ["a2a-lambda", ..] | ["v1", "extendedAgentCard"] => None,
+        ["v1", rest @ ..] => shared(method, rest, Generation::V03),
+        _ => v10(method, segments),
+    })
 }
 
 /// The routes of 1.0, at the root or below a tenant.
 fn v10(method: &str, segments: &[&str]) -> Option<PathTarget> {
-    if let Some(path_target) = operation(method, segments, Generation::V10) {
+    if let Some(path_target) = shared(method, segments, Generation::V10) {
         return Some(path_target);
     }
     let (first, rest) = segments.split_first()?;
     let tenant = TenantId::parse(decode(first)?).ok()?;
-    let mut path_target = operation(method, rest, Generation::V10)?;
+    let mut path_target = shared(method, rest, Generation::V10)?;
     path_target.tenant = Some(tenant.as_str().to_owned());
     Some(path_target)
 }
 
-/// The routes that 0.3 and 1.0 share.
-fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<PathTarget> {
-    // A2A 1.0 §11.3; A2A 0.3 §3.5.6: paths and HTTP methods of the operations.
-    let target = |operation| Some(PathTarget::new(operation, generation));
-    match (method, segments) {
-        ("POST", [verb]) => match split_verb(verb)? {
-            ("message", "send") => target(Operation::Send),
-            ("message", "stream") => target(Operation::Stream),
-            _ => None,
-        },
-        ("GET", ["tasks"]) => target(Operation::List),
-        ("GET", ["extendedAgentCard"]) => target(Operation::ExtendedCard),
-        (_, ["tasks", task]) => {
-            let (id, operation) = task_operation(method, task)?;
-            Some(PathTarget::new(operation, generation).of(decode(id)?))
-        }
-        (_, ["tasks", task, "pushNotificationConfigs", rest @ ..]) => {
-            let (operation, config) = match (method, rest) {
-                ("POST", []) => (Operation::CreatePushConfig, None),
-                ("GET", []) => (Operation::ListPushConfigs, None),
-                ("GET", [config]) => (Operation::GetPushConfig, Some(decode(config)?)),
-                ("DELETE", [config]) => (Operation::DeletePushConfig, Some(decode(config)?)),
-                _ => return None,
-            };
-            let mut path_target = PathTarget::new(operation, generation).of(decode(task)?);
-            path_target.config_id = config;
-            Some(path_target)
-        }
-        _ => None,
-    }
+fn shared(method: &str, segments: &[&str], generation: Generation) -> Option<PathTarget> {
+    let mut routes = SHARED.iter();
+    routes.find_map(|route| matches(route, generation, method, segments))
 }
 
+/// What the route names, if it is the one of this method and path.
+fn matches(
+    (of_method, path, operation): &PathRow,
+    generation: Generation,
+    method: &str,
+    segments: &[&str],
+) -> Option<PathTarget> {
+    let mut path_target = PathTarget::new(*operation, generation);
+    let mut names = path.split('/');
+    let id = |text: &str| decode(text).filter(|id| !id.is_empty());
+    // Only a known verb is one, as ids that clients of 0.1 make may hold colons. An encoded colon
+    // belongs to the id where no verb follows.
+    let has_verb = |segment: &str| segment.ends_with(":cancel") || segment.ends_with(":subscribe");
+    for segment in segments {
+        let name = names.next()?;
+        match split_verb(name) {
+            _ if name == "{id}" => path_target.id = Some(id(segment)?),
+            _ if name == "{task}" && !has_verb(segment) => path_target.id = Some(id(segment)?),
+            _ if name == "{config}" => path_target.config_id = Some(id(segment)?),
+            Some(("{id}", verb)) => {
+                let (task, _) = split_verb(segment).filter(|it| it.1 == verb)?;
+                path_target.id = Some(id(task)?);
+            }
+            Some(verb) if split_verb(segment) == Some(verb) => {}
+            None if name == *segment => {}
+            _ => return None,
+        }
+    }
+    (*of_method == method && names.next().is_none()).then_some(path_target)
+}
 /// Splits `{noun}:{verb}` at the last colon. A client may encode it: it is the same path
 /// (RFC 3986 §2.2 leaves the colon of a segment to the scheme, and frameworks decode it).
 fn split_verb(segment: &str) -> Option<(&str, &str)> {
@@ -225,25 +232,6 @@ fn split_verb(segment: &str) -> Option<(&str, &str)> {
             .or_else(|| segment.rsplit_once("%3a"))
     };
     segment.rsplit_once(':').or_else(by_code)
-}
-
-/// Splits `{id}:{verb}`, and only for a known verb, as ids that clients of 0.1 make may hold
-/// colons.
-fn task_operation<'a>(method: &str, segment: &'a str) -> Option<(&'a str, Operation)> {
-    let (id, verb) = match split_verb(segment) {
-        // No verb of a GET: an encoded colon belongs to the id.
-        Some((_, "cancel")) if method == "GET" && !segment.contains(':') => (segment, None),
-        Some((id, verb @ ("cancel" | "subscribe"))) => (id, Some(verb)),
-        _ => (segment, None),
-    };
-    let operation = match (method, verb) {
-        ("GET", None) => Operation::Get,
-        ("POST", Some("cancel")) => Operation::Cancel,
-        // A2A 1.0 §11.3.2 says POST, the proto says GET, and clients use both.
-        ("GET" | "POST", Some("subscribe")) => Operation::Subscribe,
-        _ => return None,
-    };
-    (!id.is_empty()).then_some((id, operation))
 }
 
 /// Percent-decodes a path segment; `None` if it is malformed or not UTF-8.
