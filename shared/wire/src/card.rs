@@ -14,6 +14,7 @@ pub(crate) use self::extension::WEBHOOK_SIGNATURES;
 pub use self::extension::{Extension, OFFERED as EXTENSIONS};
 pub use self::signature::{CardSignature, SignatureError, Unsigned};
 
+use build::Readers;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -176,8 +177,8 @@ impl CardInfo {
     pub fn agent_card(&self, shape: CardShape) -> Result<CardDocument, CardError> {
         self.check()?;
         Ok(CardDocument::of(match shape {
-            CardShape::Union => build::union(self),
-            CardShape::V1 => build::v1(self),
+            CardShape::Union => build::card(self, Readers::Union),
+            CardShape::V1 => build::card(self, Readers::V1),
         }))
     }
 
@@ -187,7 +188,7 @@ impl CardInfo {
     /// [`CardError`] when something required is missing.
     pub fn legacy_agent_json(&self) -> Result<CardDocument, CardError> {
         self.check()?;
-        Ok(CardDocument::of(build::legacy(self)))
+        Ok(CardDocument::of(build::card(self, Readers::Legacy)))
     }
 
     /// Checks that no member that A2A 1.0 marks REQUIRED is empty.

@@ -8,88 +8,73 @@ use serde_json::{Value, json};
 const JSON_RPC: &str = "JSONRPC";
 const REST: &str = "HTTP+JSON";
 
-fn put_list(members: &mut Members, name: &str, items: &[String]) {
-    if !items.is_empty() {
-        put(members, name, items.to_vec());
-    }
+/// Who reads a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readers {
+    /// Those of 1.0 (A2A 1.0 §4.4.1).
+    V1,
+    /// Those of 0.3 and 1.0.
+    Union,
+    /// Those of 0.1 and 0.2.
+    Legacy,
 }
 
-/// The pure 1.0 card (A2A 1.0 §4.4.1).
-pub(super) fn v1(info: &CardInfo) -> Value {
-    let mut card = common(info);
-    put(&mut card, "supportedInterfaces", interfaces(info, &["1.0"]));
-    put(&mut card, "capabilities", capabilities(info));
-    put_security(&mut card, info, scheme_v1);
-    Value::Object(card)
-}
-
-/// The card for readers of 0.3 and 1.0.
-pub(super) fn union(info: &CardInfo) -> Value {
-    let mut card = common(info);
+/// The members of the card that its readers know.
+pub(super) fn card(info: &CardInfo, readers: Readers) -> Value {
+    let (is_v1, is_old) = (readers != Readers::Legacy, readers != Readers::V1);
+    let is_union = is_v1 && is_old;
     // A reader of 1.0 that finds this list looks for interfaces nowhere else, so
     // those of 0.3 are in it too, last.
-    let interfaces = interfaces(info, &["1.0", "0.3"]);
-    put(&mut card, "supportedInterfaces", interfaces);
-    let mut capabilities = capabilities(info);
-    // A2A 0.3 §5.5.2: the member exists in 0.1 and 0.3 only.
-    put(&mut capabilities, "stateTransitionHistory", true);
-    put(&mut card, "capabilities", capabilities);
-    put_security(&mut card, info, scheme_union);
-    // A2A 0.3 §5.6.1: `preferredTransport` is the transport at `url`.
-    put(&mut card, "url", info.base_url.as_str());
-    put(&mut card, "preferredTransport", JSON_RPC);
-    put(&mut card, "protocolVersion", "0.3.0");
-    // A2A 0.3 §5.6.2: the list includes the preferred transport.
-    let transport = |name: &str| json!({"transport": name, "url": info.base_url});
-    let transports = vec![transport(JSON_RPC), transport(REST)];
-    put(&mut card, "additionalInterfaces", transports);
-    put_legacy_security(&mut card, info);
-    if info.capabilities.extended_agent_card {
-        put(&mut card, "supportsAuthenticatedExtendedCard", true);
-    }
-    Value::Object(card)
+    let versions: &[&str] = if is_union { &["1.0", "0.3"] } else { &["1.0"] };
+    let url = info.base_url.as_str();
+    let transport = |name: &str| json!({"transport": name, "url": url});
+    let security = info.security.as_slice();
+    let schemes = security.iter();
+    let schemes = schemes.map(|it| (name(it).to_owned(), scheme(it, readers)));
+    let requirement = |scheme| json!({"schemes": {name(scheme): {"list": []}}});
+    let has_extended = is_union && info.capabilities.extended_agent_card;
+    filled(json!({
+        "name": info.name,
+        "description": info.description,
+        "version": info.version,
+        "defaultInputModes": info.default_input_modes,
+        "defaultOutputModes": info.default_output_modes,
+        "skills": info.skills.iter().map(skill).collect::<Value>(),
+        "capabilities": capabilities(info, is_v1, is_old),
+        "securitySchemes": schemes.collect::<Members>(),
+        "supportedInterfaces": is_v1.then(|| interfaces(info, versions)),
+        "securityRequirements": is_v1.then(|| security.iter().map(requirement).collect::<Value>()),
+        "url": is_old.then_some(url),
+        // A2A 0.3 §5.6.1: `preferredTransport` is the transport at `url`.
+        "preferredTransport": is_union.then_some(JSON_RPC),
+        "protocolVersion": is_union.then_some("0.3.0"),
+        // A2A 0.3 §5.6.2: the list includes the preferred transport.
+        "additionalInterfaces": is_union.then(|| [JSON_RPC, REST].map(transport)),
+        "supportsAuthenticatedExtendedCard": has_extended.then_some(true),
+        // For 0.2 and 0.3, and then for 0.1.
+        "security": is_old.then(|| security.iter().map(|it| json!({name(it): []})).collect::<Value>()),
+        "authentication": is_old.then(|| legacy_authentication(security)),
+    }))
 }
 
-/// The card of 0.1 and 0.2.
-pub(super) fn legacy(info: &CardInfo) -> Value {
-    let mut card = common(info);
-    put(&mut card, "url", info.base_url.as_str());
-    let capabilities = json!({
-        "streaming": info.capabilities.streaming,
-        "pushNotifications": info.capabilities.push_notifications,
-        "stateTransitionHistory": true,
-    });
-    put(&mut card, "capabilities", capabilities);
-    if !info.security.is_empty() {
-        put(&mut card, "securitySchemes", schemes(info, scheme_v03));
+/// The object without its empty members.
+fn filled(mut object: Value) -> Value {
+    if let Value::Object(members) = &mut object {
+        members.retain(|_, it| !(it.is_null() || *it == json!([]) || *it == json!({})));
     }
-    put_legacy_security(&mut card, info);
-    Value::Object(card)
-}
-
-/// The members that are the same in all generations.
-fn common(info: &CardInfo) -> Members {
-    let mut card = Members::new();
-    put(&mut card, "name", info.name.as_str());
-    put(&mut card, "description", info.description.as_str());
-    put(&mut card, "version", info.version.as_str());
-    put_list(&mut card, "defaultInputModes", &info.default_input_modes);
-    put_list(&mut card, "defaultOutputModes", &info.default_output_modes);
-    let skills: Vec<Value> = info.skills.iter().map(skill).collect();
-    put(&mut card, "skills", skills);
-    card
+    object
 }
 
 fn skill(info: &SkillInfo) -> Value {
-    let mut skill = Members::new();
-    put(&mut skill, "id", info.id.as_str());
-    put(&mut skill, "name", info.name.as_str());
-    put(&mut skill, "description", info.description.as_str());
-    put(&mut skill, "tags", info.tags.clone());
-    put_list(&mut skill, "examples", &info.examples);
-    put_list(&mut skill, "inputModes", &info.input_modes);
-    put_list(&mut skill, "outputModes", &info.output_modes);
-    Value::Object(skill)
+    filled(json!({
+        "id": info.id,
+        "name": info.name,
+        "description": info.description,
+        "tags": info.tags,
+        "examples": info.examples,
+        "inputModes": info.input_modes,
+        "outputModes": info.output_modes,
+    }))
 }
 
 /// The interfaces of the card, one for each version and binding.
@@ -106,15 +91,16 @@ fn interfaces(info: &CardInfo, versions: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-fn capabilities(info: &CardInfo) -> Members {
-    let mut capabilities = Members::new();
-    put(&mut capabilities, "streaming", info.capabilities.streaming);
-    let push = info.capabilities.push_notifications;
-    put(&mut capabilities, "pushNotifications", push);
-    let has_extended = info.capabilities.extended_agent_card;
-    put(&mut capabilities, "extendedAgentCard", has_extended);
-    put(&mut capabilities, "extensions", extensions(info));
-    capabilities
+fn capabilities(info: &CardInfo, is_v1: bool, is_old: bool) -> Value {
+    let capabilities = info.capabilities;
+    filled(json!({
+        "streaming": capabilities.streaming,
+        "pushNotifications": capabilities.push_notifications,
+        "extendedAgentCard": is_v1.then_some(capabilities.extended_agent_card),
+        "extensions": is_v1.then(|| extensions(info)),
+        // A2A 0.3 §5.5.2: the member exists in 0.1 and 0.3 only.
+        "stateTransitionHistory": is_old.then_some(true),
+    }))
 }
 
 /// The extensions (A2A 1.0 §4.6.1); the one for schemas only if a skill has one, the one for
@@ -152,37 +138,13 @@ fn skill_schemas(info: &CardInfo) -> Option<Value> {
     (!skills.is_empty()).then(|| json!({"skills": skills}))
 }
 
-fn schemes(info: &CardInfo, write: fn(&SecurityScheme) -> Value) -> Value {
-    let schemes = info.security.iter();
-    let entry = |scheme| (name(scheme).to_owned(), write(scheme));
-    Value::Object(schemes.map(entry).collect())
-}
-
-fn put_security(card: &mut Members, info: &CardInfo, write: fn(&SecurityScheme) -> Value) {
-    if !info.security.is_empty() {
-        put(card, "securitySchemes", schemes(info, write));
-        let requirement = |scheme| json!({"schemes": {name(scheme): {"list": []}}});
-        let requirements: Vec<Value> = info.security.iter().map(requirement).collect();
-        put(card, "securityRequirements", requirements);
-    }
-}
-
-/// Puts `security` for 0.2 and 0.3, and `authentication` for 0.1.
-fn put_legacy_security(card: &mut Members, info: &CardInfo) {
-    if !info.security.is_empty() {
-        let requirement = |scheme| json!({name(scheme): []});
-        let requirements: Vec<Value> = info.security.iter().map(requirement).collect();
-        put(card, "security", requirements);
-        let names = info.security.iter().map(|scheme| match scheme {
-            SecurityScheme::Bearer => "Bearer",
-            SecurityScheme::OpenIdConnect { .. } => "OpenIdConnect",
-        });
-        put(
-            card,
-            "authentication",
-            json!({"schemes": names.collect::<Vec<_>>()}),
-        );
-    }
+/// The schemes in the words of 0.1.
+fn legacy_authentication(security: &[SecurityScheme]) -> Option<Value> {
+    let names = security.iter().map(|scheme| match scheme {
+        SecurityScheme::Bearer => "Bearer",
+        SecurityScheme::OpenIdConnect { .. } => "OpenIdConnect",
+    });
+    (!security.is_empty()).then(|| json!({"schemes": names.collect::<Vec<_>>()}))
 }
 
 /// The name of a scheme on the card.
@@ -193,38 +155,33 @@ const fn name(scheme: &SecurityScheme) -> &'static str {
     }
 }
 
-/// A scheme of 1.0: one member, named after its kind (A2A 1.0 §4.5.1).
-fn scheme_v1(scheme: &SecurityScheme) -> Value {
-    match scheme {
-        SecurityScheme::Bearer => json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}}),
-        SecurityScheme::OpenIdConnect { url } => {
-            json!({"openIdConnectSecurityScheme": {"openIdConnectUrl": url}})
+/// A scheme: in 1.0 one member, named after its kind (A2A 1.0 §4.5.1), before in the format of
+/// `OpenAPI` (A2A 0.3 §5.5.3). For both it has both. The generations share the name
+/// `securitySchemes`, and no member inside a scheme has two meanings. Some readers of 1.0 read a
+/// scheme that has a `type` from its 0.3 members. So both formats use the same text in the same
+/// case, and one signature fits what either reader keeps.
+fn scheme(scheme: &SecurityScheme, readers: Readers) -> Value {
+    let (v1, mut old) = match scheme {
+        SecurityScheme::Bearer => {
+            let text = if readers == Readers::V1 {
+                "Bearer"
+            } else {
+                "bearer"
+            };
+            let v1 = json!({"httpAuthSecurityScheme": {"scheme": text}});
+            (v1, json!({"type": "http", "scheme": text}))
         }
-    }
-}
-
-/// A scheme of 0.3: the format of `OpenAPI` (A2A 0.3 §5.5.3).
-fn scheme_v03(scheme: &SecurityScheme) -> Value {
-    match scheme {
-        SecurityScheme::Bearer => json!({"type": "http", "scheme": "bearer"}),
-        SecurityScheme::OpenIdConnect { url } => {
-            json!({"type": "openIdConnect", "openIdConnectUrl": url})
+        SecurityScheme::OpenIdConnect { url } => (
+            json!({"openIdConnectSecurityScheme": {"openIdConnectUrl": url}}),
+            json!({"type": "openIdConnect", "openIdConnectUrl": url}),
+        ),
+    };
+    match (readers, v1, &mut old) {
+        (Readers::V1, v1, _) => v1,
+        (Readers::Union, Value::Object(v1), Value::Object(members)) => {
+            members.extend(v1);
+            old
         }
-    }
-}
-
-/// In both formats. The generations share the name `securitySchemes`, and no
-/// member inside a scheme has two meanings. Some readers of 1.0 read a scheme
-/// that has a `type` from its 0.3 members. So both formats use the same text in
-/// the same case, and one signature fits what either reader keeps.
-fn scheme_union(scheme: &SecurityScheme) -> Value {
-    match scheme {
-        SecurityScheme::Bearer => json!({
-            "type": "http", "scheme": "bearer", "httpAuthSecurityScheme": {"scheme": "bearer"},
-        }),
-        SecurityScheme::OpenIdConnect { url } => json!({
-            "type": "openIdConnect", "openIdConnectUrl": url,
-            "openIdConnectSecurityScheme": {"openIdConnectUrl": url},
-        }),
+        _ => old,
     }
 }
