@@ -80,6 +80,8 @@ mod page_tokens;
 #[cfg(test)]
 mod placed_tasks;
 #[cfg(test)]
+mod private_members;
+#[cfg(test)]
 mod push;
 #[cfg(test)]
 mod push_fair;
