@@ -1,14 +1,14 @@
 //! Rewrites the objects of 1.0 as those of 0.3 and 0.1, which cannot express all of them:
-//! [`compat`](super::compat) says what they get instead.
+//! [`words`](super::words) says what they get instead.
 //!
 //! Over REST, 0.3 has the `ProtoJSON` of its proto, without any member that the proto lacks, as
 //! the Python SDK refuses unknown members.
 
-use super::compat::{KINDS, PROTO, PartForm, V01, V03, VALUE, WRAPPED};
+use super::Dialect;
 use super::payload::{Members, put};
 use super::state_name::state_name;
 use super::v1::View;
-use super::{Binding, Dialect};
+use super::words::{KINDS, VALUE, WRAPPED, words_of_file};
 use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
 use a2a_lambda_model::task::{
     Artifact, ContextId, Event, Frame, Generation, LoggedEvent, Message, Metadata, Page, Sent,
@@ -252,17 +252,14 @@ impl Legacy {
     }
 
     fn rewrite_part(self, part: &mut Members) {
-        let form = self.part_form();
-        let [bytes, uri] = form.file;
         let mut file = Members::new();
-        let members = [("filename", "name"), ("mediaType", "mimeType")];
-        for (from, to) in members.into_iter().chain([("raw", bytes), ("url", uri)]) {
-            if let Some(value) = part.remove(from) {
+        for (from, words) in words_of_file(self.0) {
+            if let (Some(value), Some(to)) = (part.remove(*from), words.first()) {
                 put(&mut file, to, value);
             }
         }
         if let Some(mut data) = part.remove("data") {
-            if !(data.is_object() || form.arrays && data.is_array()) {
+            if !(data.is_object() || self.is_v01() && data.is_array()) {
                 mark(part, WRAPPED, true.into());
                 data = json!({ VALUE: data });
             }
@@ -274,16 +271,11 @@ impl Legacy {
             put(part, "file", file);
         }
         let kind = KINDS.iter().find(|(kind, _)| part.contains_key(*kind));
-        if let (Some(tag), Some((kind, _))) = (form.tag, kind) {
-            put(part, tag, *kind);
+        if let Some((kind, _)) = kind {
+            self.tag(part, kind);
         }
-    }
-
-    const fn part_form(self) -> PartForm {
-        match (self.0.generation, self.0.binding) {
-            (Generation::V01, _) => V01,
-            (_, Binding::JsonRpc) => V03,
-            (_, Binding::Rest) => PROTO,
+        if let (Some((kind, _)), true) = (kind, self.is_v01()) {
+            put(part, "type", *kind);
         }
     }
 }
@@ -327,3 +319,6 @@ fn rewrite_member(object: &mut Members, name: &str, mut rewrite: impl FnMut(&mut
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,6 @@
 
 mod call;
 mod card;
-mod compat;
 mod error;
 mod idempotency;
 mod json;
@@ -28,14 +27,16 @@ mod request;
 mod response;
 mod rest;
 mod routed_request;
+#[cfg(test)]
+mod samples;
+mod send;
 mod sse;
 mod state_name;
 mod stream;
 mod upload;
-mod v01;
-mod v03;
 mod v1;
 mod version;
+mod words;
 
 pub use call::{Call, OpenedRequest, RawRequest, Rejected};
 pub use card::{

@@ -4,23 +4,30 @@
 //! allowed there. Unknown members are ignored; `null` counts as absent.
 
 mod object;
-mod request;
 #[cfg(test)]
 mod tests;
 
 #[cfg(test)]
 pub(crate) use object::base64;
 pub(crate) use object::{Object, snake};
-pub(crate) use request::{new_send, read_list, read_message, read_send};
 
-use a2a_lambda_model::task::A2aError;
+use a2a_lambda_model::task::{A2aError, Generation};
 use serde_json::{Map, Value};
 
-/// The most messages of history in a response (A2A 1.0 §3.2.4 leaves the default to
-/// the server).
-pub(crate) const MAX_HISTORY: usize = 100;
+/// The most messages of history in a response.
+const MAX_HISTORY: usize = 100;
 /// The most parts a message may have.
 const MAX_PARTS: usize = 64;
+
+/// The number of messages of history for a client that names none.
+pub(crate) const fn default_history(generation: Generation) -> usize {
+    match generation {
+        // A2A 1.0 §3.2.4 leaves the default to the server.
+        Generation::V10 | Generation::V03 => MAX_HISTORY,
+        // A2A 0.1 §7.1.1, §7.3.1: none.
+        Generation::V01 => 0,
+    }
+}
 
 /// What a reader reads, or the first fault: always [`A2aError::InvalidParams`].
 pub(crate) type ReadResult<T> = Result<T, A2aError>;

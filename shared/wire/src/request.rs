@@ -2,13 +2,15 @@
 
 use super::card::WEBHOOK_SIGNATURES;
 use super::method::Operation as O;
-use super::params::{FieldCase, MAX_HISTORY, Object, ReadResult};
-use super::{Binding, Call, Dialect, idempotency, params, push, upload, v01, v1, v03};
+use super::params::{FieldCase, Object, ReadResult, default_history};
+use super::state_name::state_filter;
+use super::words::words;
+use super::{Binding, Call, Dialect, idempotency, push, send, upload};
 use a2a_lambda_model::task::metadata_keys::BUDGET;
 use a2a_lambda_model::task::{
     A2aError, CancelCommand, ContextId, ContextQuery, CreatePush, EventId, EventIdError,
     Generation, GetQuery, ListQuery, PushId, PushListQuery, PushOffer, PushQuery, SendCommand,
-    SubscribeCommand, TaskId, UploadOrder,
+    SubscribeCommand, TaskId, Timestamp, UploadOrder,
 };
 
 /// The public documents about the agent.
@@ -95,12 +97,12 @@ impl Call {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
-        let params = &Object::new(String::new(), &self.params, self.case);
+        let params = &self.object();
         let call = match self.operation {
             O::Send => MethodCall::Send(Box::new(self.read_send(params)?)),
             O::Stream => MethodCall::Stream(Box::new(self.read_send(params)?)),
             O::Get => MethodCall::Get(self.read_get(params)?),
-            O::List => MethodCall::List(params::read_list(params, self.dialect.generation)?),
+            O::List => MethodCall::List(self.read_list(params)?),
             O::Cancel => MethodCall::Cancel(CancelCommand {
                 id: params.required_id("id")?,
                 metadata: params.metadata("metadata")?,
@@ -134,6 +136,11 @@ impl Call {
         Ok(call)
     }
 
+    /// The parameters.
+    pub(super) fn object(&self) -> Object<'_> {
+        Object::new(&self.params, self.case, words(self.dialect))
+    }
+
     /// Notes that the deliveries of a push config are signed, if the client named the
     /// extension for it.
     fn note_signatures(&self, offer: &mut PushOffer) -> ReadResult<()> {
@@ -147,11 +154,7 @@ impl Call {
     }
 
     fn read_send(&self, params: &Object<'_>) -> ReadResult<SendCommand> {
-        let mut command = match self.dialect.generation {
-            Generation::V10 => v1::read_send(params),
-            Generation::V03 => v03::read_send(params, self.dialect.binding),
-            Generation::V01 => v01::read_send(params),
-        }?;
+        let mut command = send::read(params, self.dialect)?;
         if let Some(budget) = command.message.metadata.get(BUDGET)
             && budget.as_u64().is_none_or(|tokens| tokens == 0)
         {
@@ -166,14 +169,27 @@ impl Call {
     }
 
     fn read_get(&self, params: &Object<'_>) -> ReadResult<GetQuery> {
-        let default = match self.dialect.generation {
-            Generation::V03 | Generation::V10 => MAX_HISTORY,
-            // A2A 0.1 §7.3.1: no history unless the client names a number.
-            Generation::V01 => 0,
-        };
         Ok(GetQuery {
             id: params.required_id("id")?,
-            history_length: params.history_length(default)?,
+            history_length: params.history_length(default_history(self.dialect.generation))?,
+        })
+    }
+
+    fn read_list(&self, params: &Object<'_>) -> ReadResult<ListQuery> {
+        let generation = self.dialect.generation;
+        // A2A 1.0 §3.1.4: the members and their defaults.
+        Ok(ListQuery {
+            context_id: params.id("contextId")?,
+            status: params.choice("status", &state_filter(generation))?,
+            page_size: params.page_size()?,
+            page_token: params.text("pageToken")?.map(str::to_owned),
+            history_length: params.history_length(default_history(generation))?,
+            status_after: params.text_as(
+                "statusTimestampAfter",
+                "must be an RFC 3339 time",
+                Timestamp::parse_rfc3339,
+            )?,
+            include_artifacts: params.boolean("includeArtifacts")?.unwrap_or(false),
         })
     }
 

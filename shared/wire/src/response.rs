@@ -6,7 +6,7 @@ use super::method::GenerationRule;
 use super::payload::{Members, Payload, text};
 use super::v1::View;
 use super::{
-    Binding, Call, Dialect, Operation, Rejected, RpcId, compat, error, jsonrpc, media, push, sse,
+    Binding, Call, Dialect, Operation, Rejected, RpcId, error, jsonrpc, media, push, send, sse,
     upload,
 };
 use a2a_lambda_model::task::{
@@ -193,36 +193,30 @@ impl Call {
     /// the fields as in 1.0.
     fn own_field(&self, error: &A2aError) -> A2aError {
         let mut error = error.clone();
-        if let A2aError::InvalidParams { field, .. } = &mut error {
-            if self.dialect.generation == Generation::V01 && field == "message.contextId" {
-                *field = "sessionId".to_owned();
-            } else if let Some(name) = self.own_part(field) {
-                *field = name;
-            }
+        if let A2aError::InvalidParams { field, .. } = &mut error
+            && let Some(name) = self.own_name(field)
+        {
+            *field = name;
         }
         error
     }
 
-    /// A field inside a part, named as in the client's request. The client can have
-    /// another name for the list of parts, or wrap the data of the part.
-    fn own_part(&self, field: &str) -> Option<String> {
+    fn own_name(&self, field: &str) -> Option<String> {
+        let params = self.object();
+        // The context is that of the message, but that of the request in 0.1.
+        if self.dialect.generation == Generation::V01 && field == "message.contextId" {
+            return Some(params.at("contextId"));
+        }
         let inside = field.strip_prefix("message.parts")?;
-        let rest_03 = self.dialect == Dialect::rest(Generation::V03);
-        let message = self.params.get("message")?;
-        let list = match message.get("content") {
-            Some(_) if rest_03 => "content",
-            _ => "parts",
+        let message = params.object("message").ok()??;
+        let inside_data = || {
+            let (index, inner) = inside.strip_prefix('[')?.split_once("].data")?;
+            let part = message.part(index.parse().ok()?)?;
+            let (path, _) = send::data_of(&part, self.dialect).ok()?;
+            Some(format!("{}{path}{inner}", part.at("data")))
         };
-        let path_inside = |(index, inner): (&str, &str)| {
-            let part = message.get(list)?.get(index.parse::<usize>().ok()?)?;
-            let wrapping = compat::wrapping(part, part.get("data")?, rest_03);
-            Some(format!("message.{list}[{index}].data{wrapping}{inner}"))
-        };
-        let is_legacy = self.dialect.generation != Generation::V10;
-        let data = inside.strip_prefix('[').filter(|_| is_legacy);
-        let data = data.and_then(|it| it.split_once("].data"));
-        let whole = || format!("message.{list}{inside}");
-        Some(data.and_then(path_inside).unwrap_or_else(whole))
+        let whole = || format!("{}{inside}", message.at("parts"));
+        Some(inside_data().unwrap_or_else(whole))
     }
 
     /// Writes the result of a send.

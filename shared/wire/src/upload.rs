@@ -55,7 +55,7 @@ pub(super) fn encode(grant: &UploadGrant) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compat::samples::{command, field_of, rest};
+    use crate::samples::{command, field_of, rest};
     use a2a_lambda_model::task::A2aError;
 
     fn decode(order: &Value) -> Result<UploadOrder, A2aError> {

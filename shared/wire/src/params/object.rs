@@ -1,12 +1,14 @@
 //! Reads the members of an object of a request, and refuses the first that is malformed.
 
 use super::{FieldCase, MAX_HISTORY, MAX_PARTS, ReadResult};
+use crate::words::WordTable;
 use a2a_lambda_model::task::{A2aError, IdError, Metadata};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -15,32 +17,83 @@ const TOLERANT: GeneralPurposeConfig =
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, TOLERANT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, TOLERANT);
 
-/// An object of the request with its path.
+/// An object of the request with its path. Its members have the names of 1.0.
 #[derive(Debug)]
 pub(crate) struct Object<'a> {
     /// Empty for the parameters themselves.
     pub(crate) path: String,
     map: &'a Map<String, Value>,
     case: FieldCase,
+    words: WordTable,
 }
 
 impl<'a> Object<'a> {
-    /// The object at `path`, which is empty for the parameters of a request.
-    pub(crate) const fn new(path: String, map: &'a Map<String, Value>, case: FieldCase) -> Self {
-        Self { path, map, case }
+    /// The parameters of a request.
+    pub(crate) const fn new(
+        map: &'a Map<String, Value>,
+        case: FieldCase,
+        words: WordTable,
+    ) -> Self {
+        Self {
+            path: String::new(),
+            map,
+            case,
+            words,
+        }
+    }
+
+    /// The object, whose members have other words, and no zero values.
+    pub(crate) fn in_words(self, words: WordTable) -> Self {
+        let case = FieldCase::Json;
+        Self {
+            words,
+            case,
+            ..self
+        }
     }
 
     fn inside(&self, path: String, value: &'a Value) -> ReadResult<Self> {
         match value {
-            Value::Object(map) => Ok(Self::new(path, map, self.case)),
+            Value::Object(map) => Ok(Self { path, map, ..*self }),
             _ => Err(A2aError::invalid(path, "must be an object")),
         }
     }
 
-    fn at(&self, name: &str) -> String {
+    /// What the client calls `name`.
+    fn words<'n>(&self, name: &'n &'n str) -> &'n [&'n str] {
+        let row = self.words.iter().find(|(of_v10, _)| of_v10 == name);
+        row.map_or(std::slice::from_ref(name), |(_, words)| words)
+    }
+
+    /// The words and values under which the client gives member `name`, each also as it is
+    /// spelled; `null` counts as absent.
+    fn values<'n>(
+        &'n self,
+        name: &'n &'n str,
+    ) -> impl Iterator<Item = (&'n str, Cow<'n, str>, &'a Value)> {
+        // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too. The official
+        // types of 0.3 read it in plain JSON.
+        let proto = |word: &str| {
+            let has_capital = word.bytes().any(|byte| byte.is_ascii_uppercase());
+            has_capital.then(|| Cow::Owned(snake(word)))
+        };
+        let spellings = self.words(name).iter().flat_map(move |&word| {
+            let both = std::iter::once(Cow::Borrowed(word)).chain(proto(word));
+            both.map(move |it| (word, it))
+        });
+        spellings.filter_map(|(word, spelling)| {
+            let value = self.map.get(spelling.as_ref())?;
+            (!value.is_null()).then_some((word, spelling, value))
+        })
+    }
+
+    /// The path of member `name`, as the client calls it.
+    pub(crate) fn at(&self, name: &str) -> String {
+        let first = self.values(&name).next().map(|it| it.0);
+        let word = first.or(self.words(&name).first().copied()).unwrap_or(name);
         match self.path.as_str() {
-            "" => name.to_owned(),
-            path => format!("{path}.{name}"),
+            "" => word.to_owned(),
+            path => format!("{path}.{word}"),
         }
     }
 
@@ -50,39 +103,18 @@ impl<'a> Object<'a> {
     }
 
     /// Member `name`, also if it is `null`.
-    pub(crate) fn raw(&self, name: &str) -> ReadResult<Option<&'a Value>> {
-        // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too. The official
-        // types of 0.3 read it in plain JSON.
-        let value = self.map.get(name);
-        if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return Ok(value);
-        }
-        let proto = snake(name);
-        match (value, self.map.get(&proto)) {
-            (Some(_), Some(_)) => {
-                Err(self.fault(name, format!("is given twice, also as `{proto}`")))
-            }
-            (value, other) => Ok(value.or(other)),
-        }
+    pub(crate) fn raw(&self, name: &str) -> Option<&'a Value> {
+        self.map.get(name)
     }
 
     /// Member `name`; `null` counts as absent.
     pub(crate) fn member(&self, name: &str) -> ReadResult<Option<&'a Value>> {
-        Ok(self.raw(name)?.filter(|value| !value.is_null()))
-    }
-
-    /// The one of two names of a member that the object has; the first if neither.
-    pub(crate) fn either(
-        &self,
-        first: &'static str,
-        second: &'static str,
-    ) -> ReadResult<&'static str> {
-        match (self.member(first)?, self.member(second)?) {
-            (Some(_), Some(_)) => {
-                Err(self.fault(first, format!("is given twice, also as `{second}`")))
+        let mut values = self.values(&name);
+        match (values.next(), values.next()) {
+            (Some(_), Some((_, other, _))) => {
+                Err(self.fault(name, format!("is given twice, also as `{other}`")))
             }
-            (None, Some(_)) => Ok(second),
-            _ => Ok(first),
+            (first, _) => Ok(first.map(|it| it.2)),
         }
     }
 
@@ -96,7 +128,8 @@ impl<'a> Object<'a> {
         match (contents.next(), contents.next()) {
             (Some((name, Some(content))), None) => Ok((name, content)),
             _ => {
-                let why = format!("must have exactly one of {}", quoted(names));
+                let words = names.iter().flat_map(|name| self.words(name).first());
+                let why = format!("must have exactly one of {}", quoted(words.copied()));
                 Err(A2aError::invalid(&self.path, why))
             }
         }
@@ -235,8 +268,9 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Checks the required member `role`: a client sends as the user only, whom `names` name.
-    pub(crate) fn role(&self, names: &[&str]) -> ReadResult<()> {
+    /// Checks the required member `role`: a client sends as the user only.
+    pub(crate) fn role(&self) -> ReadResult<()> {
+        let names = self.words(&"ROLE_USER");
         let is_user = |role: &Value| names.iter().any(|name| role == name).then_some(());
         let role = self.value_as("role", one_of(names.iter().copied()), is_user)?;
         self.required("role", role)
@@ -289,19 +323,22 @@ impl<'a> Object<'a> {
     }
 
     /// The parts of a message, 1 to [`MAX_PARTS`], each read by `read`.
-    pub(crate) fn parts<T>(
-        &self,
-        name: &str,
-        read: impl Fn(&Self) -> ReadResult<T>,
-    ) -> ReadResult<Vec<T>> {
+    pub(crate) fn parts<T>(&self, read: impl Fn(&Self) -> ReadResult<T>) -> ReadResult<Vec<T>> {
         let read = |path, value| read(&self.inside(path, value)?);
-        let parts = self.list(name, "must be a list of parts", read)?;
-        let parts = self.required(name, parts)?;
+        let parts = self.list("parts", "must be a list of parts", read)?;
+        let parts = self.required("parts", parts)?;
         // A2A 1.0 §4.1.4; A2A 0.3 §6.4: a message has a part. The server sets the upper limit.
         match parts.len() {
             1..=MAX_PARTS => Ok(parts),
-            _ => Err(self.fault(name, format!("must have 1 to {MAX_PARTS} parts"))),
+            _ => Err(self.fault("parts", format!("must have 1 to {MAX_PARTS} parts"))),
         }
+    }
+
+    /// The part with this index.
+    pub(crate) fn part(&self, index: usize) -> Option<Self> {
+        let value = self.member("parts").ok()??.get(index)?;
+        let path = format!("{}[{index}]", self.at("parts"));
+        self.inside(path, value).ok()
     }
 }
 

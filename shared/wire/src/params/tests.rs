@@ -1,4 +1,5 @@
 use super::*;
+use crate::words::WordTable;
 use a2a_lambda_rows::each_row;
 use serde_json::json;
 
@@ -16,12 +17,12 @@ fn read<T>(
     case: FieldCase,
     decode: impl FnOnce(&Object<'_>) -> ReadResult<T>,
 ) -> Result<T, (String, String)> {
-    decode(&Object::new(
-        String::new(),
-        params.as_object().unwrap(),
-        case,
-    ))
-    .map_err(fault)
+    const WORDS: WordTable = &[
+        ("ROLE_USER", &["user"]),
+        ("list", &["first", "secondWord"]),
+        ("none", &[]),
+    ];
+    decode(&Object::new(params.as_object().unwrap(), case, WORDS)).map_err(fault)
 }
 
 fn fault(error: A2aError) -> (String, String) {
@@ -39,7 +40,7 @@ fn field_of<T: std::fmt::Debug>(result: Result<T, (String, String)>) -> String {
 fn the_fault_of_a_member_has_its_path_and_rule() {
     let words = [("red", 1), ("green", 2)];
     let params = json!({
-        "a": {"id": 7, "flag": "yes", "list": ["x", 2], "empty": ""},
+        "a": {"id": 7, "flag": "yes", "texts": ["x", 2], "empty": ""},
         "historyLength": -1, "word": "blue", "role": "red", "parts": [],
     });
     let fault = |read: fn(&Object<'_>) -> ReadResult<()>| json(&params, read).unwrap_err();
@@ -58,8 +59,8 @@ fn the_fault_of_a_member_has_its_path_and_rule() {
             "must be `true` or `false`",
         ),
         (
-            inside(|a| a.strings("list").map(drop)),
-            "a.list[1]",
+            inside(|a| a.strings("texts").map(drop)),
+            "a.texts[1]",
             "must be a string",
         ),
         (
@@ -82,13 +83,9 @@ fn the_fault_of_a_member_has_its_path_and_rule() {
             "word",
             "must be one of `red`, `green`",
         ),
+        (fault(|o| o.role()), "role", "must be one of `user`"),
         (
-            fault(|o| o.role(&["user"])),
-            "role",
-            "must be one of `user`",
-        ),
-        (
-            fault(|o| o.parts("parts", |_| Ok(())).map(drop)),
+            fault(|o| o.parts(|_| Ok(())).map(drop)),
             "parts",
             "must have 1 to 64 parts",
         ),
@@ -163,7 +160,7 @@ fn a_query_is_read_by_the_same_rules() {
     let pairs = [("includeArtifacts", "true"), ("pageSize", "0")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let query = members(&pairs).unwrap();
-    let query = Object::new(String::new(), &query, FieldCase::ProtoJson);
+    let query = Object::new(&query, FieldCase::ProtoJson, &[]);
     assert_eq!(query.boolean("includeArtifacts"), Ok(Some(true)));
     let (name, rule) = fault(query.page_size().unwrap_err());
     assert_eq!(name, "pageSize");
@@ -188,4 +185,37 @@ fn exactly_one_content_is_read() {
         let expected = expected.map_err(|()| ("part".to_owned(), rule));
         assert_eq!(result, expected);
     });
+}
+
+#[test]
+fn a_member_is_read_and_named_as_the_client_calls_it() {
+    let list = |params: Value| json(&params, |o| o.strings("list"));
+    for name in ["first", "secondWord", "second_word"] {
+        assert_eq!(list(json!({ name: ["x"], "list": 1 })).unwrap(), ["x"]);
+    }
+    let other = json!({"first": null, "secondWord": ["x"]});
+    assert_eq!(list(other).unwrap(), ["x"]);
+    let rows = [
+        (json!({"first": 1}), "first", "must be a list of strings"),
+        (
+            json!({"secondWord": [1]}),
+            "secondWord[0]",
+            "must be a string",
+        ),
+        (
+            json!({"first": [], "second_word": []}),
+            "first",
+            "is given twice, also as `second_word`",
+        ),
+    ];
+    each_row(rows, |(params, path, rule)| {
+        let (field, description) = list(params).unwrap_err();
+        assert_eq!((field.as_str(), description.as_str()), (path, rule));
+    });
+    let gone = json(&json!({}), |o| o.required_object("list").map(drop));
+    assert_eq!(field_of(gone), "first");
+    let none = json(&json!({"none": 1}), |o| {
+        o.string("none").map(|it| it.is_none())
+    });
+    assert_eq!(none, Ok(true));
 }

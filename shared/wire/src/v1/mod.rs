@@ -1,4 +1,4 @@
-//! Reads and writes A2A 1.0, in `ProtoJSON` (A2A 1.0 §5.5).
+//! Writes A2A 1.0, in `ProtoJSON` (A2A 1.0 §5.5). [`params`](super::params) reads it.
 //!
 //! The official Rust types (`a2a-lf`, crate `a2a`) are the oracle of the tests. The code does
 //! not use them:
@@ -7,10 +7,8 @@
 //!   They refuse proto names (`task_id`), base64 without padding, and integers as strings.
 //! - Writing, they leave `.000` out of times, and hold a copy of everything.
 
-mod decode;
 mod encode;
 
-pub(super) use decode::read_send;
 pub(super) use encode::View;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! `generated` compare it with `a2a-lf`.
 
 use super::*;
-use crate::compat::samples::{command, rpc};
+use crate::samples::{command, rpc};
 use a2a_lambda_model::task::{
     A2aError, Artifact, ContextId, EventId, Generation, Part, SendCommand, Sent, Status, Task,
     TaskId, TaskState, Timestamp,

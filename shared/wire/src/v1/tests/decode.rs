@@ -1,7 +1,7 @@
 //! Tests how requests of 1.0 are read, and which faults are named.
 
 use super::*;
-use crate::compat::samples::rest;
+use crate::samples::rest;
 use a2a_lambda_model::task::{
     CancelCommand, GetQuery, ListQuery, PartContent, Role, SendMode, SubscribeCommand,
 };

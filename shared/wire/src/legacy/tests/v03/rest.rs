@@ -1,5 +1,5 @@
 use super::*;
-use crate::compat::samples::rest;
+use crate::samples::rest;
 use a2a_lambda_model::task::{ListQuery, Page};
 use a2a_lambda_rows::each_row;
 

@@ -1,9 +1,7 @@
 use super::*;
 use crate::Dialect;
-use crate::compat::samples::{
-    artifact, chunk, command, field_of, full_task, rpc, status, status_change,
-};
 use crate::legacy::Legacy;
+use crate::samples::{artifact, chunk, command, field_of, full_task, rpc, status, status_change};
 use a2a_lambda_model::task::{
     A2aError, CancelCommand, ContextId, Frame, GetQuery, Message, Metadata, Part, PushOffer, Sent,
     SubscribeCommand, TaskId, TaskState,

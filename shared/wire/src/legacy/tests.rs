@@ -1,13 +1,18 @@
-//! Tests each row of the conversion table.
+//! Tests each row of the conversion table in `words`.
 
-use super::samples::{artifact, context_id, full_task, status, task, task_id};
+mod v01;
+mod v03;
+
 use super::*;
+use crate::Dialect;
 use crate::legacy::Legacy;
+use crate::samples::{artifact, context_id, full_task, status, task, task_id};
 use crate::state_name::state_name;
 use crate::v1::View;
-use crate::{Dialect, v01, v03};
 use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
-use a2a_lambda_model::task::{Blob, ContextId, Generation, Message, Task, TaskState};
+use a2a_lambda_model::task::{
+    Blob, ContextId, Generation, Message, Part, PartContent, SendCommand, SendMode, Task, TaskState,
+};
 use a2a_lambda_rows::each_row;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -126,7 +131,7 @@ fn wrapped_data_is_unwrapped_when_it_is_read() {
         "data": {"value": [1, 2]},
         "metadata": {"data_part_compat": true, "k": "v"},
     });
-    let sent = v03::tests::decode_send(&json!({"message": message(part)})).unwrap();
+    let sent = v03::decode_send(&json!({"message": message(part)})).unwrap();
     let [read] = sent.message.parts.as_slice() else {
         panic!("{sent:?}")
     };
@@ -134,7 +139,7 @@ fn wrapped_data_is_unwrapped_when_it_is_read() {
     assert_eq!(Value::from(read.metadata.clone()), json!({"k": "v"}));
 
     let unmarked = json!({"kind": "data", "data": {"value": 1}});
-    let sent = v03::tests::decode_send(&json!({"message": message(unmarked)})).unwrap();
+    let sent = v03::decode_send(&json!({"message": message(unmarked)})).unwrap();
     assert_eq!(
         sent.message.parts,
         [Part::data(json!({"value": 1}))],
@@ -272,8 +277,8 @@ fn a_faulty_part_is_named_by_its_path() {
     ];
     each_row(rows, |(part, field)| {
         let message = json!({"messageId": "m", "role": "user", "parts": [{"text": "fine"}, part]});
-        let result = v03::tests::decode_send(&json!({"message": message}));
-        assert_eq!(super::samples::field_of(result), field, "{part}");
+        let result = v03::decode_send(&json!({"message": message}));
+        assert_eq!(crate::samples::field_of(result), field, "{part}");
     });
 }
 
@@ -331,12 +336,12 @@ proptest! {
             context_id: Some(context_id()),
             ..Message::from_user("m-1", parts)
         };
-        let sent = v03::tests::decode_send(&json!({"message": RPC.message(&message)}));
+        let sent = v03::decode_send(&json!({"message": RPC.message(&message)}));
         prop_assert_eq!(sent.map(|it| it.message), Ok(message.clone()));
-        let sent = v03::tests::rest::decode_send(&json!({"message": REST.message(&message)}));
+        let sent = v03::rest::decode_send(&json!({"message": REST.message(&message)}));
         prop_assert_eq!(sent.map(|it| it.message), Ok(message.clone()));
         let old = V01.message_as_task(&message, &task_id());
-        let sent = v01::tests::decode_send(&json!({"id": "t", "message": old["status"]["message"]}));
+        let sent = v01::decode_send(&json!({"id": "t", "message": old["status"]["message"]}));
         prop_assert_eq!(sent.map(|it| it.message.parts), Ok(message.parts));
     }
 
@@ -344,9 +349,9 @@ proptest! {
     fn any_input_is_read_or_refused(params in json_value(), part in json_value()) {
         let message = json!({"messageId": "m", "role": "user", "parts": [part]});
         for params in [&params, &json!({"id": "t", "message": message})] {
-            let _ = v03::tests::decode_send(params);
-            let _ = v03::tests::rest::decode_send(params);
-            let _ = v01::tests::decode_send(params);
+            let _ = v03::decode_send(params);
+            let _ = v03::rest::decode_send(params);
+            let _ = v01::decode_send(params);
         }
     }
 }
@@ -357,6 +362,6 @@ fn a_malformed_context_id_is_refused() {
     let params = json!({
         "message": {"messageId": "m", "role": "user", "parts": [{"text": "x"}], "contextId": "a b"},
     });
-    let result = v03::tests::decode_send(&params);
-    assert_eq!(super::samples::field_of(result), "message.contextId");
+    let result = v03::decode_send(&params);
+    assert_eq!(crate::samples::field_of(result), "message.contextId");
 }

@@ -1,10 +1,10 @@
 use super::*;
 use crate::Dialect;
-use crate::compat::samples::{
+use crate::legacy::Legacy;
+use crate::samples::{
     artifact, chunk, command, context_id, field_of, full_task, rest, rpc, status, status_change,
     task, task_id,
 };
-use crate::legacy::Legacy;
 use a2a_lambda_model::task::{
     A2aError, CancelCommand, ContextId, Frame, GetQuery, Part, PartContent, SendMode,
     SubscribeCommand, Task, TaskId, TaskState,
