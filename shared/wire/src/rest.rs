@@ -98,12 +98,12 @@ pub(super) fn family(path: &str) -> Generation {
 
 /// HTTP method, path and operation. A path names a task or context by `{id}`, by `{task}` where
 /// no verb follows, and a push config by `{config}`.
-type Route = (&'static str, &'static str, Operation);
+type PathRow = (&'static str, &'static str, Operation);
 
 /// The routes that have a path of their own, with their generation. Those of 0.1 do not collide
 /// with the task routes of 1.0: there, POST needs a verb, and GET has no segment `get` after an
 /// id.
-const OWN: [(Generation, Route); 20] = {
+const OWN: [(Generation, PathRow); 20] = {
     use Generation::{V01, V03, V10};
     use Operation as O;
     [
@@ -145,7 +145,7 @@ const OWN: [(Generation, Route); 20] = {
 
 /// The routes of 1.0 at the root or below a tenant, and of 0.3 below `/v1` (A2A 1.0 §11.3; A2A
 /// 0.3 §3.5.6).
-const SHARED: [Route; 12] = {
+const SHARED: [PathRow; 12] = {
     use Operation as O;
     const CONFIGS: &str = "tasks/{id}/pushNotificationConfigs";
     const CONFIG: &str = "tasks/{id}/pushNotificationConfigs/{config}";
@@ -167,9 +167,9 @@ const SHARED: [Route; 12] = {
 };
 
 fn target(method: &str, segments: &[&str]) -> Option<PathTarget> {
-    let mut own = OWN.iter();
-    let own = own.find_map(|(generation, route)| matches(route, *generation, method, segments));
-    own.or_else(|| match segments {
+    let mut rows = OWN.iter();
+    let row = rows.find_map(|(generation, route)| matches(route, *generation, method, segments));
+    row.or_else(|| match segments {
         ["a2a-lambda", ..] | ["v1", "extendedAgentCard"] => None,
         ["v1", rest @ ..] => shared(method, rest, Generation::V03),
         _ => v10(method, segments),
@@ -195,7 +195,7 @@ fn shared(method: &str, segments: &[&str], generation: Generation) -> Option<Pat
 
 /// What the route names, if it is the one of this method and path.
 fn matches(
-    (of_method, path, operation): &Route,
+    (of_method, path, operation): &PathRow,
     generation: Generation,
     method: &str,
     segments: &[&str],

@@ -75,11 +75,11 @@ fn read_message(params: &Object<'_>, dialect: Dialect) -> ReadResult<Message> {
         message.choice("kind", &[("message", ())])?;
     }
     // 0.1 has no message ids, and the engine makes one. The context is that of the request.
-    let (id, place) = match is_v01 {
+    let (id, holder) = match is_v01 {
         true => ("", params),
         false => (message.required_text("messageId")?, &message),
     };
-    let context_id = place.id("contextId")?;
+    let context_id = holder.id("contextId")?;
     let task_id = message.id("taskId")?;
     message.role()?;
     let parts = message.parts(|part| read_part(part, dialect))?;
@@ -144,13 +144,13 @@ fn contents_of_file(file: &Object<'_>) -> ReadResult<[(&'static str, Option<Part
 
 /// The part with the name and the type of its file.
 fn named(file: &Object<'_>, part: Part) -> ReadResult<Part> {
-    let filled = |name| {
+    let text_of = |name| {
         let text = file.string(name)?.filter(|text| !text.is_empty());
         Ok(text.map(str::to_owned))
     };
     Ok(Part {
-        filename: filled("filename")?,
-        media_type: filled("mediaType")?,
+        filename: text_of("filename")?,
+        media_type: text_of("mediaType")?,
         ..part
     })
 }
@@ -183,12 +183,12 @@ pub(crate) fn data_of<'a>(
     let of_proto = sole(data, "data").filter(|it| is_proto && it.is_object());
     let data = of_proto.or(data);
     let mark = part.raw("metadata").and_then(|it| it.get(WRAPPED));
-    let wrapped = sole(data, VALUE).filter(|_| mark == Some(&Value::Bool(true)));
-    let path = match (of_proto, wrapped) {
+    let inner = sole(data, VALUE).filter(|_| mark == Some(&Value::Bool(true)));
+    let path = match (of_proto, inner) {
         (None, None) => "",
         (Some(_), None) => ".data",
         (None, Some(_)) => ".value",
         (Some(_), Some(_)) => ".data.value",
     };
-    Ok((path, wrapped.or(data)))
+    Ok((path, inner.or(data)))
 }

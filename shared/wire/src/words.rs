@@ -20,7 +20,7 @@ use a2a_lambda_model::task::Generation;
 
 /// Names of 1.0, each with the words of a dialect: a client uses any of them, and an error names
 /// the first if it used none. A name without words is of no member in this dialect.
-pub(crate) type Words = &'static [(&'static str, &'static [&'static str])];
+pub(crate) type WordTable = &'static [(&'static str, &'static [&'static str])];
 
 /// The key in a part's metadata that marks wrapped data. The official SDKs use the
 /// same key.
@@ -34,7 +34,7 @@ pub(crate) const KINDS: [(&str, &str); 3] = [("text", "text"), ("file", "file"),
 const PUSH: &str = "taskPushNotificationConfig";
 
 /// The words for the members of a request, and for the role of the client (A2A 1.0 §4.1.5).
-pub(crate) const fn words(dialect: Dialect) -> Words {
+pub(crate) const fn words(dialect: Dialect) -> WordTable {
     match (dialect.generation, dialect.binding) {
         // Clients use the second name, too.
         (Generation::V10, _) => &[(PUSH, &[PUSH, "pushNotificationConfig"])],
@@ -67,7 +67,7 @@ pub(crate) const fn words(dialect: Dialect) -> Words {
 
 /// The words for the members of a part of 1.0 that are in its `file` before (A2A 0.3 §6.6; A2A
 /// 0.1 §6.6). Over REST, 0.3 has those of its proto, then those of its prose.
-pub(crate) const fn words_of_file(dialect: Dialect) -> Words {
+pub(crate) const fn words_of_file(dialect: Dialect) -> WordTable {
     match (dialect.generation, dialect.binding) {
         (Generation::V10, _) => &[],
         (Generation::V03, Binding::Rest) => &[

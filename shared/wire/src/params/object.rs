@@ -1,7 +1,7 @@
 //! Reads the members of an object of a request, and refuses the first that is malformed.
 
 use super::{FieldCase, MAX_HISTORY, MAX_PARTS, ReadResult};
-use crate::words::Words;
+use crate::words::WordTable;
 use a2a_lambda_model::task::{A2aError, IdError, Metadata};
 use base64::Engine as _;
 use base64::alphabet;
@@ -24,12 +24,16 @@ pub(crate) struct Object<'a> {
     pub(crate) path: String,
     map: &'a Map<String, Value>,
     case: FieldCase,
-    words: Words,
+    words: WordTable,
 }
 
 impl<'a> Object<'a> {
     /// The parameters of a request.
-    pub(crate) const fn new(map: &'a Map<String, Value>, case: FieldCase, words: Words) -> Self {
+    pub(crate) const fn new(
+        map: &'a Map<String, Value>,
+        case: FieldCase,
+        words: WordTable,
+    ) -> Self {
         Self {
             path: String::new(),
             map,
@@ -39,7 +43,7 @@ impl<'a> Object<'a> {
     }
 
     /// The object, whose members have other words, and no zero values.
-    pub(crate) fn in_words(self, words: Words) -> Self {
+    pub(crate) fn in_words(self, words: WordTable) -> Self {
         let case = FieldCase::Json;
         Self {
             words,
@@ -63,7 +67,7 @@ impl<'a> Object<'a> {
 
     /// The words and values under which the client gives member `name`, each also as it is
     /// spelled; `null` counts as absent.
-    fn given<'n>(
+    fn values<'n>(
         &'n self,
         name: &'n &'n str,
     ) -> impl Iterator<Item = (&'n str, Cow<'n, str>, &'a Value)> {
@@ -85,8 +89,8 @@ impl<'a> Object<'a> {
 
     /// The path of member `name`, as the client calls it.
     pub(crate) fn at(&self, name: &str) -> String {
-        let given = self.given(&name).next().map(|it| it.0);
-        let word = given.or(self.words(&name).first().copied()).unwrap_or(name);
+        let first = self.values(&name).next().map(|it| it.0);
+        let word = first.or(self.words(&name).first().copied()).unwrap_or(name);
         match self.path.as_str() {
             "" => word.to_owned(),
             path => format!("{path}.{word}"),
@@ -105,8 +109,8 @@ impl<'a> Object<'a> {
 
     /// Member `name`; `null` counts as absent.
     pub(crate) fn member(&self, name: &str) -> ReadResult<Option<&'a Value>> {
-        let mut given = self.given(&name);
-        match (given.next(), given.next()) {
+        let mut values = self.values(&name);
+        match (values.next(), values.next()) {
             (Some(_), Some((_, other, _))) => {
                 Err(self.fault(name, format!("is given twice, also as `{other}`")))
             }

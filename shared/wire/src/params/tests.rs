@@ -1,5 +1,5 @@
 use super::*;
-use crate::words::Words;
+use crate::words::WordTable;
 use a2a_lambda_rows::each_row;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn read<T>(
     case: FieldCase,
     decode: impl FnOnce(&Object<'_>) -> ReadResult<T>,
 ) -> Result<T, (String, String)> {
-    const WORDS: Words = &[
+    const WORDS: WordTable = &[
         ("ROLE_USER", &["user"]),
         ("list", &["first", "secondWord"]),
         ("none", &[]),
