@@ -158,7 +158,24 @@ const fn code_in_v01(error: &A2aError, code: i32) -> i32 {
         R::Forbidden => -32008,
         R::RateLimited { .. } => -32010,
         R::Unavailable { .. } | R::Unfinished { .. } | R::UnknownStoredForm => -32011,
-        _ => code,
+        R::TaskNotFound
+        | R::ForeignTenant
+        | R::TaskNotCancelable { .. }
+        | R::PushNotSupported
+        | R::UnsupportedOperation { .. }
+        | R::ContentTypeNotSupported { .. }
+        | R::UnsupportedMediaType
+        | R::VersionNotSupported { .. }
+        | R::Parse
+        | R::LoneSurrogate
+        | R::InvalidRequest { .. }
+        | R::MethodNotFound
+        | R::InvalidParams { .. }
+        | R::Internal
+        | R::PayloadTooLarge { .. }
+        | R::ContextExpired
+        | R::StateTooLarge { .. }
+        | R::IdempotencyKeyReused => code,
     }
 }
 
