@@ -57,8 +57,7 @@ pub struct TraceRow {
 
 impl TraceRow {
     /// A row that begins at `start`.
-    #[must_use]
-    pub fn new(id: String, kind: &'static str, name: &str, start: i64) -> Self {
+    pub(crate) fn new(id: String, kind: &'static str, name: &str, start: i64) -> Self {
         Self {
             id,
             kind,

@@ -129,10 +129,14 @@ impl SendPush for TracedWebhooks {
         let start = SystemClock.now().as_millis();
         let result = self.client.post(notice).await;
         if let Some(traces) = &self.traces {
-            let id = format!("{:08x}.1", RandomIds.next() & u128::from(u32::MAX));
-            let name = format!("event {}", notice.id);
-            let mut row = TraceRow::new(id, "delivery", &name, start);
-            row.end = Some(SystemClock.now().as_millis());
+            let mut row = TraceRow {
+                id: format!("{:08x}.1", RandomIds.next() & u128::from(u32::MAX)),
+                kind: "delivery",
+                name: format!("event {}", notice.id),
+                start,
+                end: Some(SystemClock.now().as_millis()),
+                ..TraceRow::default()
+            };
             if let Some(trace) = &notice.trace {
                 row.fact("traceparent", trace.to_string());
             }

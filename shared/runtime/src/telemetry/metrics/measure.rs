@@ -52,10 +52,11 @@ impl Fields {
         self.measure(target, Some, &mut all);
         // The line of a call that ran a turn is that of the turn too. Its units are those of both.
         if target == CALL && self.amount("a2a.attempt").is_some() {
-            let of_turn = |name: &'static str| match OF_TURN.iter().find(|(own, _)| *own == name) {
-                Some((_, in_call)) => Some(*in_call),
-                None => Some(name).filter(|name| !name.starts_with("units.")),
-            };
+            let of_turn =
+                |name: &'static str| match OF_TURN.iter().find(|(field, _)| *field == name) {
+                    Some((_, in_call)) => Some(*in_call),
+                    None => Some(name).filter(|name| !name.starts_with("units.")),
+                };
             self.measure(TURN, of_turn, &mut all);
         }
         all
@@ -90,7 +91,7 @@ impl Fields {
     }
 
     fn text(&self, name: &str) -> Option<&str> {
-        let text = self.texts.iter().find(|(own, _)| *own == name);
+        let text = self.texts.iter().find(|(field, _)| *field == name);
         text.map(|(_, text)| text.as_str())
     }
 
@@ -98,7 +99,7 @@ impl Fields {
         if name == EACH {
             return Some(1);
         }
-        let amounts = self.amounts.iter().filter(|(own, _)| *own == name);
+        let amounts = self.amounts.iter().filter(|(field, _)| *field == name);
         amounts
             .map(|(_, amount)| *amount)
             .reduce(u64::saturating_add)
@@ -115,9 +116,9 @@ fn thousandths(units: f64) -> Option<u64> {
 impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {
         let name = field.name();
-        let shown = LABELS.iter().map(|(_, name, _)| *name);
-        let mut shown = shown.chain(OF_TURN.map(|(_, in_call)| in_call));
-        if shown.any(|shown| shown == name) && !value.is_empty() {
+        let labels = LABELS.iter().map(|(_, name, _)| *name);
+        let mut fields = labels.chain(OF_TURN.map(|(_, in_call)| in_call));
+        if fields.any(|it| it == name) && !value.is_empty() {
             self.texts.push((name, value.to_owned()));
         }
         if (name, value) == ("a2a.error", "RATE_LIMITED") {
