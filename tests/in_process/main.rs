@@ -68,6 +68,8 @@ mod log_content;
 #[cfg(test)]
 mod log_lines;
 #[cfg(test)]
+mod log_readers;
+#[cfg(test)]
 mod open_tasks;
 #[cfg(test)]
 mod ops;

@@ -39,15 +39,9 @@ impl CallNames {
         CURRENT.scope(self, future)
     }
 
-    /// The trace of the running call; `None` if nobody records one.
-    #[must_use]
-    pub(crate) fn current_trace() -> Option<Arc<RunTrace>> {
-        Self::current().trace.get().cloned()
-    }
-
     /// The row of a step of this `kind` with what it is asked; `None` if nobody records it.
     pub fn row_of(kind: &'static str, input: Option<&impl Serialize>) -> Option<Box<TraceRow>> {
-        Self::current_trace()?;
+        Self::current().trace.get()?;
         let mut row = TraceRow {
             kind,
             ..TraceRow::default()

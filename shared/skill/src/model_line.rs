@@ -68,20 +68,19 @@ impl ModelCall {
     pub(crate) fn begin(model: &str, request: &ModelRequest) -> Self {
         Self {
             began: Instant::now(),
-            trace: CallNames::current_trace().map(|trace| {
+            trace: CallNames::current().trace.get().map(|trace| {
                 let row = trace.begin_call(model, request);
-                Box::new((trace, row))
+                Box::new((Arc::clone(trace), row))
             }),
         }
     }
 
     /// A piece of the answer has arrived.
     fn delta(&mut self) {
-        if let Some((trace, row)) = self.trace.as_deref_mut()
+        if let Some((_, row)) = self.trace.as_deref_mut()
             && !row.facts.contains_key("firstMs")
         {
-            let took = trace.took(row);
-            row.fact("firstMs", took);
+            row.fact("firstMs", millis(self.began));
         }
     }
 
@@ -90,7 +89,13 @@ impl ModelCall {
     pub(crate) fn end(&mut self, model: &str, result: Result<&ModelReply, &AgentError>) {
         if let Some(call) = self.trace.take() {
             let (trace, mut row) = *call;
-            note(&mut row, result);
+            row.note("reply", result);
+            if let Ok(reply) = result {
+                row.fact("stop", reply.stop.as_str());
+                row.fact("inputTokens", reply.usage.input_tokens);
+                row.fact("outputTokens", reply.usage.output_tokens);
+                row.fact("cachedTokens", reply.usage.cached_tokens);
+            }
             trace.end(row);
         }
         let names = CallNames::current();
@@ -107,23 +112,15 @@ impl ModelCall {
             gen_ai.usage.cache_read.input_tokens = reply.map(|reply| reply.usage.cached_tokens),
             gen_ai.response.finish_reason = reply.map(|reply| reply.stop.as_str()),
             a2a.error = result.err().map(|error| error.code().as_str()),
-            ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ms = millis(self.began),
             "model"
         );
     }
 }
 
-fn note(row: &mut TraceRow, result: Result<&ModelReply, &AgentError>) {
-    match result {
-        Ok(reply) => {
-            row.add("reply", reply);
-            row.fact("stop", reply.stop.as_str());
-            row.fact("inputTokens", reply.usage.input_tokens);
-            row.fact("outputTokens", reply.usage.output_tokens);
-            row.fact("cachedTokens", reply.usage.cached_tokens);
-        }
-        Err(error) => row.fact("error", error.code().as_str()),
-    }
+/// The milliseconds since `began`.
+fn millis(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A call that its caller has dropped ends too.

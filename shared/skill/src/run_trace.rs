@@ -5,7 +5,7 @@ use super::trace::{RecordTrace, TraceRow};
 use super::turn_host::{ScopeId, Step};
 use super::{AgentError, AgentResult};
 use a2a_lambda_model::task::{TaskKey, TaskRecord, Timestamp, WriteId};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,12 +71,13 @@ impl RunTrace {
         state.count += 1;
         let step = state.step.and_then(|step| state.steps.get(&step));
         TraceRow {
-            id: format!("{}.{}", self.run, state.count),
             parent: Some(step.map_or_else(|| self.run.clone(), |step| step.id.clone())),
-            kind,
-            name: name.to_owned(),
-            start: self.now(),
-            ..TraceRow::default()
+            ..TraceRow::new(
+                format!("{}.{}", self.run, state.count),
+                kind,
+                name,
+                self.now(),
+            )
         }
     }
 
@@ -108,22 +109,11 @@ impl RunTrace {
         self.put(&mut self.state(), row);
     }
 
-    /// The milliseconds since the row began.
-    pub(crate) fn took(&self, row: &TraceRow) -> i64 {
-        self.now().saturating_sub(row.start)
-    }
-
     /// The turn of `task` begins. `is_private`: its message is not kept.
     pub fn begin_turn(&self, task: &TaskRecord, is_private: bool, name: &str, facts: Value) {
         let mut state = self.state();
-        state.turn = TraceRow {
-            id: self.run.clone(),
-            kind: "turn",
-            name: name.to_owned(),
-            start: self.now(),
-            ..TraceRow::default()
-        };
-        state.turn.facts.extend(members(facts));
+        state.turn = TraceRow::new(self.run.clone(), "turn", name, self.now());
+        state.turn.add_facts(facts);
         // A trace begins with its turn.
         let turn = state.turn.clone();
         state.waiting.insert(0, turn);
@@ -146,8 +136,15 @@ impl RunTrace {
         let mut state = self.state();
         let mut turn = std::mem::take(&mut state.turn);
         turn.end = Some(self.now());
-        turn.facts.extend(members(facts));
+        turn.add_facts(facts);
         self.put(&mut state, turn);
+    }
+
+    /// Removes the trace: nobody can ask for it.
+    pub fn forget(&self) {
+        if let Some((task, incarnation)) = &self.state().task {
+            self.recorder.forget(task, incarnation);
+        }
     }
 
     /// Records what happened to `task` since `start`.
@@ -178,25 +175,24 @@ impl RunTrace {
     ) {
         let mut state = self.state();
         state.step = around;
-        let input = step.input.row.as_deref();
-        let mut row = self.row(&mut state, input.map_or("step", |it| it.kind), &step.key);
-        row.content = input.map(|it| it.content.clone()).unwrap_or_default();
-        row.facts = input.map(|it| it.facts.clone()).unwrap_or_default();
-        match result {
-            Some(result) => {
-                match result {
-                    Ok(value) => row.add("output", value),
-                    Err(error) => row.fact("error", error.code().as_str()),
-                }
-                row.fact("kept", true);
-                row.end = Some(row.start);
-                self.put(&mut state, row);
-            }
-            None => {
-                self.begin(&mut state, &mut row);
-                state.steps.insert(step.scope, row);
-            }
-        }
+        let input = step.input.row.as_deref().cloned().unwrap_or_default();
+        let TraceRow { facts, content, .. } = input;
+        let kind = if input.kind.is_empty() {
+            "step"
+        } else {
+            input.kind
+        };
+        let mut row = self.row(&mut state, kind, &step.key);
+        (row.facts, row.content) = (facts, content);
+        let Some(result) = result else {
+            self.begin(&mut state, &mut row);
+            state.steps.insert(step.scope, row);
+            return;
+        };
+        row.note("output", result.as_ref());
+        row.fact("kept", true);
+        row.end = Some(row.start);
+        self.put(&mut state, row);
     }
 
     /// The innermost step around what runs from now on.
@@ -204,17 +200,10 @@ impl RunTrace {
         self.state().step = step;
     }
 
-    /// The result of a step that is about to be stored.
-    pub fn output(&self, step: ScopeId, value: &Value) {
+    /// The result of a step that is about to be stored, or the error of a try.
+    pub fn note(&self, step: ScopeId, result: Result<&Value, &AgentError>) {
         if let Some(row) = self.state().steps.get_mut(&step) {
-            row.add("output", value);
-        }
-    }
-
-    /// A step has failed.
-    pub fn failed(&self, step: ScopeId, error: &AgentError) {
-        if let Some(row) = self.state().steps.get_mut(&step) {
-            row.fact("error", error.code().as_str());
+            row.note("output", result);
         }
     }
 
@@ -236,12 +225,5 @@ impl fmt::Debug for RunTrace {
         f.debug_struct("RunTrace")
             .field("run", &self.run)
             .finish_non_exhaustive()
-    }
-}
-
-fn members(facts: Value) -> Map<String, Value> {
-    match facts {
-        Value::Object(facts) => facts,
-        _ => Map::new(),
     }
 }

@@ -4,6 +4,7 @@
 //! so no content leaves a turn there. A value is cut where it is recorded: a large one costs
 //! little.
 
+use super::AgentError;
 use a2a_lambda_model::task::{TaskKey, Timestamp, WriteId};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -55,6 +56,17 @@ pub struct TraceRow {
 }
 
 impl TraceRow {
+    /// A row that begins at `start`.
+    pub(crate) fn new(id: String, kind: &'static str, name: &str, start: i64) -> Self {
+        Self {
+            id,
+            kind,
+            name: name.to_owned(),
+            start,
+            ..Self::default()
+        }
+    }
+
     /// Whether a trace begins with it: a turn that begins, or the first write of a task. Any other
     /// row of a task without a trace is late: the task is deleted.
     #[must_use]
@@ -66,6 +78,21 @@ impl TraceRow {
     /// Adds a fact.
     pub fn fact(&mut self, name: &str, value: impl Into<Value>) {
         self.facts.insert(name.to_owned(), value.into());
+    }
+
+    /// Adds the members of `facts`.
+    pub(crate) fn add_facts(&mut self, facts: Value) {
+        if let Value::Object(facts) = facts {
+            self.facts.extend(facts);
+        }
+    }
+
+    /// Adds what was given as content `name`, or the code of its error.
+    pub(crate) fn note(&mut self, name: &str, result: Result<&impl Serialize, &AgentError>) {
+        match result {
+            Ok(value) => self.add(name, value),
+            Err(error) => self.fact("error", error.code().as_str()),
+        }
     }
 
     /// Adds content. A value of more than 128 KiB becomes its first 8 KiB as text.

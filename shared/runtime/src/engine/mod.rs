@@ -315,13 +315,8 @@ impl Engine {
 
     /// The trace of the call or turn that runs; `None` if nobody records one.
     fn trace(&self) -> Option<Arc<RunTrace>> {
-        self.recorder.as_ref()?;
-        self.trace_of(&CallNames::current())
-    }
-
-    /// The trace of the call or turn with these names.
-    fn trace_of(&self, names: &CallNames) -> Option<Arc<RunTrace>> {
         let recorder = self.recorder.as_ref()?;
+        let names = CallNames::current();
         let make = || {
             let run = format!("{:08x}", self.ids.next() & u128::from(u32::MAX));
             RunTrace::new(Arc::clone(recorder), run).into()

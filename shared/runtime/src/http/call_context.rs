@@ -7,7 +7,7 @@ use crate::auth::{Admitted, Caller, Identity};
 use crate::engine::{CallBudget, Clock as _, Engine, EngineError, Reader, SystemClock};
 use crate::origin::StageUrl;
 use crate::task::{A2aError, Sent};
-use crate::telemetry::scope;
+use a2a_lambda_skill::CallNames;
 use a2a_lambda_wire::{
     self, Call, CardForm, MethodCall, MethodResult, Rejected, RpcId, WireResponse,
 };
@@ -40,7 +40,6 @@ impl CallContext<'_> {
                 response
             }
             Err(error) => {
-                log.in_span(|| error.log());
                 log.failed(call, &error);
                 encode::answer(a2a_lambda_wire::refuse(call, &error.a2a_error))
             }
@@ -85,7 +84,6 @@ impl CallContext<'_> {
                 response
             }
             Err(error) => {
-                log.in_span(|| error.log());
                 log.failed(call, &error);
                 a2a_lambda_wire::refuse(call, &error.a2a_error)
             }
@@ -186,7 +184,7 @@ impl CallContext<'_> {
                 let engine = self.engine(share)?;
                 let response = Box::pin(engine.send(caller, *command, self.budget)).await?;
                 if let Sent::Task(task) = &response {
-                    scope::note_task(task.id.as_str());
+                    CallNames::note(|names| &names.task, task.id.as_str());
                 }
                 MethodResult::Sent(response)
             }
@@ -249,7 +247,7 @@ impl CallContext<'_> {
     async fn enter(&self, call: &Call) -> Result<(Admitted, MethodCall), EngineError> {
         let admission = self.admitted().await?;
         let caller = &admission.caller;
-        scope::note_tenant(caller.owner.tenant.as_str());
+        CallNames::note(|names| &names.tenant, caller.owner.tenant.as_str());
         if let Ok(reader) = self.edge.reader() {
             reader.admit(caller).await?;
         }
@@ -277,7 +275,7 @@ impl CallContext<'_> {
         }
         let method_call = call.decode()?;
         if let Some(task) = method_call.task() {
-            scope::note_task(task.as_str());
+            CallNames::note(|names| &names.task, task.as_str());
         }
         Ok((admission, method_call))
     }

@@ -7,10 +7,10 @@ use crate::clock::{Clock, Ids, RandomIds, SystemClock, lock};
 use crate::engine::EngineError;
 use crate::task::{A2aError, Generation, Timestamp};
 use crate::telemetry::TraceContext;
-use crate::telemetry::events::{self, CallFields};
+use crate::telemetry::events::{self, CallEnd};
 use crate::telemetry::outcomes::{CALLS, FaultClass, OK, class_of};
 use crate::telemetry::sampling::Sampler;
-use crate::telemetry::scope::CallScope;
+use crate::telemetry::scope::{CallFacts, CallScope};
 use crate::telemetry::trace::TRACEPARENT;
 use a2a_lambda_wire::{Call, Dialect, ErrorRow, Rejected};
 use bytes::Bytes;
@@ -101,6 +101,8 @@ impl EdgeLog {
             return;
         }
         *warned_at = Some(now);
+        // What reads the log may block.
+        drop(warned_at);
         tracing::warn!(
             a2a.version = version,
             "a client uses protocol version `{version}`, newer than this agent knows"
@@ -119,44 +121,39 @@ pub(super) struct RequestLog {
 impl RequestLog {
     /// The log of a call. `in_batch`: its time begins now, and not with its request.
     pub(super) fn call(&self, call: &Call, in_batch: bool) -> CallLog {
-        let method = call.operation.name();
-        CallLog {
-            began: if in_batch {
-                self.edge.clock.now()
-            } else {
-                self.began
-            },
-            method: Some(method),
-            ..self.unread(Some(call.dialect))
+        let mut log = self.log_of(Some(call.operation.name()), Some(call.dialect));
+        if in_batch {
+            log.began = self.edge.clock.now();
         }
+        log
     }
 
-    /// The log of a request that is refused before it becomes a call.
-    fn unread(&self, dialect: Option<Dialect>) -> CallLog {
-        let scope = CallScope::of_call(self.trace);
-        let trace_id = self.trace.map(|trace| trace.trace_id());
+    /// A log; without a method of a request that is refused before it becomes a call.
+    fn log_of(&self, method: Option<&'static str>, dialect: Option<Dialect>) -> CallLog {
+        let facts = CallFacts {
+            method,
+            generation: dialect.map(|dialect| dialect.generation.as_str()),
+            request_id: self.request_id.clone(),
+            trace_id: self.trace.map(|trace| trace.trace_id()),
+        };
         CallLog {
             // The level of the span is the highest one, so that lines of every filter have
             // the fields of the span.
             span: tracing::error_span!(
                 target: events::CALL,
                 "call",
-                trace_id = trace_id.as_deref(),
-                aws.request_id = self.request_id.as_deref(),
+                trace_id = facts.trace_id.as_deref(),
+                aws.request_id = facts.request_id.as_deref(),
             ),
             edge: self.edge.clone(),
-            scope,
+            scope: CallScope::of_call(self.trace, facts),
             began: self.began,
-            method: None,
-            generation: dialect.map(|dialect| dialect.generation.as_str()),
-            request_id: self.request_id.clone(),
-            trace_id,
         }
     }
 
     /// Logs a request that is refused before it becomes a call.
     pub(super) fn rejected(&self, rejection: &Rejected) {
-        let log = self.unread(Some(rejection.dialect));
+        let log = self.log_of(None, Some(rejection.dialect));
         let row = ErrorRow::of(&rejection.error, rejection.dialect.generation);
         let status = row.http_status(rejection.dialect.binding);
         log.refused(status, row.reason, class_of(CALLS, row.reason));
@@ -164,7 +161,7 @@ impl RequestLog {
 
     /// Logs a request to a foreign host or from a foreign page, for which A2A has no error.
     pub(super) fn foreign(&self, status: StatusCode, reason: &'static str) {
-        let log = self.unread(None);
+        let log = self.log_of(None, None);
         log.refused(status.as_u16(), reason, FaultClass::Caller);
     }
 }
@@ -176,10 +173,6 @@ pub(super) struct CallLog {
     scope: CallScope,
     span: Span,
     began: Timestamp,
-    method: Option<&'static str>,
-    generation: Option<&'static str>,
-    request_id: Option<String>,
-    trace_id: Option<String>,
 }
 
 impl CallLog {
@@ -198,12 +191,14 @@ impl CallLog {
     pub(super) fn answered(&self, status: u16) {
         // Alarms count no polls, which would hide failures.
         let reads = |method: &&str| READS.iter().any(|read| method.starts_with(read));
-        let class = self.method.filter(|method| !reads(method)).map(|_| OK);
-        events::call(&self.fields(status, class));
+        let method = self.scope.facts().method;
+        let class = method.filter(|method| !reads(method)).map(|_| OK);
+        events::call(&self.scope, self.end(status, class));
     }
 
-    /// Logs that the call got an error.
+    /// Logs that the call got an error, and its cause.
     pub(super) fn failed(&self, call: &Call, error: &EngineError) {
+        self.in_span(|| error.log());
         let row = ErrorRow::of(&error.a2a_error, call.dialect.generation);
         self.refused(
             row.http_status(call.dialect.binding),
@@ -213,75 +208,42 @@ impl CallLog {
     }
 
     fn refused(&self, status: u16, reason: &'static str, class: FaultClass) {
-        let fields = self.fields(status, Some(class.word()));
-        let decision = match (fields.turn, class) {
+        let left_out = match (self.scope.close().0, class) {
             (None, FaultClass::Caller) => {
+                let tenant = self.scope.names().tenant.get().map(String::as_str);
                 let now = self.edge.clock.now();
-                lock(&self.edge.process.sampler).admit(reason, fields.tenant, now)
+                lock(&self.edge.process.sampler).admit(reason, tenant, now)
             }
             // Alarms count each, and its turn has no other line.
             _ => Some(0),
         };
-        match decision {
-            Some(left_out) => events::refused(&fields, reason, left_out),
-            None => events::left_out(&fields, reason),
-        }
+        let end = self.end(status, Some(class.word()));
+        events::refused(&self.scope, end, reason, left_out);
     }
 
-    fn fields<'a>(&'a self, status: u16, class: Option<&'a str>) -> CallFields<'a> {
+    fn end(&self, status: u16, class: Option<&'static str>) -> CallEnd {
         let took = self.edge.clock.now().since(self.began);
-        let names = self.scope.names();
-        CallFields {
-            method: self.method,
-            generation: self.generation,
-            tenant: names.tenant.get().map(String::as_str),
-            skill: names.skill.get().map(String::as_str),
-            route: names.route.get().map(String::as_str),
-            task: names.task.get().map(String::as_str),
-            status: u64::from(status),
-            class,
-            ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            turn: self.scope.turn_for_line(),
-            units: self.scope.log_units(),
-            request_id: self.request_id.as_deref(),
-            trace_id: self.trace_id.as_deref(),
-        }
+        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        CallEnd { status, class, ms }
     }
 }
 
-/// A call that waits for its first frame. If it is dropped before, its client has left, and
-/// its turn gets a line of its own.
-pub(super) struct OpeningStream<'l>(Option<&'l CallLog>);
-
-impl<'l> OpeningStream<'l> {
-    pub(super) const fn new(log: &'l CallLog) -> Self {
-        Self(Some(log))
-    }
-
-    /// Ends the wait: the call gets its line.
-    pub(super) fn opened(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for OpeningStream<'_> {
-    fn drop(&mut self) {
-        if let Some(log) = self.0 {
-            log.scope.without_line();
-        }
-    }
-}
-
-/// The log of a stream. Its line is written when the stream is dropped: then its last
-/// frame is sent, or its client has gone.
+/// The log of a stream. Its line is written when the stream is dropped: then its last frame is sent,
+/// or its client has gone. A client that has gone before the first frame gets no line, and its turn
+/// one of its own.
 pub(super) struct StreamLog {
     pub(super) log: CallLog,
+    /// Whether it has a first frame.
+    pub(super) is_open: bool,
     /// The error that ended the frames.
     pub(super) error: Option<A2aError>,
 }
 
 impl Drop for StreamLog {
     fn drop(&mut self) {
+        if !self.is_open {
+            return self.log.scope.without_line();
+        }
         let status = StatusCode::OK.as_u16();
         let Some(error) = self.error.take().map(EngineError::from) else {
             return self.log.answered(status);

@@ -4,7 +4,7 @@
 //! disconnects. On Lambda the body is read to its end, so the turn ends within its
 //! invocation. Frames that are ready together are sent in one chunk.
 
-use super::call_log::{CallLog, OpeningStream, StreamLog};
+use super::call_log::{CallLog, StreamLog};
 use super::encode;
 use super::encode::Body;
 use crate::engine::{Clock, EngineError, StopFrames};
@@ -56,16 +56,19 @@ where
     // Inside the spans of the call and of the invocation, so that the lines of the turn
     // have their fields. The span of the call is a child of that of the invocation.
     let turn = tokio::spawn(async move { turn_log.run(future).await });
-    let opening = OpeningStream::new(log);
-    let first = frames.recv().await;
-    opening.opened();
-    let Some(first) = first else {
+    let mut log = StreamLog {
+        log: log.clone(),
+        is_open: false,
+        error: None,
+    };
+    let Some(first) = frames.recv().await else {
         return Err(match turn.await {
             Ok(Err(error)) => error,
             Ok(Ok(())) => EngineError::broken("a stream ended without a frame"),
             Err(_) => EngineError::broken("a turn panicked before its first frame"),
         });
     };
+    log.is_open = true;
     let encoder = StreamEncoder::new(call);
     let headers = encoder.headers();
     let flow = SseBody {
@@ -75,10 +78,7 @@ where
         over: false,
         encoder,
         next: Some(first),
-        log: StreamLog {
-            log: log.clone(),
-            error: None,
-        },
+        log,
         until,
         knows_end: false,
     };

@@ -3,8 +3,9 @@
 //! names exist only here. The line of a call of a model is in `a2a-lambda-skill`. A line with a
 //! class is one that alarms count.
 
+use super::TraceContext;
 use super::outcomes::{CALLERS, EVENTS, class_of};
-use super::scope::{TurnNote, Units};
+use super::scope::{CallScope, TurnNote, Units};
 use tracing::Level;
 
 /// The field that says who has to act. A metric filter of CloudWatch reads no name with a dot.
@@ -28,76 +29,74 @@ const PUSH: &str = "a2a_lambda::push";
 /// The target of the line of a day whose tokens are scarce.
 pub const SCARCE: &str = "a2a_lambda::scarce";
 
-/// The fields of the line of a call. An absent value is an absent field.
+/// What only the end of a call says. Its scope has the rest of its line.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CallFields<'a> {
-    pub(crate) method: Option<&'a str>,
-    pub(crate) generation: Option<&'a str>,
-    pub(crate) tenant: Option<&'a str>,
-    pub(crate) skill: Option<&'a str>,
-    pub(crate) route: Option<&'a str>,
-    pub(crate) task: Option<&'a str>,
-    pub(crate) status: u64,
+pub(crate) struct CallEnd {
+    pub(crate) status: u16,
     /// Who has to act, or the word for nobody. `None` of a read that succeeded: alarms do not count
     /// it.
-    pub(crate) class: Option<&'a str>,
+    pub(crate) class: Option<&'static str>,
     pub(crate) ms: u64,
-    /// How the turn ended that the call has run.
-    pub(crate) turn: Option<&'a TurnNote>,
-    pub(crate) units: Option<Units>,
-    pub(crate) request_id: Option<&'a str>,
-    pub(crate) trace_id: Option<&'a str>,
 }
 
-/// Writes an event of a call: the fields of `$line`, and those that follow.
+/// Writes an event of a call: what its scope and its end say, and the fields that follow. An absent
+/// value is an absent field.
 macro_rules! call_event {
-    ($target:expr, $line:expr, $message:literal, { $($extra:tt)* }) => {
+    ($target:expr, $message:literal, $scope:expr, $end:expr, { $($extra:tt)* }) => {{
+        // Also if nobody reads the line: a turn that ends after it has one of its own.
+        let (turn, units) = $scope.close();
+        let (facts, names) = ($scope.facts(), $scope.names());
         tracing::event!(
             target: $target,
             Level::INFO,
-            a2a.method = $line.method,
-            a2a.generation = $line.generation,
-            a2a.tenant = $line.tenant,
-            a2a.skill = $line.skill,
-            a2a.route = $line.route,
-            a2a.task = $line.task,
-            http.response.status_code = $line.status,
-            ms = $line.ms,
-            a2a.state = $line.turn.and_then(|turn| turn.state),
-            a2a.attempt = $line.turn.map(|turn| turn.attempt),
-            a2a.task_error = $line.turn.and_then(|turn| turn.error.as_deref()),
-            a2a.turn_ms = $line.turn.map(|turn| turn.ms),
-            units.read = $line.units.map(Units::read),
-            units.write = $line.units.map(Units::write),
-            aws.request_id = $line.request_id,
-            trace_id = $line.trace_id,
+            a2a.method = facts.method,
+            a2a.generation = facts.generation,
+            a2a.tenant = names.tenant.get().map(String::as_str),
+            a2a.skill = names.skill.get().map(String::as_str),
+            a2a.route = names.route.get().map(String::as_str),
+            a2a.task = names.task.get().map(String::as_str),
+            http.response.status_code = $end.status,
+            ms = $end.ms,
+            a2a.state = turn.and_then(|turn| turn.state),
+            a2a.attempt = turn.map(|turn| turn.attempt),
+            a2a.task_error = turn.and_then(|turn| turn.error.as_deref()),
+            a2a.turn_ms = turn.map(|turn| turn.ms),
+            units.read = units.map(|units| units.read),
+            units.write = units.map(|units| units.write),
+            aws.request_id = facts.request_id.as_deref(),
+            trace_id = facts.trace_id.as_deref(),
             $($extra)*
             $message
-        )
-    };
+        );
+    }};
 }
 
 /// Logs a call that got its answer.
-pub(crate) fn call(line: &CallFields<'_>) {
-    match line.class {
-        Some(class) => call_event!(CALL, line, "call", {
+pub(crate) fn call(scope: &CallScope, end: CallEnd) {
+    match end.class {
+        Some(class) => call_event!(CALL, "call", scope, end, {
             class,
-            turn_class = line.turn.and_then(|turn| turn.class),
+            turn_class = scope.close().0.and_then(|turn| turn.class),
         }),
-        None => call_event!(CALL, line, "call", {}),
+        None => call_event!(CALL, "call", scope, end, {}),
     }
 }
 
-/// Logs a call that got an error. `left_out` is the number of such lines that were not
-/// written since the last one.
-pub(crate) fn refused(line: &CallFields<'_>, reason: &str, left_out: u64) {
-    let left_out = (left_out > 0).then_some(left_out);
-    call_event!(CALL, line, "refused", {
-        class = line.class,
-        turn_class = line.turn.and_then(|turn| turn.class),
-        a2a.error = reason,
-        a2a.left_out = left_out,
-    });
+/// Logs a call that got an error. `left_out` is the number of such lines that were not written
+/// since the last one; `None` counts the call without a line: a flood of calls is no flood of lines.
+pub(crate) fn refused(scope: &CallScope, end: CallEnd, reason: &str, left_out: Option<u64>) {
+    match left_out {
+        Some(left_out) => call_event!(CALL, "refused", scope, end, {
+            class = end.class,
+            turn_class = scope.close().0.and_then(|turn| turn.class),
+            a2a.error = reason,
+            a2a.left_out = (left_out > 0).then_some(left_out),
+        }),
+        None => call_event!(LEFT_OUT, "left out", scope, end, {
+            class = end.class,
+            a2a.error = reason,
+        }),
+    }
 }
 
 /// Logs a caller whom the authorizer has refused. The access log has the address.
@@ -116,11 +115,6 @@ pub(crate) fn refused_caller(reason: &str, key: Option<&str>, left_out: u64) {
         a2a.left_out = left_out,
         "refused a caller"
     );
-}
-
-/// Counts a call that got an error, without a line: a flood of calls is no flood of lines.
-pub(crate) fn left_out(line: &CallFields<'_>, reason: &str) {
-    call_event!(LEFT_OUT, line, "left out", { class = line.class, a2a.error = reason, });
 }
 
 /// Warns that a tenant has used four fifths of the tokens of its day.
@@ -147,38 +141,32 @@ pub(crate) fn gave_up(task: &str, config: &str, trace_id: Option<&str>, why: &st
     );
 }
 
-/// The fields of the line of a turn.
-#[derive(Debug, Clone, Copy, Default)]
+/// What a line of a turn says beside how it ended.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct TurnFields<'a> {
     pub(crate) tenant: &'a str,
     pub(crate) skill: Option<&'a str>,
     pub(crate) task: Option<&'a str>,
-    pub(crate) state: Option<&'a str>,
-    pub(crate) attempt: u64,
-    pub(crate) error: Option<&'a str>,
-    /// As in the line of a call; `None` of a turn that has not ended.
-    pub(crate) class: Option<&'a str>,
-    pub(crate) ms: u64,
     pub(crate) units: Option<Units>,
-    pub(crate) trace_id: Option<&'a str>,
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// Logs a turn that no line of a call contains.
-pub(crate) fn turn(line: &TurnFields<'_>) {
+pub(crate) fn turn(line: &TurnFields<'_>, note: &TurnNote) {
     tracing::event!(
         target: TURN,
         Level::INFO,
         a2a.tenant = line.tenant,
         a2a.skill = line.skill,
         a2a.task = line.task,
-        a2a.state = line.state,
-        a2a.attempt = line.attempt,
-        a2a.error = line.error,
-        class = line.class,
-        ms = line.ms,
-        units.read = line.units.map(Units::read),
-        units.write = line.units.map(Units::write),
-        trace_id = line.trace_id,
+        a2a.state = note.state,
+        a2a.attempt = note.attempt,
+        a2a.error = note.error.as_deref(),
+        class = note.class,
+        ms = note.ms,
+        units.read = line.units.map(|units| units.read),
+        units.write = line.units.map(|units| units.write),
+        trace_id = line.trace.map(|trace| trace.trace_id()).as_deref(),
         "turn"
     );
 }

@@ -30,42 +30,34 @@ where
         let mut line = ShortLine::default();
         event.record(&mut line);
         SystemTime.format_time(&mut writer)?;
-        writeln!(writer, " {}", line.text())
+        writeln!(writer, "{} {} ms", line.words, line.ms)
     }
 }
 
-/// The values of a line, in the order in which a person reads them.
+/// The words of a line, in the order in which a person reads them. The message is the first field.
 #[derive(Default)]
 struct ShortLine {
-    message: String,
+    words: String,
     ms: String,
-    rest: Vec<String>,
 }
 
 impl ShortLine {
-    fn text(&self) -> String {
-        let ms = format!("{} ms", self.ms);
-        let words = [self.message.clone()].into_iter();
-        let words: Vec<String> = words.chain(self.rest.clone()).chain([ms]).collect();
-        words.join(" ")
-    }
-
     fn keep(&mut self, field: &Field, value: String) {
-        match field.name() {
-            "message" => self.message = value,
-            "ms" => self.ms = value,
-            "a2a.tenant" => self.rest.push(format!("tenant={value}")),
-            "a2a.left_out" => self.rest.push(format!("({value} more)")),
-            "a2a.method"
+        self.words += &match field.name() {
+            "ms" => return self.ms = value,
+            "a2a.tenant" => format!(" tenant={value}"),
+            "a2a.left_out" => format!(" ({value} more)"),
+            "message"
+            | "a2a.method"
             | "a2a.generation"
             | "a2a.skill"
             | "a2a.task"
             | "a2a.state"
             | "a2a.error"
             | "a2a.task_error"
-            | "http.response.status_code" => self.rest.push(value),
-            _ => {}
-        }
+            | "http.response.status_code" => format!(" {value}"),
+            _ => return,
+        };
     }
 }
 
@@ -82,8 +74,9 @@ impl Visit for ShortLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::events::{self, CallFields};
+    use crate::telemetry::events::{self, CallEnd};
     use crate::telemetry::lines::Lines;
+    use crate::telemetry::scope::{CallFacts, CallScope};
 
     #[test]
     fn a_call_is_one_short_line_for_people() {
@@ -98,17 +91,21 @@ mod tests {
         tracing::subscriber::with_default(log.finish(), || {
             let span = tracing::error_span!("call", trace_id = "t-1");
             let _inside = span.enter();
-            let line = CallFields {
+            let facts = CallFacts {
                 method: Some("GetTask"),
                 generation: Some("0.3"),
-                tenant: Some("acme"),
-                task: Some("order-1"),
-                status: 200,
-                ms: 12,
-                request_id: Some("request-7"),
-                ..CallFields::default()
+                request_id: Some("request-7".to_owned()),
+                trace_id: None,
             };
-            events::refused(&line, "TASK_NOT_FOUND", 3);
+            let scope = CallScope::of_call(None, facts);
+            let _first = scope.names().tenant.set("acme".to_owned());
+            let _first = scope.names().task.set("order-1".to_owned());
+            let end = CallEnd {
+                status: 200,
+                class: None,
+                ms: 12,
+            };
+            events::refused(&scope, end, "TASK_NOT_FOUND", Some(3));
             tracing::warn!("another line");
         });
         let text = lines.text();

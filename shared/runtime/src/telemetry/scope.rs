@@ -5,21 +5,19 @@
 //! that spawns a task enters the scope again there.
 
 use super::trace::TraceContext;
+use crate::clock::lock;
 use crate::store::Meter;
 use crate::task::TaskRecord;
 use a2a_lambda_skill::CallNames;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 tokio::task_local! {
     static CURRENT: CallScope;
 }
 
-/// Units are counted in thousandths: the smallest unit of DynamoDB is a half.
-const PARTS: f64 = 1000.0;
-
-/// The scope of one call or turn. Clones share what is counted and noted.
+/// The scope of one call or turn: the only place where what its line says is collected. Clones
+/// share what is counted and noted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallScope {
     facts: Arc<Facts>,
@@ -27,12 +25,20 @@ pub(crate) struct CallScope {
     trace: Option<TraceContext>,
 }
 
+/// What the line of a call says of its request.
+#[derive(Debug, Default)]
+pub(crate) struct CallFacts {
+    pub(crate) method: Option<&'static str>,
+    pub(crate) generation: Option<&'static str>,
+    pub(crate) request_id: Option<String>,
+    pub(crate) trace_id: Option<String>,
+}
+
 #[derive(Debug, Default)]
 struct Facts {
-    read: AtomicU64,
-    write: AtomicU64,
-    /// Whether a store has reported anything.
-    has_units: AtomicBool,
+    call: CallFacts,
+    /// `None` until a store has reported anything.
+    units: Mutex<Option<Units>>,
     /// The units in the line of the call, once it is written.
     logged_units: OnceLock<Units>,
     /// Whether a call has a line that can say how its turn ended.
@@ -55,29 +61,18 @@ pub(crate) struct TurnNote {
     pub(crate) ms: u64,
 }
 
-/// Capacity units, in thousandths.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Capacity units. The smallest unit of DynamoDB is a half, so sums are exact.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Units {
-    read: u64,
-    write: u64,
-}
-
-impl Units {
-    /// The read units.
-    pub(crate) fn read(self) -> f64 {
-        self.read as f64 / PARTS
-    }
-
-    /// The write units.
-    pub(crate) fn write(self) -> f64 {
-        self.write as f64 / PARTS
-    }
+    pub(crate) read: f64,
+    pub(crate) write: f64,
 }
 
 impl CallScope {
     /// The scope of a call, in which nothing is counted yet.
-    pub(crate) fn of_call(trace: Option<TraceContext>) -> Self {
+    pub(crate) fn of_call(trace: Option<TraceContext>, call: CallFacts) -> Self {
         let facts = Facts {
+            call,
             of_call: true,
             ..Facts::default()
         };
@@ -96,9 +91,8 @@ impl CallScope {
     /// The same scope in another span of the trace.
     pub(crate) fn in_span(&self, trace: Option<TraceContext>) -> Self {
         Self {
-            facts: Arc::clone(&self.facts),
-            names: Arc::clone(&self.names),
             trace,
+            ..self.clone()
         }
     }
 
@@ -115,19 +109,7 @@ impl CallScope {
 
     /// The units so far; `None` if no store has reported any.
     pub(crate) fn units(&self) -> Option<Units> {
-        let facts = &self.facts;
-        facts.has_units.load(Ordering::Relaxed).then(|| Units {
-            read: facts.read.load(Ordering::Relaxed),
-            write: facts.write.load(Ordering::Relaxed),
-        })
-    }
-
-    /// The units for the line of the call, which ends its count.
-    pub(crate) fn log_units(&self) -> Option<Units> {
-        let units = self.units();
-        // The first line counts: a call has one.
-        let _logged = self.facts.logged_units.set(units.unwrap_or_default());
-        units
+        *lock(&self.facts.units)
     }
 
     /// The units since the line of the call. `None` if that line is not written yet: then it
@@ -135,8 +117,8 @@ impl CallScope {
     pub(crate) fn units_since_log(&self) -> Option<Units> {
         let (logged_units, units) = (self.facts.logged_units.get()?, self.units()?);
         Some(Units {
-            read: units.read.saturating_sub(logged_units.read),
-            write: units.write.saturating_sub(logged_units.write),
+            read: units.read - logged_units.read,
+            write: units.write - logged_units.write,
         })
     }
 
@@ -150,15 +132,24 @@ impl CallScope {
         result.map_err(Option::unwrap_or_default)
     }
 
-    /// The note for the line of the call. A turn that ends later gets a line of its own.
-    pub(crate) fn turn_for_line(&self) -> Option<&TurnNote> {
-        self.facts.turn.get_or_init(|| None).as_ref()
+    /// The note and the units for the line of the call. A turn that ends later gets a line of its
+    /// own, with the units from now on.
+    pub(crate) fn close(&self) -> (Option<&TurnNote>, Option<Units>) {
+        let units = self.units();
+        // The first line counts: a call has one.
+        let _logged = self.facts.logged_units.set(units.unwrap_or_default());
+        (self.facts.turn.get_or_init(|| None).as_ref(), units)
     }
 
     /// Says that the call gets no line. So a turn has one with all units.
     pub(crate) fn without_line(&self) {
-        self.turn_for_line();
         let _logged = self.facts.logged_units.set(Units::default());
+        self.close();
+    }
+
+    /// What the line of the call says of its request.
+    pub(crate) fn facts(&self) -> &CallFacts {
+        &self.facts.call
     }
 
     /// The names for the lines of the call.
@@ -167,31 +158,11 @@ impl CallScope {
     }
 }
 
-/// Notes the tenant of the running call. The first note counts.
-pub(crate) fn note_tenant(tenant: &str) {
-    CallNames::note(|names| &names.tenant, tenant);
-}
-
-/// Notes the task of the running call. The first note counts.
-pub(crate) fn note_task(task: &str) {
-    CallNames::note(|names| &names.task, task);
-}
-
-/// Notes the skill of the running call. The first note counts.
-pub(crate) fn note_skill(skill: &str) {
-    CallNames::note(|names| &names.skill, skill);
-}
-
 /// Notes the skill of the task that the running call changes.
 pub(crate) fn note_skill_of(task: &TaskRecord) {
     if let Some(skill) = task.skill() {
-        note_skill(skill.as_str());
+        CallNames::note(|names| &names.skill, skill.as_str());
     }
-}
-
-/// Notes the step of the router that decided. The first note counts.
-pub(crate) fn note_route(how: &str) {
-    CallNames::note(|names| &names.route, how);
 }
 
 /// Adds the capacity of store calls to the running call or turn.
@@ -200,12 +171,12 @@ pub struct CurrentMeter;
 
 impl Meter for CurrentMeter {
     fn add(&self, read: f64, write: f64) {
-        let parts = |units: f64| (units * PARTS).round() as u64;
         // A store call outside of a call, such as one of the sweep, is not counted.
         let _outside = CURRENT.try_with(|scope| {
-            scope.facts.read.fetch_add(parts(read), Ordering::Relaxed);
-            scope.facts.write.fetch_add(parts(write), Ordering::Relaxed);
-            scope.facts.has_units.store(true, Ordering::Relaxed);
+            let mut units = lock(&scope.facts.units);
+            let units = units.get_or_insert_default();
+            units.read += read;
+            units.write += write;
         });
     }
 }
@@ -213,6 +184,8 @@ impl Meter for CurrentMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::events;
+    use tracing_subscriber::filter::LevelFilter;
 
     #[tokio::test]
     async fn units_after_the_line_of_a_call_are_left_for_its_turn() {
@@ -224,9 +197,9 @@ mod tests {
         };
         add(2.0).await;
         assert_eq!(call.units_since_log(), None);
-        assert!((call.log_units().unwrap().write() - 2.0).abs() < 1e-9);
+        assert!((call.close().1.unwrap().write - 2.0).abs() < 1e-9);
         add(3.0).await;
-        assert!((call.units_since_log().unwrap().write() - 3.0).abs() < 1e-9);
+        assert!((call.units_since_log().unwrap().write - 3.0).abs() < 1e-9);
     }
 
     #[test]
@@ -238,16 +211,40 @@ mod tests {
             class: None,
             ms: 3,
         };
-        let call = CallScope::of_call(None);
+        let call = CallScope::of_call(None, CallFacts::default());
         assert_eq!(call.in_span(None).note_turn(note.clone()), Ok(()));
-        assert_eq!(call.turn_for_line(), Some(&note));
-        let logged = CallScope::of_call(None);
-        assert_eq!(logged.turn_for_line(), None);
-        let left = CallScope::of_call(None);
+        assert_eq!(call.close().0, Some(&note));
+        let logged = CallScope::of_call(None, CallFacts::default());
+        assert_eq!(logged.close().0, None);
+        let left = CallScope::of_call(None, CallFacts::default());
         left.without_line();
         assert_eq!(left.units_since_log(), left.units());
         for no_line_follows in [logged, left, CallScope::default()] {
             assert_eq!(no_line_follows.note_turn(note.clone()), Err(note.clone()));
+        }
+    }
+
+    #[tokio::test]
+    async fn units_and_turns_go_by_the_line_of_a_call_whoever_reads_it() {
+        let off = || {
+            let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::OFF);
+            tracing::subscriber::set_default(lines.finish())
+        };
+        let author = || {
+            let lines = tracing_subscriber::fmt().with_writer(std::io::sink);
+            tracing::subscriber::set_default(lines.finish())
+        };
+        for reader in [None, Some(&off as &dyn Fn() -> _), Some(&author)] {
+            let _guard = reader.map(|subscribe| subscribe());
+            let call = CallScope::of_call(TraceContext::new(7, 8), CallFacts::default());
+            let turn = call.in_span(TraceContext::new(7, 9));
+            let add = async |write| CurrentMeter.add(0.0, write);
+            call.clone().run(add(2.0)).await;
+            events::call(&call, events::CallEnd::default());
+            turn.clone().run(add(3.0)).await;
+            assert!((call.units().unwrap().write - 5.0).abs() < 1e-9);
+            assert!((turn.units_since_log().unwrap().write - 3.0).abs() < 1e-9);
+            assert!(turn.note_turn(TurnNote::default()).is_err());
         }
     }
 
@@ -260,8 +257,8 @@ mod tests {
         other.clone().run(async {}).await;
         used(9.0, 9.0).await;
         let units = one.units().unwrap();
-        assert!((units.read() - 1.5).abs() < 1e-9, "{units:?}");
-        assert!((units.write() - 2.0).abs() < 1e-9, "{units:?}");
+        assert!((units.read - 1.5).abs() < 1e-9, "{units:?}");
+        assert!((units.write - 2.0).abs() < 1e-9, "{units:?}");
         assert_eq!(other.units(), None);
     }
 
@@ -276,6 +273,6 @@ mod tests {
             })
             .await;
         assert_eq!(call.units(), turn.units());
-        assert!((call.units().unwrap().write() - 1.0).abs() < 1e-9);
+        assert!((call.units().unwrap().write - 1.0).abs() < 1e-9);
     }
 }

@@ -2,12 +2,12 @@
 
 use super::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::task::{Change, TaskKey, TaskRecord, TaskState, Timestamp, WriteId, metadata_keys};
+use crate::task::{Change, SkillId, TaskRecord, TaskState, Timestamp, metadata_keys};
 use crate::telemetry::TraceContext;
 use crate::telemetry::events::{self, TurnFields};
 use crate::telemetry::outcomes::{OK, TASKS, class_of};
-use crate::telemetry::scope::{self, CallScope, TurnNote};
-use a2a_lambda_skill::RunTrace;
+use crate::telemetry::scope::{CallScope, TurnNote};
+use a2a_lambda_skill::{CallNames, RunTrace};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tracing::{Instrument as _, Span};
@@ -17,7 +17,6 @@ pub(in crate::engine) struct TurnReport<'e> {
     engine: &'e Engine,
     tenant: String,
     task: String,
-    trace_of: (TaskKey, WriteId),
     skill: Option<String>,
     makes_task: bool,
     attempt: u32,
@@ -34,7 +33,7 @@ impl<'e> TurnReport<'e> {
     /// Begins the report of `spec`. `is_claimed`: a worker runs the turn.
     pub(in crate::engine) fn begin(engine: &'e Engine, spec: &TurnSpec, is_claimed: bool) -> Self {
         let record = &spec.record;
-        let skill = skill_of(spec);
+        let skill = note(spec);
         let task = record.id().to_string();
         // An inline turn is claimed by its opening, which is not stored yet.
         let attempt = record.attempt().max(1);
@@ -43,8 +42,7 @@ impl<'e> TurnReport<'e> {
         let trace = scope.trace();
         let trace = trace.map(|trace| trace.child(&["turn", &task, &turn, &attempt_text]));
         let makes_task = spec.input.makes_task();
-        note(spec, skill.as_deref());
-        let run = engine.trace_of(scope.names());
+        let run = engine.trace();
         if let Some(run) = &run {
             let text = |trace: TraceContext| trace.to_string();
             let facts = json!({
@@ -52,14 +50,13 @@ impl<'e> TurnReport<'e> {
                 "attempt": attempt, "worker": is_claimed,
                 "traceparent": trace.map(text), "calledBy": scope.trace().map(text),
             });
-            let name = skill.as_deref().unwrap_or_default();
+            let name = skill.unwrap_or_default();
             run.begin_turn(record, spec.hides_message(), name, facts);
         }
         Self {
             engine,
             tenant: record.owner().tenant.to_string(),
             makes_task,
-            trace_of: (record.key(), record.incarnation().clone()),
             attempt,
             began: engine.reader.clock.now(),
             is_claimed,
@@ -71,12 +68,12 @@ impl<'e> TurnReport<'e> {
                 target: events::TURN,
                 "turn",
                 a2a.task = makes_task.then_some(task.as_str()),
-                a2a.skill = skill.as_deref(),
+                a2a.skill = skill,
                 a2a.turn = spec.facts.turn,
                 trace_id = trace.filter(|_| is_claimed).map(|trace| trace.trace_id()),
             ),
+            skill: skill.map(str::to_owned),
             task,
-            skill,
         }
     }
 
@@ -88,12 +85,12 @@ impl<'e> TurnReport<'e> {
         let turn = turn.instrument(self.span.clone());
         let result = self.scope.clone().run(turn).await;
         self.end(&result);
-        self.end_trace(&result);
         result
     }
 
-    fn end_trace(&self, result: &Result<TurnEnd, EngineError>) {
-        let Some(run) = &self.run else { return };
+    /// Says how the turn ended: in the line of its call, else in a line of its own, and in its
+    /// trace. A repeated send runs no turn, and has no line.
+    fn end(&self, result: &Result<TurnEnd, EngineError>) {
         let (end, record) = match result {
             Ok(TurnEnd::Stopped(record)) => ("atRest", Some(record)),
             Ok(TurnEnd::HandedOver(record)) => ("handedOver", Some(record)),
@@ -103,70 +100,68 @@ impl<'e> TurnReport<'e> {
             Err(_) => ("broken", None),
         };
         let state = record.map(|record| record.state().as_str());
-        run.end_turn(json!({"ended": end, "state": state, "error": record.and_then(error_code)}));
-        if let (Ok(TurnEnd::Message(_)), Some(recorder)) = (result, &self.engine.recorder) {
-            // The reply is no task, so nobody can ask for its trace.
-            recorder.forget(&self.trace_of.0, &self.trace_of.1);
+        let error = record.and_then(error_code);
+        if let Some(run) = &self.run {
+            run.end_turn(json!({"ended": end, "state": state, "error": error}));
         }
-    }
-
-    /// Says how the turn ended: in the line of its call, else in a line of its own. A repeated
-    /// send runs no turn.
-    fn end(&self, result: &Result<TurnEnd, EngineError>) {
-        let record = match result {
+        let class = match result {
             Ok(TurnEnd::Duplicate(_)) => return,
-            Ok(TurnEnd::Stopped(record) | TurnEnd::HandedOver(record)) => Some(record),
-            Ok(TurnEnd::Superseded(record)) => record.as_ref(),
-            Ok(TurnEnd::Message(_)) | Err(_) => None,
+            Ok(TurnEnd::Stopped(_)) => Some(error.map_or(OK, |code| class_of(TASKS, code).word())),
+            Ok(TurnEnd::Message(_)) => {
+                // The reply is no task.
+                if let Some(run) = &self.run {
+                    run.forget();
+                }
+                Some(OK)
+            }
+            _ => None,
         };
         let shows_task = self.makes_task || record.is_some();
         if shows_task {
-            scope::note_task(&self.task);
+            CallNames::note(|names| &names.task, &self.task);
         }
         let took = self.engine.reader.clock.now().since(self.began);
         let note = TurnNote {
-            state: record.map(|record| record.state().as_str()),
+            state,
             attempt: u64::from(self.attempt),
-            error: record.and_then(error_code).map(str::to_owned),
-            class: match result {
-                Ok(TurnEnd::Stopped(record)) => Some(class_of_end(record)),
-                Ok(TurnEnd::Message(_)) => Some(OK),
-                _ => None,
-            },
+            error: error.map(str::to_owned),
+            class,
             ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         };
         // A client that leaves a stream ends its call before the turn.
         let Err(note) = self.scope.note_turn(note) else {
             return;
         };
-        let units = match self.is_claimed {
-            true => self.scope.units(),
-            false => self.scope.units_since_log(),
-        };
-        let trace_id = self.scope.trace().map(|trace| trace.trace_id());
-        events::turn(&TurnFields {
+        let line = TurnFields {
             tenant: &self.tenant,
             skill: self.skill.as_deref(),
             task: shows_task.then_some(self.task.as_str()),
-            state: note.state,
-            attempt: note.attempt,
-            error: note.error.as_deref(),
-            class: note.class,
-            ms: note.ms,
-            units,
-            trace_id: trace_id.as_deref(),
-        });
+            units: match self.is_claimed {
+                true => self.scope.units(),
+                false => self.scope.units_since_log(),
+            },
+            trace: self.scope.trace(),
+        };
+        events::turn(&line, &note);
     }
 }
 
-/// Notes tenant, task, skill and route of a turn, for the line of its call and of its model.
-pub(in crate::engine) fn note(spec: &TurnSpec, skill: Option<&str>) {
-    scope::note_tenant(spec.record.owner().tenant.as_str());
+/// Notes tenant, task, skill and route of a turn, for the line of its call and of its model, and
+/// returns the skill: that which the turn runs, else the one that its task is pinned to.
+pub(in crate::engine) fn note(spec: &TurnSpec) -> Option<&str> {
+    let skill = match &spec.input {
+        TurnInput::Skill(skill, _) => Some(skill.metadata().id),
+        TurnInput::Ask { .. } | TurnInput::Forward(..) | TurnInput::Fail(_) => {
+            spec.record.skill().map(SkillId::as_str)
+        }
+    };
+    let tenant = &spec.record.owner().tenant;
+    CallNames::note(|names| &names.tenant, tenant.as_str());
     if spec.input.makes_task() {
-        scope::note_task(spec.record.id().as_str());
+        CallNames::note(|names| &names.task, spec.record.id().as_str());
     }
     if let Some(skill) = skill {
-        scope::note_skill(skill);
+        CallNames::note(|names| &names.skill, skill);
     }
     let choice = spec.opening.iter().find_map(|change| match change {
         Change::Pin(_, Some(route)) => Some(route.how.as_str()),
@@ -175,39 +170,28 @@ pub(in crate::engine) fn note(spec: &TurnSpec, skill: Option<&str>) {
     });
     let question = matches!(spec.input, TurnInput::Ask { .. }).then_some("ask");
     if let Some(how) = choice.or(question) {
-        scope::note_route(how);
+        CallNames::note(|names| &names.route, how);
     }
-}
-
-/// The skill that a turn runs, else the one that its task is pinned to.
-pub(in crate::engine) fn skill_of(spec: &TurnSpec) -> Option<String> {
-    match &spec.input {
-        TurnInput::Skill(skill, _) => Some(skill.metadata().id.to_owned()),
-        TurnInput::Ask { .. } | TurnInput::Forward(..) | TurnInput::Fail(_) => {
-            spec.record.skill().map(ToString::to_string)
-        }
-    }
+    skill
 }
 
 /// Logs a turn that the engine has failed without running it.
 pub(in crate::engine) fn log_given_up(record: &TaskRecord, code: &str) {
-    let trace_id = CallScope::current().trace().map(|trace| trace.trace_id());
-    events::turn(&TurnFields {
-        tenant: record.owner().tenant.as_str(),
-        skill: record.skill().map(crate::task::SkillId::as_str),
-        task: Some(record.id().as_str()),
+    let note = TurnNote {
         state: Some(TaskState::Failed.as_str()),
         attempt: u64::from(record.attempt()),
-        error: Some(code),
+        error: Some(code.to_owned()),
         class: Some(class_of(TASKS, code).word()),
-        trace_id: trace_id.as_deref(),
-        ..TurnFields::default()
-    });
-}
-
-/// The class of the turn of a task at rest.
-fn class_of_end(record: &TaskRecord) -> &'static str {
-    error_code(record).map_or(OK, |code| class_of(TASKS, code).word())
+        ms: 0,
+    };
+    let line = TurnFields {
+        tenant: record.owner().tenant.as_str(),
+        skill: record.skill().map(SkillId::as_str),
+        task: Some(record.id().as_str()),
+        units: None,
+        trace: CallScope::current().trace(),
+    };
+    events::turn(&line, &note);
 }
 
 /// The error code of a failed task.

@@ -8,7 +8,7 @@
 use super::event_loop::{LoopEnd, drive};
 use super::event_sink::EventSink;
 use super::heartbeat::Heartbeat;
-use super::report::{TurnReport, note, skill_of};
+use super::report::{TurnReport, note};
 use super::scopes::StepChangedError;
 use super::skill_future::SkillFuture;
 use super::skill_host::TurnHandle;
@@ -241,7 +241,7 @@ impl Engine {
         spec: TurnSpec,
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
-        note(&spec, skill_of(&spec).as_deref());
+        note(&spec);
         let is_private = spec.hides_message();
         let (mut buffer, call) = WriteBuffer::new(self, spec, sink);
         let repeat = buffer.open_as(call.key).await?;

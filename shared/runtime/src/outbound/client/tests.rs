@@ -108,13 +108,13 @@ async fn a_broken_off_body_fails_a_get_but_not_a_post() {
 #[tokio::test]
 async fn a_request_of_a_skill_carries_the_trace_of_its_turn() {
     use crate::telemetry::TraceContext;
-    use crate::telemetry::scope::CallScope;
+    use crate::telemetry::scope::{CallFacts, CallScope};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let url = OutboundUrl::parse(&url, Reach::Loopback).unwrap();
     let fetcher = Fetcher::new(Reach::Loopback, SECOND);
-    let scope = CallScope::of_call(TraceContext::new(7, 8));
+    let scope = CallScope::of_call(TraceContext::new(7, 8), CallFacts::default());
     let answers = async {
         let mut asked = [0; 1024];
         let (mut socket, _) = listener.accept().await.unwrap();

@@ -1,11 +1,31 @@
 //! Turns the events of calls, turns, sweeps and starts into measured amounts.
 
-use super::family::Family;
+use super::family::{EACH, Family, RATE_LIMITED, TOKENS};
 use super::registry::UNROUTED;
-use crate::telemetry::events::{CALL, LEFT_OUT, SCARCE, START, SWEEP, TURN};
-use a2a_lambda_skill::MODEL;
+use crate::telemetry::events::{CALL, LEFT_OUT, TURN};
 use std::fmt::Debug;
 use tracing::field::{Field, Visit};
+
+/// The labels of metrics: the field that each shows, and what it shows without a value. An event
+/// without a value of another label is not measured.
+const LABELS: [(&str, &str, Option<&str>); 10] = [
+    ("method", "a2a.method", Some("none")),
+    ("tenant_id", "a2a.tenant", Some("none")),
+    ("skill_name", "a2a.skill", Some(UNROUTED)),
+    ("status", "http.response.status_code", Some("0")),
+    ("state", "a2a.state", Some("none")),
+    ("class", "class", Some("none")),
+    ("function", "function", Some("none")),
+    ("model", "gen_ai.request.model", Some("unknown")),
+    ("how", "a2a.route", None),
+    ("reason", "a2a.error", None),
+];
+/// The fields in the line of a call that a line of its turn would have under another name.
+const OF_TURN: [(&str, &str); 3] = [
+    ("a2a.error", "a2a.task_error"),
+    ("class", "turn_class"),
+    ("ms", "a2a.turn_ms"),
+];
 
 /// An amount of one metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,162 +38,71 @@ pub(super) struct Measurement<'a> {
 }
 
 /// The fields of one event that metrics need.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(super) struct Fields {
-    pub(super) method: Option<String>,
-    pub(super) tenant: Option<String>,
-    pub(super) skill: Option<String>,
-    pub(super) model: Option<String>,
-    pub(super) route: Option<String>,
-    pub(super) state: Option<String>,
-    pub(super) error: Option<String>,
-    /// The error code of the task that a call has failed.
-    pub(super) task_error: Option<String>,
-    pub(super) class: Option<String>,
-    pub(super) turn_class: Option<String>,
-    pub(super) function: Option<String>,
-    pub(super) status: Option<String>,
-    pub(super) ms: Option<u64>,
-    /// The attempt of a turn. A call without it has run none.
-    pub(super) attempt: Option<u64>,
-    pub(super) turn_ms: Option<u64>,
-    pub(super) tokens: Option<u64>,
-    pub(super) states_cleaned: Option<u64>,
-    pub(super) tasks_cleaned: Option<u64>,
-    pub(super) turns_resent: Option<u64>,
-    pub(super) unknown_settings: Option<u64>,
-    pub(super) read_units: Option<f64>,
-    pub(super) write_units: Option<f64>,
+    texts: Vec<(&'static str, String)>,
+    amounts: Vec<(&'static str, u64)>,
 }
 
 impl Fields {
-    fn text(&mut self, name: &str, value: String) {
-        match name {
-            "a2a.method" => self.method = Some(value),
-            "a2a.tenant" => self.tenant = Some(value),
-            "a2a.skill" => self.skill = Some(value),
-            "gen_ai.request.model" => self.model = Some(value),
-            "a2a.route" => self.route = Some(value),
-            "a2a.state" => self.state = Some(value),
-            "a2a.error" => self.error = Some(value),
-            "a2a.task_error" => self.task_error = Some(value),
-            "class" => self.class = Some(value),
-            "turn_class" => self.turn_class = Some(value),
-            "function" => self.function = Some(value),
-            _ => {}
-        }
-    }
-
-    /// The skill, or the word for none.
-    pub(super) fn skill(&self) -> &str {
-        self.skill.as_deref().unwrap_or(UNROUTED)
-    }
-
     /// What an event with this target measured.
     pub(super) fn measured(&self, target: &str) -> Vec<Measurement<'_>> {
-        match target {
-            CALL | LEFT_OUT => self.call(),
-            TURN => {
-                let errors = self.errors(self.error.as_deref(), self.class.as_deref());
-                self.turn(self.ms)
-                    .chain(errors)
-                    .chain(self.units())
-                    .collect()
-            }
-            MODEL => self.model().collect(),
-            SWEEP => self.sweep(),
-            START => self.start(),
-            SCARCE => {
-                let tenant = self.tenant.as_deref().unwrap_or("none");
-                vec![measured(Family::ScarceDays, [tenant], 1)]
-            }
-            _ => Vec::new(),
+        let target = if target == LEFT_OUT { CALL } else { target };
+        let mut all = Vec::new();
+        self.measure(target, Some, &mut all);
+        // The line of a call that ran a turn is that of the turn too. Its units are those of both.
+        if target == CALL && self.amount("a2a.attempt").is_some() {
+            let of_turn =
+                |name: &'static str| match OF_TURN.iter().find(|(field, _)| *field == name) {
+                    Some((_, in_call)) => Some(*in_call),
+                    None => Some(name).filter(|name| !name.starts_with("units.")),
+                };
+            self.measure(TURN, of_turn, &mut all);
         }
-    }
-
-    fn call(&self) -> Vec<Measurement<'_>> {
-        let (method, skill) = (self.method.as_deref().unwrap_or("none"), self.skill());
-        let status = self.status.as_deref().unwrap_or("0");
-        let mut all = vec![measured(Family::Requests, [method, skill, status], 1)];
-        let took = |ms| measured(Family::RequestDuration, [method, skill], ms);
-        all.extend(self.ms.map(took));
-        // A refusal, and the failure of the task.
-        all.extend(self.errors(self.error.as_deref(), self.class.as_deref()));
-        all.extend(self.errors(self.task_error.as_deref(), self.turn_class.as_deref()));
-        if self.error.as_deref() == Some("RATE_LIMITED") {
-            let tenant = self.tenant.as_deref().unwrap_or("none");
-            all.push(measured(Family::RateLimited, [tenant, skill], 1));
-        }
-        let how = self.route.as_deref();
-        all.extend(how.map(|how| measured(Family::Routes, [how, skill], 1)));
-        if self.attempt.is_some() {
-            all.extend(self.turn(self.turn_ms));
-        }
-        all.extend(self.units());
         all
     }
 
-    fn model(&self) -> impl Iterator<Item = Measurement<'_>> {
-        let model = self.model.as_deref().filter(|model| !model.is_empty());
-        let labels = [model.unwrap_or("unknown"), self.skill()];
-        let tokens = move |tokens| measured(Family::ModelTokens, labels, tokens);
-        self.tokens.map(tokens).into_iter()
+    /// Adds what an event of `target` measured to `all`. `field` is the name that a field has here.
+    fn measure<'f>(
+        &'f self,
+        target: &str,
+        field: impl Fn(&'static str) -> Option<&'static str>,
+        all: &mut Vec<Measurement<'f>>,
+    ) {
+        for family in Family::ALL {
+            let metric = family.describe();
+            for (_, source) in metric.sources.iter().filter(|(of, _)| *of == target) {
+                let Some(amount) = field(source).and_then(|name| self.amount(name)) else {
+                    continue;
+                };
+                let value = |label: &&str| match LABELS.iter().find(|(name, ..)| name == label) {
+                    Some((_, name, default)) => self.text(field(name)?).or(*default),
+                    // The kind of units is in the name of their field.
+                    None => source.strip_prefix("units."),
+                };
+                let labels = metric.labels.iter().map(value).collect::<Option<_>>();
+                all.extend(labels.map(|labels| Measurement {
+                    family: *family,
+                    labels,
+                    amount,
+                }));
+            }
+        }
     }
 
-    fn errors<'a>(
-        &'a self,
-        reason: Option<&'a str>,
-        class: Option<&'a str>,
-    ) -> Option<Measurement<'a>> {
-        let (reason, class) = (reason?, class.unwrap_or("none"));
-        Some(measured(Family::Errors, [self.skill(), reason, class], 1))
+    fn text(&self, name: &str) -> Option<&str> {
+        let text = self.texts.iter().find(|(field, _)| *field == name);
+        text.map(|(_, text)| text.as_str())
     }
 
-    fn turn(&self, ms: Option<u64>) -> impl Iterator<Item = Measurement<'_>> {
-        let state = self.state.as_deref().unwrap_or("none");
-        let turns = measured(Family::Turns, [self.skill(), state], 1);
-        let took = ms.map(|ms| measured(Family::TurnDuration, [self.skill()], ms));
-        [turns].into_iter().chain(took)
-    }
-
-    fn sweep(&self) -> Vec<Measurement<'_>> {
-        let counts = [
-            (Family::StatesCleaned, self.states_cleaned),
-            (Family::TasksCleaned, self.tasks_cleaned),
-            (Family::TurnsResent, self.turns_resent),
-        ];
-        let amounts =
-            |(family, amount): (_, Option<u64>)| measured(family, [], amount.unwrap_or_default());
-        counts.map(amounts).into()
-    }
-
-    fn start(&self) -> Vec<Measurement<'_>> {
-        let function = self.function.as_deref().unwrap_or("none");
-        let mut all = vec![measured(Family::ColdStarts, [function], 1)];
-        let unknown = |unknown| measured(Family::UnknownSettings, [function], unknown);
-        all.extend(self.unknown_settings.map(unknown));
-        let took = |ms| measured(Family::ColdStart, [function], ms);
-        all.extend(self.ms.map(took));
-        all
-    }
-
-    fn units(&self) -> impl Iterator<Item = Measurement<'_>> {
-        let kinds = [("read", self.read_units), ("write", self.write_units)];
-        kinds
-            .into_iter()
-            .filter_map(|(kind, units)| Some(measured(Family::Units, [kind], thousandths(units?)?)))
-    }
-}
-
-fn measured<'a, const N: usize>(
-    family: Family,
-    labels: [&'a str; N],
-    amount: u64,
-) -> Measurement<'a> {
-    Measurement {
-        family,
-        labels: labels.into(),
-        amount,
+    fn amount(&self, name: &str) -> Option<u64> {
+        if name == EACH {
+            return Some(1);
+        }
+        let amounts = self.amounts.iter().filter(|(field, _)| *field == name);
+        amounts
+            .map(|(_, amount)| *amount)
+            .reduce(u64::saturating_add)
     }
 }
 
@@ -186,36 +115,33 @@ fn thousandths(units: f64) -> Option<u64> {
 
 impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.text(field.name(), value.to_owned());
+        let name = field.name();
+        let labels = LABELS.iter().map(|(_, name, _)| *name);
+        let mut fields = labels.chain(OF_TURN.map(|(_, in_call)| in_call));
+        if fields.any(|it| it == name) && !value.is_empty() {
+            self.texts.push((name, value.to_owned()));
+        }
+        if (name, value) == ("a2a.error", "RATE_LIMITED") {
+            self.amounts.push((RATE_LIMITED, 1));
+        }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.text(field.name(), format!("{value:?}"));
+        self.record_str(field, &format!("{value:?}"));
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        match field.name() {
-            "units.read" => self.read_units = Some(value),
-            "units.write" => self.write_units = Some(value),
-            _ => {}
-        }
+        let amount = thousandths(value).map(|amount| (field.name(), amount));
+        self.amounts.extend(amount);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
-            "http.response.status_code" => self.status = Some(value.to_string()),
-            "ms" => self.ms = Some(value),
-            "a2a.attempt" => self.attempt = Some(value),
-            "a2a.turn_ms" => self.turn_ms = Some(value),
+            name @ "http.response.status_code" => self.texts.push((name, value.to_string())),
             "gen_ai.usage.input_tokens" | "gen_ai.usage.output_tokens" => {
-                let before = self.tokens.unwrap_or_default();
-                self.tokens = Some(before.saturating_add(value));
+                self.amounts.push((TOKENS, value));
             }
-            "a2a_states_cleaned_total" => self.states_cleaned = Some(value),
-            "sweep.tasks_removed" => self.tasks_cleaned = Some(value),
-            "sweep.resent" => self.turns_resent = Some(value),
-            "settings.unknown" => self.unknown_settings = Some(value),
-            _ => {}
+            name => self.amounts.push((name, value)),
         }
     }
 

@@ -70,7 +70,7 @@ impl Metrics {
         let is_counted = |event: &Metadata<'_>| {
             [CALL, LEFT_OUT, TURN, MODEL, SWEEP, START, SCARCE].contains(&event.target())
         };
-        Counting(self.clone())
+        self.clone()
             .with_filter(filter_fn(is_counted).with_max_level_hint(LevelFilter::INFO))
     }
 
@@ -86,8 +86,20 @@ impl Metrics {
         text::write(&self.counted().total)
     }
 
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        // Every change is one addition, so the data behind a poisoned lock is complete.
+        lock(&self.0)
+    }
+}
+
+/// The sums of the counters of all processes, in the Prometheus text format.
+pub(crate) fn text_of(counters: &[Counter]) -> String {
+    text::write(&Registry::summed(counters))
+}
+
+impl<S: Subscriber> Layer<S> for Metrics {
     /// Counts an event, if anybody reads the count.
-    fn record(&self, event: &Event<'_>) {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut guard = self.counted();
         let counts = &mut *guard;
         if counts.mode == Some(MetricsMode::Off) {
@@ -103,23 +115,5 @@ impl Metrics {
                 Some(MetricsMode::Off) => {}
             }
         }
-    }
-
-    fn counted(&self) -> MutexGuard<'_, Counted> {
-        // Every change is one addition, so the data behind a poisoned lock is complete.
-        lock(&self.0)
-    }
-}
-
-/// The sums of the counters of all processes, in the Prometheus text format.
-pub(crate) fn text_of(counters: &[Counter]) -> String {
-    text::write(&Registry::summed(counters))
-}
-
-struct Counting(Metrics);
-
-impl<S: Subscriber> Layer<S> for Counting {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        self.0.record(event);
     }
 }

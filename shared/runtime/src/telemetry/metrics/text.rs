@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// All series of `registry`, and the version of this build.
 pub(super) fn write(registry: &Registry) -> String {
     let mut text = String::new();
-    for family in Family::ALL {
+    for &family in Family::ALL {
         let mut series = registry.series().iter();
         let mut own_series = series
             .by_ref()

@@ -133,7 +133,7 @@ impl TurnHandle<'_> {
         let due = self.engine.reader.clock.now().plus(wait);
         lock(&self.tries).insert(step.key.clone(), StepTries { count: tries, due });
         if let Some(trace) = &self.trace {
-            trace.failed(step.scope, error);
+            trace.note(step.scope, Err(error));
             trace.leave(step.scope);
         }
         if wait > IN_PLACE_MAX && self.makes_task && self.scopes.is_only_step(&step.key) {
@@ -182,10 +182,8 @@ impl TurnHandle<'_> {
                 Err(error) => self.signal.end(TurnBreak::Failed(error)).await,
             }
         };
-        match (&self.trace, &result) {
-            (Some(trace), Ok(value)) => trace.output(step.scope, value),
-            (Some(trace), Err(error)) => trace.failed(step.scope, error),
-            _ => {}
+        if let Some(trace) = &self.trace {
+            trace.note(step.scope, result.as_ref());
         }
         self.send_result(&step.key, step_result, result.is_ok())
             .await?;

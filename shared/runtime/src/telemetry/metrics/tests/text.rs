@@ -1,8 +1,8 @@
 //! Tests of the Prometheus text, with a parser that checks the rules of the format.
 
 use super::{call, counted, refused, turn};
-use crate::telemetry::events::{self, CallFields};
-use crate::telemetry::scope::TurnNote;
+use crate::telemetry::events::{self, CallEnd};
+use crate::telemetry::scope::{CallFacts, CallScope, TurnNote};
 use a2a_lambda_rows::each_row;
 use std::collections::BTreeMap;
 
@@ -196,16 +196,15 @@ fn a_call_that_ran_a_turn_counts_as_a_call_and_as_a_turn() {
         class: Some("caller"),
         ms: 7,
     };
-    let metrics = counted(|| {
-        events::call(&CallFields {
-            skill: Some("echo"),
-            class: Some("ok"),
-            turn: Some(&turn),
-            status: 200,
-            ms: 9,
-            ..CallFields::default()
-        });
-    });
+    let scope = CallScope::of_call(None, CallFacts::default());
+    let _first = scope.names().skill.set("echo".to_owned());
+    assert_eq!(scope.note_turn(turn), Ok(()));
+    let end = CallEnd {
+        status: 200,
+        class: Some("ok"),
+        ms: 9,
+    };
+    let metrics = counted(|| events::call(&scope, end));
     let samples = parsed(&metrics.text());
     let turns = [("skill_name", "echo"), ("state", "failed")];
     assert_eq!(value(&samples, "a2a_turns_total", &turns), 1.0);
@@ -226,17 +225,17 @@ fn a_call_that_ran_a_turn_counts_as_a_call_and_as_a_turn() {
 #[test]
 fn refusals_without_a_line_of_their_own_are_counted() {
     let metrics = counted(|| {
-        let line = CallFields {
-            tenant: Some("acme"),
-            class: Some("caller"),
+        let scope = CallScope::of_call(None, CallFacts::default());
+        let _first = scope.names().tenant.set("acme".to_owned());
+        let end = CallEnd {
             status: 429,
+            class: Some("caller"),
             ms: 1,
-            ..CallFields::default()
         };
-        events::refused(&line, "RATE_LIMITED", 0);
-        events::left_out(&line, "RATE_LIMITED");
+        events::refused(&scope, end, "RATE_LIMITED", Some(0));
+        events::refused(&scope, end, "RATE_LIMITED", None);
         // The event before has counted the one that this line mentions.
-        events::refused(&line, "RATE_LIMITED", 1);
+        events::refused(&scope, end, "RATE_LIMITED", Some(1));
     });
     let samples = parsed(&metrics.text());
     for (name, labels) in [
