@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::auth::Caller;
-use crate::engine::commit::Commit;
 use crate::outbound::Reach;
 use crate::task::{CancelCommand, Message, Owner, PushListQuery, PushQuery, Subject};
 use a2a_lambda_rows::{each_row, each_row_async};
