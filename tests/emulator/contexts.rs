@@ -6,7 +6,7 @@ use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services};
 use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::records::Records;
-use a2a_lambda::store::{Committed, ExpiringThread, ThreadQuery};
+use a2a_lambda::store::{CommitResult, ExpiringThread, ThreadQuery};
 use a2a_lambda::task::{
     A2aError, Change, ContextId, Generation, Message, Metadata, NewTask, Part, PartContent,
     SendCommand, SendMode, Sent, Task, TaskId, TaskRecord, Timestamp,
@@ -364,7 +364,10 @@ async fn a_pointer_lives_as_long_as_its_task() {
     let mut write = sample.create(&record);
     let mut ends = sample.expiry();
     for n in 1..=6 {
-        assert_eq!(stage.store.commit(&write).await.unwrap(), Committed::Done);
+        assert_eq!(
+            stage.store.commit(&write).await.unwrap(),
+            CommitResult::Done
+        );
         let items = stage.items(&context).await;
         let pointer = items.iter().find(|it| it.0.starts_with("TASK#")).unwrap();
         assert!(pointer.1 * 1000 >= ends.as_millis(), "{n}");

@@ -302,7 +302,7 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
     assert_ne!(nonces[0], nonces[1]);
     let other = runtime(&site.clients, |settings| {
         settings.policy.secrets =
-            SecretKeys::fixed([b"another key of 32 characters ....".to_vec()]);
+            SecretKeys::from_keys([b"another key of 32 characters ....".to_vec()]);
     });
     let queued = site.stored(&tasks[0]).await;
     let ack = other.engine().work(&work(&queued), &Held, None).await;

@@ -6,7 +6,7 @@ use a2a_lambda::store::contract::SampleData;
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{Blobs as _, Committed};
+use a2a_lambda::store::{Blobs as _, CommitResult};
 use a2a_lambda_tests::emulator::run;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ async fn tasks_and_bytes_of_a_data_folder_survive_a_restart() {
 
     let embedded = Embedded::start(Some(&folder.0)).await.unwrap();
     let (records, blobs) = stores(&embedded).await;
-    assert_eq!(records.commit(&write).await.unwrap(), Committed::Done);
+    assert_eq!(records.commit(&write).await.unwrap(), CommitResult::Done);
     blobs.put("v1/x", "kept".into()).await.unwrap();
     embedded.stop().await;
 

@@ -8,7 +8,7 @@ use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::limits::{Limits, Total};
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{Blobs as _, Committed, StoreError, TaskWrite};
+use a2a_lambda::store::{Blobs as _, CommitResult, StoreError, TaskWrite};
 use a2a_lambda::task::{Blob, Change, ContextId, Message, Part, TaskId, TaskKey};
 use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::emulator::{Emulator, run};
@@ -59,7 +59,7 @@ impl FaultTest {
     async fn commits(&self, write: &TaskWrite, faults: &[Fault]) {
         self.line.spoil(faults);
         let answer = self.far.commit(write).await;
-        assert_eq!(answer.unwrap(), Committed::Done, "{faults:?}");
+        assert_eq!(answer.unwrap(), CommitResult::Done, "{faults:?}");
         assert!(self.line.spent(), "{faults:?}");
         let records = &self.emulator.records;
         let task = &write.record;
@@ -177,7 +177,11 @@ async fn a_conflict_stays_a_conflict_after_lost_replies() {
         fault_test.line.spoil(faults);
         let answer = fault_test.far.commit(&sample.update(&loser, &task)).await;
         let current = Some(working);
-        assert_eq!(answer.unwrap(), Committed::Conflict(current), "{faults:?}");
+        assert_eq!(
+            answer.unwrap(),
+            CommitResult::Conflict(current),
+            "{faults:?}"
+        );
     }
 }
 
@@ -198,7 +202,7 @@ async fn a_store_without_replies_is_unavailable_not_done_or_in_conflict() {
         fault_test.line.spoil(&[]);
         assert_eq!(
             fault_test.far.commit(&write).await.unwrap(),
-            Committed::Done
+            CommitResult::Done
         );
         let records = &fault_test.emulator.records;
         let found = records.load(&sample.owner, task.id(), sample.now).await;
@@ -409,7 +413,7 @@ async fn a_failing_request_is_attempted_three_times_and_no_more() {
         let answer = fault_test.far.commit(&write).await;
         // With a lost reply the write is stored, and one read finds it.
         let (found, requests) = match fault {
-            Fault::CutReply => (matches!(answer, Ok(Committed::Done)), 4),
+            Fault::CutReply => (matches!(answer, Ok(CommitResult::Done)), 4),
             Fault::Refuse => (matches!(answer, Err(StoreError::Unavailable(_))), 4),
             _ => (answer.is_err(), 3),
         };

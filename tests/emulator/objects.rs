@@ -10,7 +10,7 @@ use a2a_lambda::store::queue::ObjectsPlace;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
-    BlobReader, Blobs, Committed, StateRemoved, StoreError, ThreadState, ThreadWrite, stored,
+    BlobReader, Blobs, CommitResult, StateRemoved, StoreError, ThreadState, ThreadWrite, stored,
 };
 use a2a_lambda::task::{
     Blob, Change, ContextId, Message, OutputCounts, Part, TaskId, TaskKey, ThreadKey, Timestamp,
@@ -258,7 +258,7 @@ async fn a_task_value_replaced_during_a_read_is_read_again() {
     records.commit(&sample.create(&task)).await.unwrap();
     let first = sample.next(&task, [sample.start(), keeps(LARGE)]).unwrap();
     let answer = records.commit(&sample.update(&first, &task)).await.unwrap();
-    assert_eq!(answer, Committed::Done);
+    assert_eq!(answer, CommitResult::Done);
     let second = sample.next(&first, [keeps(LARGE + 1)]).unwrap();
     let write = sample.update(&second, &first);
     let blobs = emulator.blobs.clone();
@@ -266,7 +266,7 @@ async fn a_task_value_replaced_during_a_read_is_read_again() {
     let replaced = Box::pin(async move {
         let before = blobs.keys(&below, None, 10).await.unwrap();
         let answer = records.commit(&write).await.unwrap();
-        assert_eq!(answer, Committed::Done);
+        assert_eq!(answer, CommitResult::Done);
         blobs.remove(&before).await.unwrap();
     });
     let reader = reading(&emulator, replaced);
@@ -288,7 +288,7 @@ async fn one_replaced_object_among_several_makes_the_reader_read_again() {
     let first = sample.next(&task, [sample.start(), says, keeps(LARGE)]);
     let first = first.unwrap();
     let answer = records.commit(&sample.update(&first, &task)).await.unwrap();
-    assert_eq!(answer, Committed::Done);
+    assert_eq!(answer, CommitResult::Done);
     let second = sample.next(&first, [keeps(LARGE + 1)]).unwrap();
     let write = sample.update(&second, &first);
     let blobs = emulator.blobs.clone();
@@ -296,7 +296,7 @@ async fn one_replaced_object_among_several_makes_the_reader_read_again() {
     let replaced = Box::pin(async move {
         let before = blobs.keys(&below, None, 10).await.unwrap();
         let answer = records.commit(&write).await.unwrap();
-        assert_eq!(answer, Committed::Done);
+        assert_eq!(answer, CommitResult::Done);
         // The objects of the message stay.
         let (gone, kept): (Vec<_>, Vec<_>) =
             before.into_iter().partition(|key| key.contains("-STATE."));
@@ -500,11 +500,11 @@ async fn a_denied_object_is_an_outage_while_its_record_names_it() {
     assert!(matches!(denied, Err(StoreError::Denied(_))), "{denied:?}");
     let (records, ended) = (
         emulator.records.clone(),
-        task.ended(sample.write_id(), sample.at(-1)),
+        task.with_expiry(sample.write_id(), sample.at(-1)),
     );
     let write = sample.update(&ended, &task);
     let deleted = Box::pin(async move {
-        assert_eq!(records.commit(&write).await.unwrap(), Committed::Done);
+        assert_eq!(records.commit(&write).await.unwrap(), CommitResult::Done);
         assert!(records.remove_task(&ended).await.unwrap());
     });
     let gone = load(Some(deleted)).await;

@@ -4,7 +4,7 @@
 use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
-use a2a_lambda::store::{Committed, TaskWrite};
+use a2a_lambda::store::{CommitResult, TaskWrite};
 use a2a_lambda::task::{Change, Message, Metadata, OutputCounts, Part, TaskId, TaskRecord};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
@@ -97,7 +97,7 @@ fn overtaken(
 async fn commits(records: &Records, writes: &[TaskWrite]) {
     for write in writes {
         let answer = records.commit(write).await.unwrap();
-        assert_eq!(answer, Committed::Done);
+        assert_eq!(answer, CommitResult::Done);
     }
 }
 

@@ -6,7 +6,7 @@ use a2a_lambda::engine::{Engine, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
-use a2a_lambda::store::{Blobs as _, Committed, Expect, StoreError, TaskWrite, stored};
+use a2a_lambda::store::{Blobs as _, CommitResult, Expect, StoreError, TaskWrite, stored};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, Frame, Generation, Message, Metadata, OutputCounts, Owner,
     Part, PartContent, SendCommand, SendMode, SubscribeCommand, TaskKey, TaskRecord, ThreadKey,
@@ -232,7 +232,7 @@ async fn a_child_is_never_overwritten_and_lives_as_long_as_its_task() {
             ..sample.update(&next, &task)
         };
         let done = emulator.records.commit(&write).await.unwrap();
-        assert_eq!(done, Committed::Done);
+        assert_eq!(done, CommitResult::Done);
         for (name, item) in items(&emulator, &next.key()).await {
             if name != "META" {
                 assert!(
@@ -315,7 +315,7 @@ async fn without_a_bucket_content_too_large_for_an_item_is_refused() {
         .next(&task, [sample.start(), keeps(700_000)])
         .unwrap();
     let done = store.commit(&sample.update(&fits, &task)).await.unwrap();
-    assert_eq!(done, Committed::Done);
+    assert_eq!(done, CommitResult::Done);
     let large = sample.next(&fits, [keeps(900_000)]).unwrap();
     let answer = store.commit(&sample.update(&large, &fits)).await;
     assert!(matches!(answer, Err(StoreError::TooLarge(_))), "{answer:?}");
@@ -355,13 +355,13 @@ async fn a_tail_sees_every_event_once_and_in_order_during_writes() {
     for _ in 0..80 {
         let next = sample.next(&task, [says(700), says(10)]).unwrap();
         let done = emulator.records.commit(&sample.update(&next, &task)).await;
-        assert_eq!(done.unwrap(), Committed::Done);
+        assert_eq!(done.unwrap(), CommitResult::Done);
         task = next;
     }
     let ends = Change::Complete { message: None };
     let ended = sample.next(&task, [ends]).unwrap();
     let done = emulator.records.commit(&sample.update(&ended, &task)).await;
-    assert_eq!(done.unwrap(), Committed::Done);
+    assert_eq!(done.unwrap(), CommitResult::Done);
     let (seen, reads) = reads.await.unwrap();
     assert_eq!(seen, ended.events_after(0).count() as u64);
     assert!(reads > 20, "{reads}");

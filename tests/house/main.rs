@@ -23,6 +23,8 @@ const CIRCLE_MAX: usize = 3;
 const PUBLIC_MAX: usize = 1_606;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 0.5;
+/// Functions named by a participle.
+const FUNCTION_PARTICIPLES_MAX: usize = 8;
 
 /// Type names that more than one file declares, with the reason. A name that is declared once
 /// leaves the table.
@@ -167,6 +169,21 @@ fn names_of_values(house: &House) -> Vec<String> {
     Vec::from_iter((rate > PARTICIPLES_MAX).then_some(fault))
 }
 
+/// Functions whose whole name is a participle: an imperative says what a function does.
+fn names_of_functions(house: &House) -> Vec<String> {
+    let functions = house.functions();
+    let participles = functions.iter();
+    let participles = participles.filter(|(_, function)| names::is_participle(&function.name));
+    let names: Vec<_> = participles
+        .map(|(place, function)| format!("{place} {}", function.name))
+        .collect();
+    println!("house: participles name {} functions", names.len());
+    let above = names.len() > FUNCTION_PARTICIPLES_MAX;
+    let most =
+        format!("above {FUNCTION_PARTICIPLES_MAX} functions named by participles: {names:?}");
+    Vec::from_iter(above.then_some(most))
+}
+
 fn names_of_types(house: &House) -> Vec<String> {
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     // The reference agent is a program that an author could have written, and so are the sets: no
@@ -243,6 +260,7 @@ fn an_engineer_can_carry_the_house_in_the_head() {
         lines_of_functions,
         public_items,
         names_of_values,
+        names_of_functions,
         names_of_types,
         circles_of_files,
     ];

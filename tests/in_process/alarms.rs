@@ -265,7 +265,7 @@ struct Refuses;
 
 #[async_trait]
 impl PushQueue for Refuses {
-    async fn ring(&self, items: &[PushItem], _: Duration) -> Result<Vec<bool>, StoreError> {
+    async fn send(&self, items: &[PushItem], _: Duration) -> Result<Vec<bool>, StoreError> {
         Ok(vec![false; items.len()])
     }
 }

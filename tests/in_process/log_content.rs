@@ -7,7 +7,7 @@ use a2a_lambda::engine::{
     Clock as _, Policy, PushDelivery, PushDeliveryError, PushDispatcher, PushServices, RandomIds,
     SecretKeys, SendPush, relay, relay_pushes,
 };
-use a2a_lambda::outbound::Reach;
+use a2a_lambda::outbound::AddressPolicy;
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
@@ -168,8 +168,8 @@ fn agent(_: Gate) -> Result<AgentDefinition, BuildError> {
 
 fn world() -> World {
     World::serving(agent, |settings| {
-        settings.policy.reach = Reach::Public;
-        settings.policy.secrets = SecretKeys::fixed([SECRET.to_vec()]);
+        settings.policy.reach = AddressPolicy::Public;
+        settings.policy.secrets = SecretKeys::from_keys([SECRET.to_vec()]);
     })
     .unwrap()
 }
@@ -360,8 +360,8 @@ async fn worked(world: &World, reply: &Reply, webhook: &Arc<Refuses>) {
             ids: Arc::new(RandomIds),
         },
         Policy {
-            reach: Reach::Public,
-            secrets: SecretKeys::fixed([SECRET.to_vec()]),
+            reach: AddressPolicy::Public,
+            secrets: SecretKeys::from_keys([SECRET.to_vec()]),
             ..Policy::default()
         },
     );

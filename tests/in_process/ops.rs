@@ -243,7 +243,7 @@ async fn the_report_shows_whether_a_changed_setting_is_in_force() {
     assert_eq!(changed.0, build);
     assert_ne!(changed.1, settings);
     // A secret must not be guessed from the hash.
-    let secret = SecretKeys::fixed([b"another key of 32 characters ....".to_vec()]);
+    let secret = SecretKeys::from_keys([b"another key of 32 characters ....".to_vec()]);
     let keyed = shown(|settings| settings.policy.secrets = secret).await;
     assert_eq!(keyed.1, settings);
 }

@@ -173,8 +173,8 @@ impl Deployment {
             }
             None => (
                 self.endpoints(),
-                named(self.table.as_ref(), "table", "A2A_TABLE")?,
-                named(self.bucket.as_ref(), "bucket", "A2A_BUCKET")?,
+                resource_name(self.table.as_ref(), "table", "A2A_TABLE")?,
+                resource_name(self.bucket.as_ref(), "bucket", "A2A_BUCKET")?,
             ),
         };
         let clients = AwsClients::connect(&endpoints).await;
@@ -265,7 +265,7 @@ impl Table {
         let Some(path) = data_folder(self.data.as_deref(), is_elsewhere, folders)? else {
             let endpoints = self.endpoint.as_ref().map(Endpoints::at);
             let clients = AwsClients::connect(&endpoints.unwrap_or_default()).await;
-            let table = named(self.table.as_ref(), "table", "A2A_TABLE")?;
+            let table = resource_name(self.table.as_ref(), "table", "A2A_TABLE")?;
             return Ok(ReachedTable {
                 table: DynamoTable::new(clients.dynamodb, table),
                 folder: None,
@@ -328,7 +328,7 @@ async fn open(
 
 /// The name of the table or the bucket. There is no default, since the command would
 /// find no data under a wrong name and report that nothing is left.
-fn named(
+fn resource_name(
     value: Option<&String>,
     what: &'static str,
     setting: &'static str,

@@ -8,7 +8,7 @@ mod served;
 use self::served::ServedError;
 use crate::{BuildNamed, CARD};
 use a2a_lambda::protocol::{CardError, CardSignature, Unsigned};
-use a2a_lambda::runtime::{cards, served as served_by};
+use a2a_lambda::runtime::{adapt_to_model, cards};
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
 use a2a_lambda::skill::AgentBuildError;
 use base64::Engine as _;
@@ -137,7 +137,7 @@ pub(crate) async fn run(options: &SignCard, agent: BuildNamed<'_>) -> Result<(),
     let key = Key::read(&options.key, options.kid.as_deref())?;
     let text = match options.print {
         Print::Jwks => format!("{}\n", json!({"keys": [key.jwk()]})),
-        Print::Card => signed(&key, options, agent).await?,
+        Print::Card => sign_card(&key, options, agent).await?,
         Print::Setting => {
             let cards = cards_of(options, agent).await?;
             let signatures = cards.iter().flat_map(|card| key.sign(card, options));
@@ -146,13 +146,17 @@ pub(crate) async fn run(options: &SignCard, agent: BuildNamed<'_>) -> Result<(),
         }
     };
     match &options.out {
-        Some(path) => fs::write(path, text).map_err(|source| failed(path, source)),
+        Some(path) => fs::write(path, text).map_err(|source| file_error(path, source)),
         None => Ok(io::stdout().write_all(text.as_bytes())?),
     }
 }
 
 /// The public card with its signatures, as the same bytes that a function serves.
-async fn signed(key: &Key, options: &SignCard, agent: BuildNamed<'_>) -> Result<String, SignError> {
+async fn sign_card(
+    key: &Key,
+    options: &SignCard,
+    agent: BuildNamed<'_>,
+) -> Result<String, SignError> {
     let mut card = cards_of(options, agent)
         .await?
         .into_iter()
@@ -171,13 +175,15 @@ async fn signed(key: &Key, options: &SignCard, agent: BuildNamed<'_>) -> Result<
 async fn cards_of(options: &SignCard, agent: BuildNamed<'_>) -> Result<Vec<Value>, SignError> {
     if let Some(url) = &options.url {
         let token = match &options.token_file {
-            Some(path) => Some(fs::read_to_string(path).map_err(|source| failed(path, source))?),
+            Some(path) => {
+                Some(fs::read_to_string(path).map_err(|source| file_error(path, source))?)
+            }
             None => None,
         };
         return Ok(served::cards(url, token.as_deref()).await?);
     }
     if let Some(path) = &options.input {
-        let text = fs::read(path).map_err(|source| failed(path, source))?;
+        let text = fs::read(path).map_err(|source| file_error(path, source))?;
         let card: Option<Value> = serde_json::from_slice(&text).ok();
         let card = card.filter(Value::is_object);
         return Ok(vec![card.ok_or_else(|| SignError::Card(path.clone()))?]);
@@ -188,13 +194,13 @@ async fn cards_of(options: &SignCard, agent: BuildNamed<'_>) -> Result<Vec<Value
     }
     let settings = Settings::read_public(&source)?;
     let agent = agent(options.agent.as_deref(), &settings).map_err(SignError::Agent)?;
-    let agent = served_by(agent, settings.model.is_some());
+    let agent = adapt_to_model(agent, settings.model.is_some());
     let url = settings.public_url.without_stage();
     let cards = cards(&agent, &settings, url.ok_or(SignError::NoUrl)?)?;
     Ok(cards.documents().map(|one| one.value.clone()).collect())
 }
 
-fn failed(path: &Path, source: io::Error) -> SignError {
+fn file_error(path: &Path, source: io::Error) -> SignError {
     SignError::File {
         path: path.to_owned(),
         source,
@@ -209,7 +215,7 @@ struct Key {
 
 impl Key {
     fn read(path: &Path, kid: Option<&str>) -> Result<Self, SignError> {
-        let text = fs::read_to_string(path).map_err(|source| failed(path, source))?;
+        let text = fs::read_to_string(path).map_err(|source| file_error(path, source))?;
         let secret = secret(&text).ok_or_else(|| SignError::Key(path.to_owned()))?;
         let kid = kid.map_or_else(|| thumbprint(&secret), str::to_owned);
         Ok(Self { secret, kid })
@@ -221,7 +227,7 @@ impl Key {
         let drafts = Unsigned::of(card, &self.kid, options.jku.as_deref());
         let sign = |draft: Unsigned| {
             let signature: Signature = key.sign(draft.signing_input().as_bytes());
-            draft.signed(signature.to_bytes().into())
+            draft.with_signature(signature.to_bytes().into())
         };
         drafts.into_iter().map(sign).collect()
     }

@@ -23,7 +23,7 @@ pub(crate) fn status<E>(error: &SdkError<E, HttpResponse>) -> Option<u16> {
 
 /// The error of a request that `service` did not carry out. `lasts` says which codes of a 4xx
 /// come again when the request is repeated.
-pub(crate) fn failed<E: ProvideErrorMetadata>(
+pub(crate) fn service_error<E: ProvideErrorMetadata>(
     service: &str,
     error: &SdkError<E, HttpResponse>,
     lasts: impl FnOnce(u16, &str) -> bool,

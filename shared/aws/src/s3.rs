@@ -32,8 +32,8 @@ use aws_sdk_s3::types::{ChecksumMode, Delete as Removal, ObjectIdentifier};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use outcome::{RetryPut, failed, is_missing, is_new, racing, taken, unread};
-use presign::unsigned;
+use outcome::{RetryPut, conflict, is_missing, is_new, racing, s3_error, unread};
+use presign::presign_error;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ impl S3Blobs {
         }
         match self.get(key).await? {
             Some(object) if object == bytes => Ok(()),
-            Some(_) => Err(taken(key)),
+            Some(_) => Err(conflict(key)),
             // Another process deleted the object in between.
             None => Err(racing(key)),
         }
@@ -108,7 +108,7 @@ impl S3Blobs {
     async fn is_ours(&self, key: &str, size: u64) -> Result<(), StoreError> {
         match self.head(key).await? {
             Some(head) if head.size == size => Ok(()),
-            _ => Err(taken(key)),
+            _ => Err(conflict(key)),
         }
     }
 }
@@ -123,7 +123,7 @@ pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), StoreErr
         Ok(_) => Ok(()),
         Err(error) => match error.code() {
             Some("BucketAlreadyOwnedByYou" | "BucketAlreadyExists") => Ok(()),
-            _ => Err(failed(&error)),
+            _ => Err(s3_error(&error)),
         },
     }
 }
@@ -198,7 +198,7 @@ impl ReadBlobs for S3Blobs {
             .response_cache_control(presign::UNCACHED)
             .presigned(presign::terms(now, lifetime)?)
             .await
-            .map_err(unsigned)?;
+            .map_err(presign_error)?;
         Ok(Some(request.uri().to_owned()))
     }
 }
@@ -270,8 +270,8 @@ impl Blobs for S3Blobs {
         now: Timestamp,
         lifetime: Duration,
     ) -> Result<Option<UploadUrl>, StoreError> {
-        let size = i64::try_from(terms.size).map_err(unsigned)?;
-        let digest = hex::decode(terms.sha256).map_err(unsigned)?;
+        let size = i64::try_from(terms.size).map_err(presign_error)?;
+        let digest = hex::decode(terms.sha256).map_err(presign_error)?;
         let request = self
             .signer
             .put_object()
@@ -284,7 +284,7 @@ impl Blobs for S3Blobs {
             .checksum_sha256(STANDARD.encode(digest))
             .presigned(presign::terms(now, lifetime)?)
             .await
-            .map_err(unsigned)?;
+            .map_err(presign_error)?;
         Ok(Some(UploadUrl {
             url: request.uri().to_owned(),
             headers: presign::headers(&request),
@@ -310,7 +310,7 @@ impl S3Blobs {
             .max_keys(i32::try_from(most).unwrap_or(i32::MAX))
             .send()
             .await
-            .map_err(|error| failed(&error))
+            .map_err(|error| s3_error(&error))
     }
 
     async fn body(&self, key: &str) -> Result<Option<ByteStream>, StoreError> {
@@ -343,7 +343,7 @@ impl S3Blobs {
                 .delete(removal.map_err(incomplete)?)
                 .send()
                 .await
-                .map_err(|error| failed(&error))?;
+                .map_err(|error| s3_error(&error))?;
             // S3 answers 200 and lists the objects that it did not remove.
             if let Some(fault) = output.errors().first() {
                 let code = fault.code().unwrap_or("no code");
@@ -383,9 +383,9 @@ fn notes_of(owner: &BlobOwner) -> HashMap<String, String> {
 fn owner_of(notes: &HashMap<String, String>) -> Option<BlobOwner> {
     if let Some(note) = notes.get(TASK_NOTE) {
         let (tenant, local) = note.split_once('/')?;
-        return TaskKey::stored(tenant, local).map(BlobOwner::Task);
+        return TaskKey::from_stored(tenant, local).map(BlobOwner::Task);
     }
     let (tenant, rest) = notes.get(THREAD_NOTE)?.split_once('/')?;
     let (subject, context) = rest.split_once('/')?;
-    ThreadKey::stored(tenant, subject, context).map(BlobOwner::Thread)
+    ThreadKey::from_stored(tenant, subject, context).map(BlobOwner::Thread)
 }

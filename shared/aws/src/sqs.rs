@@ -70,7 +70,7 @@ impl SqsQueue {
         let value = value.string_value(reason).build().map_err(corrupt)?;
         let request = self.client.send_message().queue_url(url).message_body(body);
         let result = request.message_attributes("reason", value).send().await;
-        result.map(|_| ()).map_err(|error| failed(&error))
+        result.map(|_| ()).map_err(|error| sqs_error(&error))
     }
 
     /// Sends `entries` in batches, of which at most `at_once` run at the same time; returns one
@@ -114,7 +114,7 @@ impl SqsQueue {
             .set_entries(Some(entries))
             .send()
             .await
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| sqs_error(&error))?;
         // A successful request can still contain messages that failed.
         for entry in output.failed() {
             let code = entry.code();
@@ -159,7 +159,7 @@ impl WorkQueue for SqsQueue {
         let name = QueueAttributeName::ApproximateNumberOfMessages;
         let request = self.client.get_queue_attributes().queue_url(&self.url);
         let result = request.attribute_names(name.clone()).send().await;
-        let output = result.map_err(|error| failed(&error))?;
+        let output = result.map_err(|error| sqs_error(&error))?;
         let count = output.attributes().and_then(|all| all.get(&name));
         let count = count.and_then(|digits| digits.parse().ok());
         count.ok_or_else(|| corrupt("the queue returned no number of waiting messages"))
@@ -185,7 +185,7 @@ pub struct SqsReceipt {
 impl SqsReceipt {
     /// The same receipt of a message that has been received `receives` times.
     #[must_use]
-    pub const fn received(mut self, receives: u32) -> Self {
+    pub const fn with_receives(mut self, receives: u32) -> Self {
         self.receives = receives;
         self
     }
@@ -203,7 +203,7 @@ impl Receipt for SqsReceipt {
             .visibility_timeout(whole_seconds(time))
             .send()
             .await;
-        result.map(|_| ()).map_err(|error| failed(&error))
+        result.map(|_| ()).map_err(|error| sqs_error(&error))
     }
 
     async fn postpone(&self, item: &WorkItem, time: Duration) -> Result<Ack, StoreError> {
@@ -277,7 +277,7 @@ fn corrupt(error: impl std::fmt::Display) -> StoreError {
 }
 
 /// The error of a request that SQS did not carry out.
-fn failed<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
+fn sqs_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
     if matches!(error, SdkError::ConstructionFailure(_)) {
         return StoreError::Refused("failed to build the request to SQS".to_owned());
     }
@@ -285,7 +285,7 @@ fn failed<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
     let is_throttle = |code: &str| code.contains("Throttl") || code.contains("OverLimit");
     // 408 is a timeout; 429 and the throttling codes pass. The other 4xx fail again
     // when repeated.
-    outcome::failed("SQS", error, |status, code| {
+    outcome::service_error("SQS", error, |status, code| {
         is_reply && !matches!(status, 408 | 429) && !is_throttle(code)
     })
 }

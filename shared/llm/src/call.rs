@@ -18,7 +18,7 @@ pub(super) async fn converse(
 ) -> AgentResult<ModelReply> {
     let mut has_begun = false;
     let reply = match &mut chunks {
-        chunks @ Some(_) => streamed(model, request, chunks, &mut has_begun).await,
+        chunks @ Some(_) => stream_reply(model, request, chunks, &mut has_begun).await,
         None => model.converse(request).await,
     };
     let reply = match reply {
@@ -34,7 +34,7 @@ pub(super) async fn converse(
     }
 }
 
-async fn streamed(
+async fn stream_reply(
     model: &dyn Model,
     request: ModelRequest,
     chunks: &mut Option<ArtifactChunks<'_>>,

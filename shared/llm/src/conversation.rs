@@ -105,7 +105,7 @@ pub(super) enum ConversationEnd {
 }
 
 /// What an answer of the model means.
-enum Meaning {
+enum ReplyAction {
     Answer(Value),
     /// The model has to try again; it gets this text as the result of the calls, if it has called.
     Repair(Vec<ToolCall>, String),
@@ -181,7 +181,7 @@ impl<'a> Place<'a> {
 }
 
 /// A function or worker that talks with its model.
-pub(super) struct Talk<'a> {
+pub(super) struct ModelSession<'a> {
     setup: &'a LlmSetup,
     /// The first part of the names of its steps.
     name: &'a str,
@@ -196,7 +196,7 @@ pub(super) struct Talk<'a> {
     hold: Mutex<Option<TokenHold<'a>>>,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> ModelSession<'a> {
     pub(super) async fn new(
         setup: &'a LlmSetup,
         host: Place<'a>,
@@ -248,30 +248,32 @@ impl<'a> Talk<'a> {
             }
             conversation.add(answer.reply);
             match self.meaning(&conversation) {
-                Meaning::Calls(_) if answer.is_last => {
+                ReplyAction::Calls(_) if answer.is_last => {
                     return Err(AgentError::budget_exceeded("tools in the last call"));
                 }
-                Meaning::Answer(value) => {
+                ReplyAction::Answer(value) => {
                     if let (true, Some(cx)) = (answer.is_last, self.host.turn()) {
                         cx.note_partial();
                     }
                     self.add_event(&conversation, &value)?;
                     return Ok(ConversationEnd::Answer(value));
                 }
-                Meaning::Repair(calls, text) if !conversation.repaired => {
+                ReplyAction::Repair(calls, text) if !conversation.repaired => {
                     conversation.repaired = true;
-                    let results = calls.iter().map(|call| refused(call, &text)).collect();
+                    let results = calls.iter().map(|call| tool_error(call, &text)).collect();
                     conversation.messages.push(match calls.as_slice() {
                         [] => ModelMessage::User(text),
                         _ => ModelMessage::ToolResults(results),
                     });
                 }
                 // Wrong even after its repair.
-                Meaning::Repair(_, text) => return Err(AgentError::model_output(text)),
-                Meaning::Calls(calls) if self.confirms(&calls) => {
+                ReplyAction::Repair(_, text) => return Err(AgentError::model_output(text)),
+                ReplyAction::Calls(calls) if self.confirms(&calls) => {
                     return Ok(ConversationEnd::Confirm(conversation));
                 }
-                Meaning::Calls(calls) => self.call_tools(&mut conversation, &calls, None).await?,
+                ReplyAction::Calls(calls) => {
+                    self.call_tools(&mut conversation, &calls, None).await?
+                }
             }
         }
     }
@@ -432,7 +434,7 @@ impl<'a> Talk<'a> {
                     row: CallNames::row_of("model", None::<&()>),
                 };
                 let work = async || {
-                    let own_model = own_model.map(|model| cx.metered(model));
+                    let own_model = own_model.map(|model| cx.meter(model));
                     let model: &dyn Model = match &own_model {
                         Some(model) => model,
                         None => cx.model()?,
@@ -452,15 +454,15 @@ impl<'a> Talk<'a> {
     }
 
     /// Reads the newest answer of the model.
-    fn meaning(&self, conversation: &Conversation) -> Meaning {
+    fn meaning(&self, conversation: &Conversation) -> ReplyAction {
         let Some(ModelMessage::Model(content)) = conversation.messages.last() else {
-            return Meaning::Repair(Vec::new(), "Give your answer.".to_owned());
+            return ReplyAction::Repair(Vec::new(), "Give your answer.".to_owned());
         };
         let calls = calls_of(content);
         match (&self.form, calls.as_slice()) {
             (AnswerForm::Text, []) => match text_of(content) {
                 text if text.trim().is_empty() => {
-                    Meaning::Repair(calls, "Write your answer.".to_owned())
+                    ReplyAction::Repair(calls, "Write your answer.".to_owned())
                 }
                 text => self.read(Value::String(text), calls),
             },
@@ -468,20 +470,20 @@ impl<'a> Talk<'a> {
             (AnswerForm::Object(object), []) => {
                 match serde_json::from_str(without_fence(&text_of(content))) {
                     Ok(value) => self.read(object.value(&value), calls),
-                    Err(_) => Meaning::Repair(calls, self.wanted()),
+                    Err(_) => ReplyAction::Repair(calls, self.repair_text()),
                 }
             }
             (AnswerForm::Object(object), [only]) if only.name == ANSWER => {
                 self.read(object.value(&only.input), calls)
             }
             // A function has no tools.
-            _ if self.setup.tools.is_empty() => Meaning::Repair(calls, self.wanted()),
-            _ => Meaning::Calls(calls),
+            _ if self.setup.tools.is_empty() => ReplyAction::Repair(calls, self.repair_text()),
+            _ => ReplyAction::Calls(calls),
         }
     }
 
     /// What the model should have done.
-    fn wanted(&self) -> String {
+    fn repair_text(&self) -> String {
         match &self.form {
             AnswerForm::Text => "There is no tool. Write your answer.".to_owned(),
             AnswerForm::Object(_) if self.setup.native => {
@@ -491,10 +493,10 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn read(&self, value: Value, calls: Vec<ToolCall>) -> Meaning {
+    fn read(&self, value: Value, calls: Vec<ToolCall>) -> ReplyAction {
         match (self.check)(&value) {
-            Ok(()) => Meaning::Answer(value),
-            Err(error) => Meaning::Repair(calls, error.text().to_owned()),
+            Ok(()) => ReplyAction::Answer(value),
+            Err(error) => ReplyAction::Repair(calls, error.text().to_owned()),
         }
     }
 
@@ -550,11 +552,11 @@ impl<'a> Talk<'a> {
         approval: Option<&Approval>,
     ) -> AgentResult<ToolResult> {
         let Some(tool) = self.tool(call) else {
-            return Ok(refused(call, &self.no_such_tool(call)));
+            return Ok(tool_error(call, &self.no_such_tool(call)));
         };
         let consent = match approval {
             Some(Approval::Refused) if tool.confirm => {
-                return Ok(refused(call, "the user refused"));
+                return Ok(tool_error(call, "the user refused"));
             }
             Some(Approval::Given(consent)) => Some(*consent),
             _ => None,
@@ -646,7 +648,7 @@ fn again(text: &str) -> ModelMessage {
     ModelMessage::User(text.to_owned())
 }
 
-fn refused(call: &ToolCall, text: &str) -> ToolResult {
+fn tool_error(call: &ToolCall, text: &str) -> ToolResult {
     ToolResult {
         id: call.id.clone(),
         result: Err(text.to_owned()),

@@ -1,9 +1,9 @@
 //! A typed call of a model.
 
 use super::budget::LlmBudget;
-use super::conversation::{Conversation, ConversationEnd, Place, Talk};
+use super::conversation::{Conversation, ConversationEnd, ModelSession, Place};
 use super::setup::{AnswerForm, LlmSetup, TextArtifact};
-use super::tool::decoded;
+use super::tool::decode;
 use super::transcript::{self, LlmInput};
 use a2a_lambda_model::thread::Thread;
 use a2a_lambda_skill::model::Model;
@@ -76,8 +76,8 @@ pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>
     host: Place<'_>,
     input: LlmInput,
 ) -> AgentResult<ConversationEnd> {
-    let check = |value: &Value| decoded::<T>(value).map(drop);
-    let talk = Talk::new(setup, host, AnswerForm::of::<T>(), &input.value, &check).await?;
+    let check = |value: &Value| decode::<T>(value).map(drop);
+    let talk = ModelSession::new(setup, host, AnswerForm::of::<T>(), &input.value, &check).await?;
     let memories = setup.memories(host.turn()).await?;
     let messages = memories.into_iter().chain(input.messages).collect();
     let conversation = Conversation::of(messages, input.is_chat);
@@ -133,7 +133,7 @@ macro_rules! calls {
 
         async fn answer(&self, place: Place<'_>, input: LlmInput) -> AgentResult<T> {
             match answer_of::<T>(&self.setup, place, input).await? {
-                ConversationEnd::Answer(value) => decoded(&value),
+                ConversationEnd::Answer(value) => decode(&value),
                 ConversationEnd::Confirm(_) => {
                     Err(AgentError::internal("a tool to confirm, and nobody to ask"))
                 }

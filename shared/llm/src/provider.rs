@@ -17,7 +17,7 @@ pub(super) fn out_of_order(cause: Box<dyn Error + Send + Sync>) -> AgentError {
 }
 
 /// The error of an answer that has begun and breaks off, or has no right form.
-pub(super) fn broken(cause: Box<dyn Error + Send + Sync>) -> AgentError {
+pub(super) fn answer_error(cause: Box<dyn Error + Send + Sync>) -> AgentError {
     AgentError::model_provider(cause).after_answer()
 }
 
@@ -54,7 +54,7 @@ impl ModelCallError {
         let error: ToError = match &self {
             Self::Service { error, .. } => *error,
             Self::TooLong(_) => |cause| AgentError::model_output(cause).after_answer(),
-            Self::Slow(_) | Self::Cut | Self::Form(_) => broken,
+            Self::Slow(_) | Self::Cut | Self::Form(_) => answer_error,
             Self::Request(_) => AgentError::model_provider,
         };
         error(self.into())
@@ -106,7 +106,7 @@ pub(super) fn deltas<E: Send + 'static>(
 pub(super) async fn join(deltas: ReplyDeltas) -> AgentResult<ModelReply> {
     let deltas = deltas.map_err(ModelCallError::into_agent)?;
     let deltas: Vec<Delta> = deltas.try_collect().await?;
-    Collected::whole(deltas).ok_or_else(|| ModelCallError::Cut.into_agent())
+    Collected::collect(deltas).ok_or_else(|| ModelCallError::Cut.into_agent())
 }
 
 /// Waits for `work`, at most for `limit`.

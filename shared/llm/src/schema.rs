@@ -36,7 +36,7 @@ pub(super) struct ObjectSchema {
 impl ObjectSchema {
     /// The schema of an object that holds a value of `schema`.
     pub(super) fn of(schema: &Value) -> Self {
-        let mut schema = reduced(schema);
+        let mut schema = reduce(schema);
         if is_object(&schema) {
             return Self {
                 schema,
@@ -77,14 +77,14 @@ fn is_object(schema: &Value) -> bool {
 }
 
 /// The schema without [`LEFT_OUT`], whose objects take no unknown members.
-fn reduced(schema: &Value) -> Value {
+fn reduce(schema: &Value) -> Value {
     let Value::Object(words) = schema else {
         return schema.clone();
     };
     let mut members = Map::new();
     for (word, value) in words {
         if !LEFT_OUT.contains(&word.as_str()) {
-            members.insert(word.clone(), reduced_word(word, value));
+            members.insert(word.clone(), reduce_word(word, value));
         }
     }
     let joins = ["allOf", "anyOf", "oneOf", "$ref"];
@@ -99,17 +99,17 @@ fn reduced(schema: &Value) -> Value {
 
 /// The value of one word. Only places of schemas are reduced: `title` may be the name of a
 /// member, and `enum` may hold any value.
-fn reduced_word(word: &str, value: &Value) -> Value {
+fn reduce_word(word: &str, value: &Value) -> Value {
     match (word, value) {
         ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(members)) => {
             let parts = members
                 .iter()
-                .map(|(name, schema)| (name.clone(), reduced(schema)));
+                .map(|(name, schema)| (name.clone(), reduce(schema)));
             Value::Object(parts.collect())
         }
-        ("items" | "additionalProperties" | "not", schema) => reduced(schema),
+        ("items" | "additionalProperties" | "not", schema) => reduce(schema),
         ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
-            schemas.iter().map(reduced).collect()
+            schemas.iter().map(reduce).collect()
         }
         _ => value.clone(),
     }

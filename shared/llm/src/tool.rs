@@ -53,7 +53,7 @@ impl LlmTool {
         W: Future<Output = AgentResult<O>> + Send + 'static,
     {
         let call = move |input: Value| -> BoxFuture<'static, AgentResult<Value>> {
-            let input = decoded::<I>(&input).map(&call);
+            let input = decode::<I>(&input).map(&call);
             Box::pin(async move {
                 let output = input?.await?;
                 serde_json::to_value(output).map_err(AgentError::serialization)
@@ -70,7 +70,7 @@ impl LlmTool {
 }
 
 /// Decodes a value that a model wrote. The text of the error is for the model.
-pub(super) fn decoded<T: SkillInput>(value: &Value) -> AgentResult<T> {
+pub(super) fn decode<T: SkillInput>(value: &Value) -> AgentResult<T> {
     T::decode(&Content::from_data(value)?)
 }
 
@@ -117,7 +117,7 @@ impl From<Tool> for OfferedTool {
 }
 
 impl OfferedTool {
-    pub(super) fn confirmed(self) -> Self {
+    pub(super) fn with_confirmation(self) -> Self {
         Self {
             confirm: true,
             ..self

@@ -2,10 +2,10 @@
 
 use super::budget::LlmBudget;
 use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, consent};
-use super::conversation::{Approval, ConversationEnd, Place, Talk};
+use super::conversation::{Approval, ConversationEnd, ModelSession, Place};
 use super::function::{answer_of, calls, setters};
 use super::setup::{AnswerForm, LlmSetup, TextArtifact};
-use super::tool::{LlmTool, OfferedTool, decoded};
+use super::tool::{LlmTool, OfferedTool, decode};
 use super::transcript::{self, LlmInput};
 use a2a_lambda_model::thread::Thread;
 use a2a_lambda_skill::gate::is_refusal;
@@ -147,7 +147,7 @@ impl<T, K> LlmWorker<T, K> {
     }
 
     fn confirming(mut self, tool: OfferedTool) -> LlmWorker<T, Confirming> {
-        self.setup.tools.push(tool.confirmed());
+        self.setup.tools.push(tool.with_confirmation());
         self.asking()
     }
 }
@@ -206,18 +206,18 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
             None if is_refusal(answer) => Approval::Refused,
             None => return self.outcome(cx, ConversationEnd::Confirm(conversation)),
         };
-        let check = |value: &Value| decoded::<T>(value).map(drop);
+        let check = |value: &Value| decode::<T>(value).map(drop);
         let form = AnswerForm::of::<T>();
         // The answer has begun the turn, so its model answers have no other input.
         let input = Value::Null;
-        let talk = Talk::new(&self.setup, Place::Turn(cx), form, &input, &check).await?;
+        let talk = ModelSession::new(&self.setup, Place::Turn(cx), form, &input, &check).await?;
         let end = talk.run(conversation, Some(approval)).await?;
         self.outcome(cx, end)
     }
 
     fn outcome(&self, cx: &TaskContext<'_>, end: ConversationEnd) -> AgentResult<LlmOutcome<T>> {
         Ok(match end {
-            ConversationEnd::Answer(value) => LlmOutcome::Answer(decoded(&value)?),
+            ConversationEnd::Answer(value) => LlmOutcome::Answer(decode(&value)?),
             ConversationEnd::Confirm(conversation) => {
                 LlmOutcome::Confirm(LlmConfirm::of(cx, conversation, &self.setup)?)
             }

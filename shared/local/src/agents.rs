@@ -83,7 +83,7 @@ impl Agents {
     }
 
     /// The agent with this name, the first one without a name.
-    pub(crate) fn named(&self, name: Option<&str>) -> &LocalAgent {
+    pub(crate) fn by_name(&self, name: Option<&str>) -> &LocalAgent {
         let mut others = self.others.iter();
         others
             .find(|agent| Some(agent.name) == name)

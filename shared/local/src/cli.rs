@@ -8,14 +8,14 @@ use crate::embedded::{Embedded, LocalFolders};
 use crate::local_settings::{ConfigError, credentials};
 use crate::otlp::Spans;
 use crate::page::AgentPage;
-use crate::process::{RunError, interrupted, print};
+use crate::process::{RunError, print, wait_for_signal};
 use crate::server::{Functions, serve};
 use crate::template;
 use crate::traces::Traces;
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::engine::{Leases, LimitPolicy};
-use a2a_lambda::outbound::Reach;
-use a2a_lambda::runtime::{Runtime, served, stores};
+use a2a_lambda::outbound::AddressPolicy;
+use a2a_lambda::runtime::{Runtime, adapt_to_model, stores};
 use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
@@ -60,7 +60,7 @@ pub(crate) async fn run(cli: Cli, folders: &LocalFolders, agents: &Agents) -> Re
     let metrics = telemetry::start(LogFormat::Text, filter);
     show_panics(terminal);
     warn_of_unknown();
-    let build = |name: Option<&str>, settings: &Settings| agents.named(name).build(settings);
+    let build = |name: Option<&str>, settings: &Settings| agents.by_name(name).build(settings);
     match cli.command {
         Some(Command::Admin(command)) => Ok(Box::pin(command.run(folders, &build)).await?),
         Some(Command::Dev(options)) => Box::pin(dev::run(&options)).await,
@@ -68,7 +68,7 @@ pub(crate) async fn run(cli: Cli, folders: &LocalFolders, agents: &Agents) -> Re
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
             let agent = agents
-                .named(None)
+                .by_name(None)
                 .build(&settings)
                 .map_err(|error| format!("failed to build the agent: {error}"))?;
             Ok(template::run(&options, &agent.manifest().id)?)
@@ -128,16 +128,16 @@ async fn agent(
     })?;
     let address = listener.local_addr()?;
     let mut settings = options.settings(configuration, &format!("http://{address}"))?;
-    let entry = agents.named(options.agent.as_deref());
-    if entry.calls_loopback() && settings.policy.reach == Reach::Public {
-        settings.policy.reach = Reach::Loopback;
+    let entry = agents.by_name(options.agent.as_deref());
+    if entry.calls_loopback() && settings.policy.reach == AddressPolicy::Public {
+        settings.policy.reach = AddressPolicy::Loopback;
     }
     let (embedded, endpoints, clients) = store(&options, &settings).await?;
     let agent = entry
         .build(&settings)
         .map_err(|error| format!("failed to build the agent: {error}"))?;
     let fallback = agent.fallback().cloned();
-    let agent = served(agent, settings.model.is_some());
+    let agent = adapt_to_model(agent, settings.model.is_some());
     agent.make_states().await?;
     let names = (&agent, fallback.as_ref());
     let banner = banner(names, &options, &settings, (address, configuration.path()));
@@ -163,7 +163,7 @@ async fn agent(
     }
     // The signal handlers come before the banner: a script that reads the banner may
     // send a signal immediately.
-    let mut interruption = Box::pin(ended(builds));
+    let mut interruption = Box::pin(wait_for_end(builds));
     let _not_yet = futures::poll!(&mut interruption);
     let line = page
         .as_ref()
@@ -244,7 +244,7 @@ async fn store(
 }
 
 /// Ready when the program has to end: the user says so, or `dev` does.
-async fn ended(builds: Option<Builds>) {
+async fn wait_for_end(builds: Option<Builds>) {
     let dev = async {
         match builds {
             Some(mut builds) => while builds.changed().await.is_ok() {},
@@ -252,7 +252,7 @@ async fn ended(builds: Option<Builds>) {
         }
     };
     tokio::select! {
-        () = interrupted() => {}
+        () = wait_for_signal() => {}
         () = dev => {}
     }
 }
@@ -314,7 +314,7 @@ fn banner(
         .skills
         .iter()
         .flat_map(|skill| skill.metadata.examples);
-    let words = quoted(examples.next().unwrap_or(&"hello"));
+    let words = quote(examples.next().unwrap_or(&"hello"));
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
          data   {data}{file}\n  calls  {calls}\n  model  {model}\n  budget {budget}\n\n  try\n    \
@@ -367,17 +367,17 @@ fn budget(limits: &LimitPolicy) -> String {
 }
 
 /// JSON of a text, for a place between single quotes.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     json!(text).to_string().replace('\'', "\\u0027")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::quote;
 
     #[test]
     fn a_single_quote_does_not_end_the_words_of_the_shell() {
-        let words = quoted("what's for lunch?");
+        let words = quote("what's for lunch?");
         assert_eq!(words, r#""what\u0027s for lunch?""#);
         let text: String = serde_json::from_str(&words).unwrap();
         assert_eq!(text, "what's for lunch?");

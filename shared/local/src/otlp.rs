@@ -4,7 +4,7 @@
 
 use crate::process::RunError;
 use crate::traces::TraceKey;
-use a2a_lambda::outbound::{Fetcher, OutboundUrl, Reach};
+use a2a_lambda::outbound::{AddressPolicy, Fetcher, OutboundUrl};
 use a2a_lambda::settings::{ModelProvider, Settings};
 use a2a_lambda::skill::{AgentDefinition, TraceRow};
 use bytes::Bytes;
@@ -55,7 +55,7 @@ impl Spans {
     ) -> Result<Option<Self>, RunError> {
         let Some(base) = base else { return Ok(None) };
         let url = format!("{}/v1/traces", base.trim_end_matches('/'));
-        let url = OutboundUrl::parse(&url, Reach::Anything)
+        let url = OutboundUrl::parse(&url, AddressPolicy::Anything)
             .map_err(|error| format!("`--otlp {base}` cannot be used: the URL {error}"))?;
         let (queue, spans) = channel(MOST);
         let agent = agent.manifest().name.clone();
@@ -141,7 +141,7 @@ impl Spans {
 
 /// Sends the spans, as many at once as wait. Without an answer they are lost, with one warning.
 async fn send(url: OutboundUrl, agent: String, mut spans: Receiver<Value>) {
-    let fetcher = Fetcher::new(Reach::Anything, PATIENCE);
+    let fetcher = Fetcher::new(AddressPolicy::Anything, PATIENCE);
     let mut has_failed = false;
     let mut batch = Vec::new();
     while spans.recv_many(&mut batch, BATCH).await > 0 {

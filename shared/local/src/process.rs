@@ -15,7 +15,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 }
 
 /// Ready when the user presses Ctrl-C or the process gets SIGTERM.
-pub(crate) async fn interrupted() {
+pub(crate) async fn wait_for_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -58,7 +58,7 @@ impl Agents {
             .build();
         let folders = cli::folders(&matches);
         let result = match runtime {
-            Ok(runtime) => match chosen(&exports, &matches) {
+            Ok(runtime) => match find_export(&exports, &matches) {
                 Some((export, matches)) => runtime.block_on(cli::export(export, matches, &folders)),
                 None => {
                     let arguments = Cli::from_arg_matches(&matches);
@@ -109,7 +109,7 @@ impl Agents {
 }
 
 /// The export that a command line asks for.
-fn chosen<'a>(
+fn find_export<'a>(
     exports: &'a [Export],
     matches: &'a ArgMatches,
 ) -> Option<(&'a Export, &'a ArgMatches)> {
@@ -155,7 +155,7 @@ mod tests {
         );
         for (arguments, name) in [(&[] as &[&str], "one"), (&["--agent", "two"], "two")] {
             let cli = Cli::from_arg_matches(&parse(arguments).unwrap()).unwrap();
-            assert_eq!(two.named(cli.serve.agent.as_deref()).name, name);
+            assert_eq!(two.by_name(cli.serve.agent.as_deref()).name, name);
         }
         let sign = parse(&["sign-card", "--key", "k", "--agent", "two"]);
         assert!(sign.is_ok());

@@ -98,7 +98,7 @@ pub(crate) fn run(options: &WriteTemplate, id: &str) -> Result<(), TemplateError
 fn refuse_unknown(options: &WriteTemplate, samconfig: &str) -> Result<(), TemplateError> {
     let edits = read(&options.folder.join(CHANGES))?.unwrap_or_default();
     let [(_, library), ..] = FILES;
-    let template = changes::merged(library, &edits);
+    let template = changes::apply(library, &edits);
     let parameters = changes::keys(&template, "Parameters");
     let strays = names::parameters(samconfig).into_iter().filter_map(|name| {
         let (letters, near) = names::nearest(&name, &parameters)?;
@@ -128,7 +128,7 @@ fn write_templates(options: &WriteTemplate, id: &str) -> Result<(), TemplateErro
         let path = options.folder.join(name);
         let mut text = of_one_program(text, &options.code).replace(LOGS, &logs_of(id));
         if name == "template.yaml" {
-            text = changes::merged(&text, &own_text);
+            text = changes::apply(&text, &own_text);
         }
         if read(&path)?.is_some_and(|old| old == text) {
             continue;
@@ -141,7 +141,7 @@ fn write_templates(options: &WriteTemplate, id: &str) -> Result<(), TemplateErro
     Ok(())
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> TemplateError {
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> TemplateError {
     let path = path.to_owned();
     |source| TemplateError::File { path, source }
 }
@@ -151,16 +151,16 @@ fn read(path: &Path) -> Result<Option<String>, TemplateError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed(path)(error)),
+        Err(error) => Err(file_error(path)(error)),
     }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), TemplateError> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed(path))?;
+        fs::create_dir_all(folder).map_err(file_error(path))?;
     }
-    fs::write(path, text).map_err(failed(path))?;
-    Ok(writeln!(io::stdout(), "wrote {}", shown(path))?)
+    fs::write(path, text).map_err(file_error(path))?;
+    Ok(writeln!(io::stdout(), "wrote {}", display_path(path))?)
 }
 
 /// The words of an id.
@@ -211,7 +211,7 @@ fn with_stack_names(samconfig: &str, id: &str) -> Result<String, TemplateError> 
 }
 
 /// The path as the user would write it.
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     let path = path.strip_prefix(".").unwrap_or(path);
     path.display().to_string()
 }

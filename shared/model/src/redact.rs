@@ -35,7 +35,7 @@ pub fn without_values(text: &str) -> String {
             continue;
         }
         let is_name = output.ends_with("missing field `");
-        let (value, is_closed) = quoted(&mut rest, next);
+        let (value, is_closed) = read_quoted(&mut rest, next);
         output.push_str(if is_name { &value } else { CUT });
         if is_closed {
             output.push(next);
@@ -45,7 +45,7 @@ pub fn without_values(text: &str) -> String {
 }
 
 /// The text up to the next `quote` that no backslash escapes, and whether there is one.
-fn quoted(rest: &mut Chars<'_>, quote: char) -> (String, bool) {
+fn read_quoted(rest: &mut Chars<'_>, quote: char) -> (String, bool) {
     let mut value = String::new();
     let mut is_escaped = false;
     for next in rest {

@@ -22,7 +22,7 @@ mod task;
 mod tests;
 
 #[cfg(any(test, feature = "contract-tests"))]
-pub use self::children::filled;
+pub use self::children::fill;
 pub use self::children::{Child, ChildName, Pieces, arrange, pieces};
 pub use self::encoded::Encoded;
 pub use self::join::{

@@ -46,7 +46,7 @@ pub fn front() -> Response<Body> {
 }
 
 /// The file with this name.
-pub fn named(name: &str) -> Option<Asset> {
+pub fn by_name(name: &str) -> Option<Asset> {
     let text = match name {
         "page.css" => include_str!("assets/page.css"),
         "main.js" => include_str!("assets/main.js"),
@@ -84,7 +84,7 @@ pub fn named(name: &str) -> Option<Asset> {
 }
 
 /// Sends the browser to the address `to`. It keeps the fragment.
-pub fn moved(to: &str) -> Response<Body> {
+pub fn redirect(to: &str) -> Response<Body> {
     let mut response = Response::new(Full::default().boxed_unsync());
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
     guard(response.headers_mut(), "text/plain");

@@ -108,7 +108,7 @@ pub async fn list(
         count = count.saturating_add(page.records.len());
         for head in page.records {
             let position = ListPosition::of(&head);
-            let Some(record) = whole(store, head, now).await? else {
+            let Some(record) = load_excerpt(store, head, now).await? else {
                 continue;
             };
             if !filter.takes(&record) {
@@ -171,7 +171,7 @@ pub(crate) fn position_text(position: &ListPosition) -> String {
 }
 
 /// The head with its messages and artifacts, as far as they are short.
-async fn whole(
+async fn load_excerpt(
     store: &RecordReader,
     head: TaskRecord,
     now: Timestamp,

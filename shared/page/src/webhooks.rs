@@ -24,7 +24,7 @@ pub async fn page(
         let page = tasks_after(store, owner, None, next, now).await?;
         count = count.saturating_add(page.records.len());
         for head in page.records {
-            if !head.listeners().is_empty() {
+            if !head.push_ids().is_empty() {
                 webhooks.extend(of_task(store, owner, &head, now).await?);
             }
         }
@@ -52,11 +52,11 @@ pub(crate) async fn of_task(
         .iter()
         .filter(|push| push.incarnation == *record.incarnation());
     let last = record.last_seq();
-    Ok(pushes.map(|push| shown(push, last, now)).collect())
+    Ok(pushes.map(|push| webhook_json(push, last, now)).collect())
 }
 
 /// A webhook without its secrets. `last` is the number of the last event of the task.
-fn shown(push: &PushRecord, last: u64, now: Timestamp) -> Value {
+fn webhook_json(push: &PushRecord, last: u64, now: Timestamp) -> Value {
     let delivery = &push.delivery;
     let waits = delivery.retry_at > now;
     json!({

@@ -50,13 +50,13 @@ const PATHS: [(&str, &str); 16] = [
 ];
 
 /// Uses the first byte to choose one of `many`; returns it and the other bytes.
-fn chosen<'b, T: Copy>(bytes: &'b [u8], many: &[T]) -> Option<(T, &'b [u8])> {
+fn choose<'b, T: Copy>(bytes: &'b [u8], many: &[T]) -> Option<(T, &'b [u8])> {
     let (first, rest) = bytes.split_first()?;
     let place = usize::from(*first).checked_rem(many.len())?;
     Some((*many.get(place)?, rest))
 }
 
-fn kept(promise: bool, what: impl FnOnce() -> String) -> Result<(), Broken> {
+fn ensure(promise: bool, what: impl FnOnce() -> String) -> Result<(), Broken> {
     if promise { Ok(()) } else { Err(Broken(what())) }
 }
 
@@ -67,10 +67,10 @@ fn kept(promise: bool, what: impl FnOnce() -> String) -> Result<(), Broken> {
 /// [`Broken`] if an error response does not fit the protocol, or an error about
 /// parameters names no field.
 pub fn rpc_decode(bytes: &[u8]) -> Result<(), Broken> {
-    let Some(((method, path), bytes)) = chosen(bytes, &PATHS) else {
+    let Some(((method, path), bytes)) = choose(bytes, &PATHS) else {
         return Ok(());
     };
-    let Some((version, body)) = chosen(bytes, &[None, Some("1.0"), Some("0.3"), Some("9.9")])
+    let Some((version, body)) = choose(bytes, &[None, Some("1.0"), Some("0.3"), Some("9.9")])
     else {
         return Ok(());
     };
@@ -108,7 +108,7 @@ fn read(call: &Call) -> Result<Option<MethodCall>, Broken> {
         Err(refusal) => refusal,
     };
     if let A2aError::InvalidParams { field, description } = &refusal {
-        kept(!field.is_empty(), || {
+        ensure(!field.is_empty(), || {
             format!("error names no field: {description}")
         })?;
     }
@@ -116,11 +116,11 @@ fn read(call: &Call) -> Result<Option<MethodCall>, Broken> {
 }
 
 fn in_order(answer: &WireResponse) -> Result<(), Broken> {
-    kept([200, 400, 404, 413, 415].contains(&answer.status), || {
+    ensure([200, 400, 404, 413, 415].contains(&answer.status), || {
         format!("response has the unexpected status {}", answer.status)
     })?;
     let body: Result<Value, _> = serde_json::from_slice(&answer.body);
-    kept(body.is_ok_and(|body| body.is_object()), || {
+    ensure(body.is_ok_and(|body| body.is_object()), || {
         format!(
             "response is not a JSON object: {:?}",
             String::from_utf8_lossy(&answer.body)
@@ -145,7 +145,7 @@ pub fn parts(bytes: &[u8]) -> Result<(), Broken> {
         "name",
         "mimeType",
     ];
-    let Some((way, rest)) = chosen(bytes, &WAYS) else {
+    let Some((way, rest)) = choose(bytes, &WAYS) else {
         return Ok(());
     };
     let text = String::from_utf8_lossy(rest);
@@ -204,12 +204,12 @@ fn handed_on(message: &Message) -> Result<(), Broken> {
                 && rest.matches(';').count() <= 1
         });
         let value = http::HeaderValue::from_str(&disposition);
-        kept(safe && disposition.is_ascii() && value.is_ok(), || {
+        ensure(safe && disposition.is_ascii() && value.is_ok(), || {
             format!("file name {filename:?} is served as {disposition:?}")
         })?;
         let kind = content_type(media_type.as_deref().unwrap_or_default());
         let active = ["html", "svg", "xml", "script", "css"];
-        kept(!active.iter().any(|word| kind.contains(word)), || {
+        ensure(!active.iter().any(|word| kind.contains(word)), || {
             format!("media type {media_type:?} is served as {kind:?}")
         })?;
         if let PartContent::Stored(blob) = content {
@@ -229,7 +229,7 @@ pub fn cursors(bytes: &[u8]) -> Result<(), Broken> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.as_ref();
     if let Ok(id) = text.parse::<EventId>() {
-        kept(id.to_string().parse() == Ok(id), || {
+        ensure(id.to_string().parse() == Ok(id), || {
             format!("event id {text:?} is read as {id}")
         })?;
     }
@@ -249,9 +249,9 @@ pub fn cursors(bytes: &[u8]) -> Result<(), Broken> {
     let keys = SecretKeySet::of([b"a secret".to_vec()]);
     let tasks = PagedList::tasks(&keys, &caller, &query);
     let contexts = PagedList::contexts(&keys, &caller);
-    let opened = tasks.place::<TaskPosition>(text, now).is_ok()
-        || contexts.place::<ThreadPosition>(text, now).is_ok();
-    kept(!opened, || format!("page token {text:?} opens"))?;
+    let opened = tasks.position::<TaskPosition>(text, now).is_ok()
+        || contexts.position::<ThreadPosition>(text, now).is_ok();
+    ensure(!opened, || format!("page token {text:?} opens"))?;
     same_place::<TaskPosition>(text)?;
     same_place::<ThreadPosition>(text)?;
     for path in ["/tasks", "/v1/tasks", "/a2a-lambda/contexts", "/tasks/t"] {
@@ -285,7 +285,7 @@ fn same_place<P: PagePosition>(text: &str) -> Result<(), Broken> {
     };
     let written = place.write();
     let again = P::read(&written).map(|place| place.write());
-    kept(again.as_ref() == Some(&written), || {
+    ensure(again.as_ref() == Some(&written), || {
         format!("position {text:?} is written as {written:?}")
     })
 }

@@ -261,7 +261,7 @@ impl RuntimeBuilder {
         }
         let settings = self.settings;
         let has_model = self.model.is_some() || settings.model.is_some();
-        let agent = Arc::new(served(self.agent, has_model));
+        let agent = Arc::new(adapt_to_model(self.agent, has_model));
         let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
         let metrics = metrics_source(self.metrics, self.table.as_ref(), &settings);
@@ -379,14 +379,17 @@ fn warn_of_unknown(agent: &AgentDefinition, rates: &RatePolicy) {
 /// a panic would end the process.
 pub fn card_edge(agent: AgentDefinition, settings: &Settings) -> Result<HttpService, RuntimeError> {
     panics::check()?;
-    let cards = cards_by_url(Arc::new(served(agent, settings.model.is_some())), settings)?;
+    let cards = cards_by_url(
+        Arc::new(adapt_to_model(agent, settings.model.is_some())),
+        settings,
+    )?;
     Ok(edge(Function::AgentCard, Backend::Cards, &cards, settings))
 }
 
 /// The agent as a program serves it that has a model or not, and a line in the log about the skill
 /// that it then lacks.
 #[must_use]
-pub fn served(agent: AgentDefinition, has_model: bool) -> AgentDefinition {
+pub fn adapt_to_model(agent: AgentDefinition, has_model: bool) -> AgentDefinition {
     match agent.fallback() {
         Some(skill) if !has_model => {
             tracing::info!("no model is configured (`A2A_MODEL_ID`): the agent has no `{skill}`");

@@ -74,7 +74,7 @@ impl SkillSecrets {
         let Some(secret_name) = secret_name else {
             return Ok(Self::of_variables());
         };
-        let text = stored(&secret_name).await?;
+        let text = fetch_secret(&secret_name).await?;
         Self::of(secret_name, &text)
     }
 
@@ -103,10 +103,10 @@ impl SkillSecrets {
     /// # Errors
     /// [`SecretsError::Missing`] when it is not there, or empty.
     pub fn get(&self, name: &str) -> Result<Secret, SecretsError> {
-        self.found(name, &Environment)
+        self.find(name, &Environment)
     }
 
-    fn found(&self, name: &str, variables: &dyn Source) -> Result<Secret, SecretsError> {
+    fn find(&self, name: &str, variables: &dyn Source) -> Result<Secret, SecretsError> {
         let set = variables.get(name).map(Secret::new);
         let secrets = set.into_iter().chain(self.members.get(name).cloned());
         let mut secrets = secrets.filter(|secret| !secret.expose().is_empty());
@@ -128,13 +128,13 @@ pub(crate) async fn secrets_manager() -> crate::store::secretsmanager::Secrets {
 }
 
 #[cfg(feature = "secrets")]
-async fn stored(secret_name: &str) -> Result<String, SecretsError> {
+async fn fetch_secret(secret_name: &str) -> Result<String, SecretsError> {
     let result = secrets_manager().await.secret(secret_name).await;
     result.map_err(|error| SecretsError::Unavailable(error.to_string()))
 }
 
 #[cfg(not(feature = "secrets"))]
-async fn stored(_: &str) -> Result<String, SecretsError> {
+async fn fetch_secret(_: &str) -> Result<String, SecretsError> {
     let why = format!("`{SETTING}` needs the feature `secrets` of a2a-lambda");
     Err(SecretsError::Unavailable(why))
 }
@@ -160,16 +160,16 @@ mod tests {
         }
     }
 
-    fn stored() -> SkillSecrets {
+    fn fetch_secret() -> SkillSecrets {
         SkillSecrets::of("shop".to_owned(), r#"{"KEY": "canary-1", "EMPTY": ""}"#).unwrap()
     }
 
     #[test]
     fn a_variable_wins_over_the_secret_of_the_deployment() {
-        let found = stored().found("KEY", &Variables(&[("KEY", "mine")]));
+        let found = fetch_secret().find("KEY", &Variables(&[("KEY", "mine")]));
         assert_eq!(found.unwrap().expose(), "mine");
         for variables in [Variables(&[]), Variables(&[("KEY", "")])] {
-            let found = stored().found("KEY", &variables);
+            let found = fetch_secret().find("KEY", &variables);
             assert_eq!(found.unwrap().expose(), "canary-1");
         }
     }
@@ -178,17 +178,17 @@ mod tests {
     fn a_missing_secret_is_named_with_its_places() {
         let none = Variables(&[]);
         for name in ["EMPTY", "OTHER"] {
-            let error = stored().found(name, &none).unwrap_err().to_string();
+            let error = fetch_secret().find(name, &none).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains("`shop`"), "{error}");
         }
-        let error = SkillSecrets::of_variables().found("KEY", &none);
+        let error = SkillSecrets::of_variables().find("KEY", &none);
         let error = error.unwrap_err().to_string();
         assert!(error.contains("A2A_SKILL_SECRET"), "{error}");
     }
 
     #[test]
     fn no_text_shows_a_secret() {
-        assert_eq!(format!("{:?}", stored()), r#"{"EMPTY", "KEY"}"#);
+        assert_eq!(format!("{:?}", fetch_secret()), r#"{"EMPTY", "KEY"}"#);
         for text in ["canary-1", r#"["canary-1"]"#, r#"{"KEY": ["canary-1"]}"#] {
             let error = SkillSecrets::of("shop".to_owned(), text).unwrap_err();
             assert_eq!(error, SecretsError::Form("shop".to_owned()));

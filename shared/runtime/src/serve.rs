@@ -251,12 +251,12 @@ async fn answer(edge: &HttpService, instance: &Started, event: GatewayEvent) -> 
         true => response.map(|_| Empty::new().boxed_unsync()),
         false => response,
     };
-    counted(response, Arc::clone(&instance.reporter))
+    report_at_end(response, Arc::clone(&instance.reporter))
 }
 
 /// The response, which ends once the reporter has sent what was counted. Lambda freezes a
 /// process after the end of its response.
-fn counted(response: Response<Body>, reporter: Arc<Reporter>) -> Response<Body> {
+fn report_at_end(response: Response<Body>, reporter: Arc<Reporter>) -> Response<Body> {
     let report = stream::once(async move {
         reporter.end_of_invocation().await;
         None

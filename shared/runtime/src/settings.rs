@@ -120,7 +120,7 @@ impl Settings {
     }
 
     fn from_variables(variables: Variables, source: &dyn Source) -> Result<Self, SettingsError> {
-        let is_deployed = deployed(source);
+        let is_deployed = is_deployed(source);
         let auth = variables.a2a_auth.unwrap_or(AuthMode::Gateway);
         if auth != AuthMode::Gateway && is_deployed {
             return Err(SettingsError::AuthDeployed(auth.word()));
@@ -184,7 +184,7 @@ impl Settings {
     /// # Errors
     /// [`SettingsError::Missing`] when it is not set.
     pub fn push_queue(&self) -> Result<&str, SettingsError> {
-        required(self.push_queue_url.as_deref(), "A2A_PUSH_QUEUE_URL")
+        require(self.push_queue_url.as_deref(), "A2A_PUSH_QUEUE_URL")
     }
 
     /// The URL of the work queue, for the functions that require it.
@@ -192,17 +192,17 @@ impl Settings {
     /// # Errors
     /// [`SettingsError::Missing`] when it is not set.
     pub fn work_queue(&self) -> Result<&str, SettingsError> {
-        required(self.work_queue_url.as_deref(), "A2A_WORK_QUEUE_URL")
+        require(self.work_queue_url.as_deref(), "A2A_WORK_QUEUE_URL")
     }
 }
 
-fn required<'a>(url: Option<&'a str>, name: &'static str) -> Result<&'a str, SettingsError> {
+fn require<'a>(url: Option<&'a str>, name: &'static str) -> Result<&'a str, SettingsError> {
     url.ok_or(SettingsError::Missing { name, rule: URL })
 }
 
 /// Whether this process is a function on AWS, not on a developer's machine. AWS
 /// Lambda sets `AWS_LAMBDA_INITIALIZATION_TYPE` and unpacks code to `/var/task`.
-fn deployed(source: &dyn Source) -> bool {
+fn is_deployed(source: &dyn Source) -> bool {
     source.get("AWS_LAMBDA_INITIALIZATION_TYPE").is_some()
         || source
             .get("LAMBDA_TASK_ROOT")

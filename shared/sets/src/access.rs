@@ -237,14 +237,14 @@ impl Denial {
 }
 
 /// Why an operation did nothing.
-pub(crate) enum Refusal {
+pub(crate) enum OperationError {
     /// The caller may not do it.
     Denied(Denial),
     /// Something is wrong with the request, or the store failed.
     Failed(AgentError),
 }
 
-impl Refusal {
+impl OperationError {
     /// The end of the turn.
     ///
     /// # Errors
@@ -257,13 +257,13 @@ impl Refusal {
     }
 }
 
-impl From<AgentError> for Refusal {
+impl From<AgentError> for OperationError {
     fn from(error: AgentError) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<Denial> for Refusal {
+impl From<Denial> for OperationError {
     fn from(denial: Denial) -> Self {
         Self::Denied(denial)
     }
@@ -302,7 +302,7 @@ impl<'a> Access<'a> {
                 "{verb} in the layer `{layer}` needs the role `{least}`, or a higher one"
             )));
         }
-        let ids = self.own(layer);
+        let ids = self.scope_ids(layer);
         let id = match scope_id {
             Some(id) => ids.get(id).ok_or(Denial::Foreign)?,
             None if ids.len() > 1 => return Err(Denial::NoScopeId(layer)),
@@ -317,14 +317,14 @@ impl<'a> Access<'a> {
     pub(crate) fn scopes(&self, verb: Verb, layers: impl IntoIterator<Item = Layer>) -> Vec<Scope> {
         let mut scopes = Vec::new();
         for layer in layers {
-            let ids = self.own(layer).into_iter();
+            let ids = self.scope_ids(layer).into_iter();
             scopes.extend(ids.filter_map(|id| self.scope(verb, layer, Some(&id)).ok()));
         }
         scopes
     }
 
     /// The ids of the scopes of a layer that the caller belongs to.
-    fn own(&self, layer: Layer) -> BTreeSet<String> {
+    fn scope_ids(&self, layer: Layer) -> BTreeSet<String> {
         let owner = &self.caller.owner;
         let only = |id: &str| BTreeSet::from([id.to_owned()]);
         match layer {

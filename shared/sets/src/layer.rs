@@ -68,7 +68,7 @@ impl Layer {
     }
 
     /// The layer with this name on the wire, in this case of letters.
-    pub(crate) fn named(text: &str) -> Option<Self> {
+    pub(crate) fn from_name(text: &str) -> Option<Self> {
         if ["for me", "just for me"].contains(&text) {
             return Some(Self::User);
         }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn every_layer_is_read_as_it_is_written() {
         for layer in Layer::ALL {
-            assert_eq!(Layer::named(layer.as_str()), Some(layer));
+            assert_eq!(Layer::from_name(layer.as_str()), Some(layer));
             assert_eq!(json!(layer), json!(layer.as_str()));
             assert_eq!(
                 serde_json::from_value::<Layer>(json!(layer)).unwrap(),
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn another_layer_is_refused() {
         for text in ["", "Company", "tenant", " team", "team\u{0}"] {
-            assert_eq!(Layer::named(text), None, "{text}");
+            assert_eq!(Layer::from_name(text), None, "{text}");
         }
         for layer in [Layer::Agent, Layer::User, Layer::Session] {
             assert!(serde_json::from_value::<KnowledgeLayer>(json!(layer)).is_err());

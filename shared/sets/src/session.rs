@@ -57,15 +57,18 @@ impl SessionAdapter for A2aAdapter {
                     _ => None,
                 })
             });
-            let (context, _) = found(cx, query.as_deref()).await?;
+            let (context, _) = load_context(cx, query.as_deref()).await?;
             Ok(context)
         })
     }
 }
 
 /// The memories that fit the words, and the constraints of the caller's layers with their version.
-async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<(SessionContext, String)> {
-    let (memories, partial) = match query.map(shortened).filter(|query| !query.is_empty()) {
+async fn load_context(
+    cx: &TaskContext<'_>,
+    query: Option<&str>,
+) -> AgentResult<(SessionContext, String)> {
+    let (memories, partial) = match query.map(shorten).filter(|query| !query.is_empty()) {
         Some(query) => recall(cx, &query, MEMORIES).await?,
         None => (Vec::new(), false),
     };
@@ -84,7 +87,7 @@ async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<(Sessio
 }
 
 /// The beginning of a text, as much as a search takes.
-fn shortened(query: &str) -> String {
+fn shorten(query: &str) -> String {
     let mut end = query.len().min(crate::memory::search::QUERY_MAX);
     while !query.is_char_boundary(end) {
         end -= 1;
@@ -170,7 +173,7 @@ pub(crate) async fn session_context(
         }
         Err(denial) => return denial.rejection(),
     }
-    let (context, version) = found(cx, input.query.as_deref()).await?;
+    let (context, version) = load_context(cx, input.query.as_deref()).await?;
     let texts = |values: &[Value], nouns, name| {
         let texts = values.iter().filter_map(move |it| it[name].as_str());
         list(values.len(), nouns, texts)

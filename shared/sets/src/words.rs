@@ -10,7 +10,7 @@ use unicode_normalization::char::is_combining_mark;
 pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
-    for next in text.nfkc().flat_map(folded) {
+    for next in text.nfkc().flat_map(fold_case) {
         if is_a_word(next) {
             words.push(std::mem::take(&mut word));
             words.push(next.to_string());
@@ -36,11 +36,11 @@ pub(crate) fn runs(text: &str) -> Vec<String> {
 
 /// The text in the form in which words and tags are compared.
 pub(crate) fn fold(text: &str) -> String {
-    text.nfkc().flat_map(folded).collect()
+    text.nfkc().flat_map(fold_case).collect()
 }
 
 /// The lower case of the upper case: `ß` becomes `ss`, and both forms of sigma one.
-fn folded(letter: char) -> impl Iterator<Item = char> {
+fn fold_case(letter: char) -> impl Iterator<Item = char> {
     letter.to_uppercase().flat_map(char::to_lowercase)
 }
 

@@ -13,7 +13,7 @@ pub struct Collected {
 
 impl Collected {
     /// The answer that these pieces are; `None` without the last one.
-    pub fn whole(deltas: impl IntoIterator<Item = Delta>) -> Option<ModelReply> {
+    pub fn collect(deltas: impl IntoIterator<Item = Delta>) -> Option<ModelReply> {
         let mut collector = Self::default();
         deltas.into_iter().find_map(|delta| collector.add(delta))
     }

@@ -389,7 +389,7 @@ impl<'a> TaskContext<'a> {
     }
 
     /// Another model, whose calls count as those of the agent's.
-    pub fn metered<'m>(&'m self, model: &'m dyn Model) -> MeteredModel<'m> {
+    pub fn meter<'m>(&'m self, model: &'m dyn Model) -> MeteredModel<'m> {
         MeteredModel::new(self.host, model)
     }
 

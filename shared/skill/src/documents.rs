@@ -80,9 +80,11 @@ impl<'a> Collection<'a> {
     /// as `T`. Also when it cannot be read.
     pub async fn get<T: DeserializeOwned>(&self, key: &str) -> AgentResult<Option<Document<T>>> {
         let (store, (now, _)) = (self.host.documents()?, self.host.write_stamp());
-        let document = store.document(&self.collection, &parsed(key)?, now).await;
-        let document = self.stored(document).await?;
-        document.map(decoded).transpose()
+        let document = store
+            .document(&self.collection, &parse_key(key)?, now)
+            .await;
+        let document = self.map_store_error(document).await?;
+        document.map(decode).transpose()
     }
 
     /// Writes a document, over one with this key. A request whose response was lost is sent
@@ -93,7 +95,7 @@ impl<'a> Collection<'a> {
     /// `INVALID_INPUT` for a bad key, `SERIALIZATION`, `STATE_TOO_LARGE`. Also when it cannot
     /// be stored.
     pub async fn put(&self, key: &str, value: &impl Serialize) -> AgentResult<()> {
-        let text = Some(encoded(value)?);
+        let text = Some(encode(value)?);
         self.write(key, text, DocumentExpect::Any).await.map(drop)
     }
 
@@ -102,7 +104,7 @@ impl<'a> Collection<'a> {
     /// # Errors
     /// As for [`Collection::put`].
     pub async fn create(&self, key: &str, value: &impl Serialize) -> AgentResult<bool> {
-        let text = Some(encoded(value)?);
+        let text = Some(encode(value)?);
         self.write(key, text, DocumentExpect::Absent).await
     }
 
@@ -118,7 +120,7 @@ impl<'a> Collection<'a> {
         version: &DocumentVersion,
     ) -> AgentResult<bool> {
         let expect = DocumentExpect::Version(version.0.clone());
-        self.write(key, Some(encoded(value)?), expect).await
+        self.write(key, Some(encode(value)?), expect).await
     }
 
     /// Removes a document, if there is one; a later one too, as [`Collection::put`] replaces it.
@@ -140,13 +142,13 @@ impl<'a> Collection<'a> {
         limit: usize,
     ) -> AgentResult<Vec<Document<T>>> {
         let (store, (now, _)) = (self.host.documents()?, self.host.write_stamp());
-        let mut after = after.map(parsed).transpose()?;
+        let mut after = after.map(parse_key).transpose()?;
         loop {
             let page = store.documents(&self.collection, after.as_ref(), limit, now);
-            let page = self.stored(page.await).await?;
+            let page = self.map_store_error(page.await).await?;
             // What was removed is read, and not shown.
             if !page.documents.is_empty() || page.next.is_none() || limit == 0 {
-                return page.documents.into_iter().map(decoded).collect();
+                return page.documents.into_iter().map(decode).collect();
             }
             after = page.next;
         }
@@ -166,14 +168,14 @@ impl<'a> Collection<'a> {
         largest: usize,
     ) -> AgentResult<(Vec<Document<T>>, Option<String>)> {
         let (store, (now, _)) = (self.host.documents()?, self.host.write_stamp());
-        let mut before = before.map(parsed).transpose()?;
+        let mut before = before.map(parse_key).transpose()?;
         let (mut documents, mut rest) = (Vec::new(), bytes);
         // A first page has a document, whatever its size.
         let mut limit = (rest / (largest + ITEM)).max(1);
         while limit > 0 {
             let page = store.last_documents(&self.collection, before.as_ref(), limit, now);
-            let page = self.stored(page.await).await?;
-            let read = page.documents.into_iter().map(decoded);
+            let page = self.map_store_error(page.await).await?;
+            let read = page.documents.into_iter().map(decode);
             documents.extend(read.collect::<AgentResult<Vec<_>>>()?);
             before = page.next;
             if before.is_none() {
@@ -194,7 +196,7 @@ impl<'a> Collection<'a> {
         let (store, (now, id)) = (self.host.documents()?, self.host.write_stamp());
         let write = DocumentWrite {
             collection: self.collection.clone(),
-            key: parsed(key)?,
+            key: parse_key(key)?,
             text,
             author: self.author.clone(),
             expires_at: self.lifetime.map(|lifetime| now.plus(lifetime)),
@@ -202,10 +204,11 @@ impl<'a> Collection<'a> {
             id,
             now,
         };
-        self.stored(store.write_document(&write).await).await
+        self.map_store_error(store.write_document(&write).await)
+            .await
     }
 
-    async fn stored<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
+    async fn map_store_error<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
         match result {
             Ok(value) => Ok(value),
             Err(error) => Err(self.host.store_failed(error).await),
@@ -217,11 +220,11 @@ fn bad_name(error: DocumentNameError) -> AgentError {
     AgentError::invalid_input(error.to_string())
 }
 
-fn parsed(key: &str) -> AgentResult<DocumentKey> {
+fn parse_key(key: &str) -> AgentResult<DocumentKey> {
     DocumentKey::parse(key).map_err(bad_name)
 }
 
-fn encoded(value: &impl Serialize) -> AgentResult<String> {
+fn encode(value: &impl Serialize) -> AgentResult<String> {
     let text = serde_json::to_string(value).map_err(AgentError::serialization)?;
     if text.len() > DOCUMENT_MAX {
         let (size, most) = (text.len() as u64, DOCUMENT_MAX as u64);
@@ -230,7 +233,7 @@ fn encoded(value: &impl Serialize) -> AgentResult<String> {
     Ok(text)
 }
 
-fn decoded<T: DeserializeOwned>(document: StoredDocument) -> AgentResult<Document<T>> {
+fn decode<T: DeserializeOwned>(document: StoredDocument) -> AgentResult<Document<T>> {
     let value = serde_json::from_str(&document.text).map_err(AgentError::state_incompatible)?;
     Ok(Document {
         key: document.key.as_str().to_owned(),

@@ -3,7 +3,7 @@
 use super::build::RUNS_TURNS;
 use super::gate::{Decoded, StartInput, TurnStart};
 use super::{
-    AgentError, AgentResult, Content, Settled, SkillHandler, SkillInput, SkillMetadata,
+    AgentError, AgentResult, Content, FinishedTask, SkillHandler, SkillInput, SkillMetadata,
     SkillOutcome, SkillOutput, SkillSlot, TaskContext, media, output, slot,
 };
 use futures::future::BoxFuture;
@@ -35,7 +35,7 @@ pub trait AnySkill: Send + Sync {
         start: TurnStart,
     ) -> BoxFuture<'a, SkillOutcome>;
     /// Runs the skill's `on_completed` handler.
-    fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()>;
+    fn on_completed<'a>(&'a self, task: &'a FinishedTask) -> BoxFuture<'a, ()>;
 }
 
 impl fmt::Debug for dyn AnySkill {
@@ -164,7 +164,7 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
         })
     }
 
-    fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()> {
+    fn on_completed<'a>(&'a self, task: &'a FinishedTask) -> BoxFuture<'a, ()> {
         if !RUNS_TURNS {
             return Box::pin(std::future::ready(()));
         }

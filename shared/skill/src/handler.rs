@@ -126,7 +126,7 @@ pub trait SkillHandler<S: SkillSlot = NoSlot>: Skill + Send + Sync + 'static {
     /// Runs after the task has ended in any state. The engine calls it once per commit that
     /// ends the task, for at most about one second, as best effort. It cannot change the
     /// task. A crash can skip it, so do not use it for work that must happen.
-    fn on_completed(&self, task: &Settled) -> impl Future<Output = ()> + Send {
+    fn on_completed(&self, task: &FinishedTask) -> impl Future<Output = ()> + Send {
         let _ = task;
         async {}
     }
@@ -134,7 +134,7 @@ pub trait SkillHandler<S: SkillSlot = NoSlot>: Skill + Send + Sync + 'static {
 
 /// A task that has ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settled {
+pub struct FinishedTask {
     /// The task id.
     pub task_id: TaskId,
     /// The id of the context the task belongs to.

@@ -80,7 +80,7 @@ pub use documents::{Collection, Document, DocumentVersion};
 pub use error::{AgentError, AgentResult, ErrorCode};
 pub use export::{SetExport, TenantDocuments};
 pub use file::{FileContent, FileReader, OpenFile};
-pub use handler::{Settled, Skill, SkillHandler};
+pub use handler::{FinishedTask, Skill, SkillHandler};
 pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill, without_fence};
 pub use input::{SkillInput, TextOr};
 pub use media::is_media_type;
@@ -114,9 +114,9 @@ pub use trace::{RecordTrace, TraceRow};
 pub mod prelude {
     pub use crate::{
         Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
-        FilePart, Hybrid, HybridSkill, NoOutput, NoSlot, OnInputResult, OnRequestResult, Saying,
-        Settled, Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, State, TaskContext,
-        TextOr, Thread,
+        FilePart, FinishedTask, Hybrid, HybridSkill, NoOutput, NoSlot, OnInputResult,
+        OnRequestResult, Saying, Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, State,
+        TaskContext, TextOr, Thread,
     };
     pub use a2a_lambda_macros::skill;
 }

@@ -58,7 +58,7 @@ const fn is_token(byte: u8) -> bool {
 /// The media type of the first part that the skill does not accept. Words beside a file are
 /// its caption, which each skill accepts that takes the file. A file without a type meets
 /// every mode.
-fn refused<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
+fn unaccepted_input<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
     let takes = |media_type: &str| skill.input_modes.iter().any(|mode| meet(mode, media_type));
     let has_file = parts.iter().any(Part::is_file);
     let parts = parts.iter().filter(|part| {
@@ -71,7 +71,7 @@ fn refused<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
 }
 
 /// The media type of the first output part that is not in the skill's output modes.
-pub fn unpromised<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
+pub fn undeclared_output<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
     parts
         .iter()
         // An empty text only ends an artifact.
@@ -82,12 +82,12 @@ pub fn unpromised<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a st
 
 /// Whether the skill accepts every part.
 pub fn admits(skill: &SkillMetadata, parts: &[Part]) -> bool {
-    refused(skill, parts).is_none()
+    unaccepted_input(skill, parts).is_none()
 }
 
 /// Checks every part against the skill's input modes, before a handler runs.
 pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), A2aError> {
-    match refused(skill, parts) {
+    match unaccepted_input(skill, parts) {
         None => Ok(()),
         Some(media_type) => Err(A2aError::ContentTypeNotSupported {
             detail: format!(

@@ -411,7 +411,7 @@ impl AgentBuilder {
         agent.build_id = BuildId::of(&sources.filter(|it| !it.is_empty()).collect());
         let mut skills: Vec<SkillManifest> = Vec::new();
         for entry in self.skills {
-            let id = checked(entry.skill.metadata())?;
+            let id = check_metadata(entry.skill.metadata())?;
             check_patterns(&*entry.skill)?;
             if let Some(state) = entry.states.iter().find(|state| !agent.states.have(state)) {
                 let state = state.name;
@@ -441,7 +441,7 @@ impl AgentBuilder {
 }
 
 /// Checks the metadata of a skill; returns its id.
-fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
+fn check_metadata(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
     let name = skill.id;
     let id = SkillId::parse(name)
         .map_err(|_| BuildError(format!("the skill id `{name}` must be {ID_FORM}")))?;
@@ -597,7 +597,7 @@ impl AgentDefinition {
 
     /// What finds the session context of a conversation that begins with this skill.
     pub fn adapter(&self, skill: &SkillMetadata) -> Option<&dyn SessionAdapter> {
-        self.registered(skill.id)?.entry.adapter.as_deref()
+        self.find_manifest(skill.id)?.entry.adapter.as_deref()
     }
 
     /// The parts of the agent that live in the documents of its skills.
@@ -619,11 +619,11 @@ impl AgentDefinition {
 
     /// The skill with this id, and the id.
     pub(crate) fn find_skill(&self, id: &str) -> Option<(&SkillId, &Arc<dyn AnySkill>)> {
-        let skill = self.registered(id)?;
+        let skill = self.find_manifest(id)?;
         Some((&skill.entry.id, &skill.entry.skill))
     }
 
-    fn registered(&self, id: &str) -> Option<&SkillManifest> {
+    fn find_manifest(&self, id: &str) -> Option<&SkillManifest> {
         let mut skills = self.manifest.skills.iter();
         skills.find(|skill| skill.metadata.id == id)
     }
@@ -641,7 +641,7 @@ impl AgentDefinition {
 
     /// The id of the set a skill belongs to.
     pub(crate) fn set_of(&self, id: &SkillId) -> Option<&str> {
-        self.registered(id.as_str())?.set.as_deref()
+        self.find_manifest(id.as_str())?.set.as_deref()
     }
 }
 

@@ -32,8 +32,10 @@ mod pattern;
 mod prior_tasks;
 mod text;
 
-pub use by_model::{ModelChoice, RouterModel, Undecided};
-pub use decision::{Decision, Route, RouteRequest, Routed, STEPS, Wrapped, joined, with_line};
+pub use by_model::{ModelChoice, RouterModel, RoutingQuestion};
+pub use decision::{
+    Decision, Route, RouteRequest, Routed, STEPS, Wrapped, join_messages, with_line,
+};
 pub use message_text::{drop_command, text_of};
 pub use offer::Offer;
 pub use prior_tasks::PriorTasks;
@@ -50,7 +52,7 @@ pub(crate) use pattern::TextPattern;
 use pattern::Words;
 use prior_tasks::{Answer, answers_consent};
 use serde_json::{Value, json};
-use text::{command, declared, input, order};
+use text::{command, input, match_text, order};
 
 impl Route {
     /// The message for the skill `id`, which the step `how` decided. A pattern of that skill
@@ -68,23 +70,23 @@ impl Route {
 /// When it names an unknown skill, or no skill takes its parts.
 pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Routed, A2aError> {
     if let Some(route) = explicit_route(agent, request)? {
-        return route.admitted(agent);
+        return route.admit(agent);
     }
     if let Some(route) = command(agent, request.message) {
-        return route.admitted(agent);
+        return route.admit(agent);
     }
     let read = |id, how| Route::read(agent, id, request.message, how);
     let all: Skills<'_> = agent.skills().collect();
     if let [(only, _)] = all.as_slice() {
-        return read(only, "single").admitted(agent);
+        return read(only, "single").admit(agent);
     }
     let takers = takers(agent, request.message)?;
     if let Some((id, how)) = by_parts(&takers, request.message) {
-        return read(id, how).admitted(agent);
+        return read(id, how).admit(agent);
     }
-    let mut routes = declared(&takers, request.message).into_iter();
+    let mut routes = match_text(&takers, request.message).into_iter();
     match (routes.next(), routes.next()) {
-        (Some(route), None) => route.admitted(agent),
+        (Some(route), None) => route.admit(agent),
         _ => Ok(question(agent, &[], takers, None, None)),
     }
 }
@@ -99,7 +101,7 @@ pub fn is_open(agent: &AgentDefinition, decision: &Routed, message: &Message) ->
         Routed::Skill(route) => {
             agent.answers_by_context()
                 && BY_PARTS.contains(&route.how)
-                && declared(&agent.skills().collect(), message).len() != 1
+                && match_text(&agent.skills().collect(), message).len() != 1
         }
     }
 }
@@ -111,7 +113,7 @@ pub fn is_open(agent: &AgentDefinition, decision: &Routed, message: &Message) ->
 /// When the newest question asks for credentials, or no skill takes the parts.
 pub fn by_context(
     agent: &AgentDefinition,
-    case: &Undecided<'_>,
+    case: &RoutingQuestion<'_>,
     decision: Routed,
 ) -> Result<Option<Decision>, A2aError> {
     case.prior.check_credentials()?;
@@ -136,7 +138,7 @@ pub fn by_context(
             Ok(Some(Decision::Continue(task.clone().into(), None)))
         }
         (Routed::Ask { .. }, _) => Ok(None),
-        (_, Some(answer)) => answered(agent, case, answer).map(Some),
+        (_, Some(answer)) => apply_answer(agent, case, answer).map(Some),
         (decision, None) => Ok(Some(Decision::Route(decision))),
     }
 }
@@ -148,27 +150,27 @@ pub fn by_context(
 /// When the newest question asks for credentials, or no skill takes the parts.
 pub fn conclude(
     agent: &AgentDefinition,
-    case: &Undecided<'_>,
+    case: &RoutingQuestion<'_>,
     choice: Option<ModelChoice>,
     has_model: bool,
 ) -> Result<Decision, A2aError> {
     case.prior.check_credentials()?;
     let mut text = None;
     let answer = match choice {
-        Some(ModelChoice::Skill(route)) => return route.admitted(agent).map(Decision::Route),
+        Some(ModelChoice::Skill(route)) => return route.admit(agent).map(Decision::Route),
         Some(ModelChoice::Answer(id)) => case.prior.answer_to(agent, case.message, &id),
         Some(ModelChoice::Ask(question)) => {
             text = question;
             None
         }
         None => match case.prior.refinement(agent, case.message) {
-            Some(route) => return route.admitted(agent).map(Decision::Route),
+            Some(route) => return route.admit(agent).map(Decision::Route),
             None if case.first.is_none() => case.prior.answer(agent, case.message),
             None => None,
         },
     };
     if let Some(answer) = answer {
-        return answered(agent, case, answer);
+        return apply_answer(agent, case, answer);
     }
     let fallback = agent.fallback().filter(|_| has_model);
     let fallback = fallback.map(|id| route_to(agent, id, case.message, "fallback", None));
@@ -201,9 +203,9 @@ pub fn said_to_router<'m>(agent: &AgentDefinition, history: &'m [Message]) -> Ve
     messages
 }
 
-fn answered(
+fn apply_answer(
     agent: &AgentDefinition,
-    case: &Undecided<'_>,
+    case: &RoutingQuestion<'_>,
     answer: Answer<'_>,
 ) -> Result<Decision, A2aError> {
     match answer {
@@ -223,12 +225,12 @@ pub fn route_to(
     how: &'static str,
     input: Option<Value>,
 ) -> Result<Routed, A2aError> {
-    Route::with_input(id, message, how, input).admitted(agent)
+    Route::with_input(id, message, how, input).admit(agent)
 }
 
 /// Chooses the skill for the reply to a question of the router. A reply that only names an
 /// offered skill sends the `original` message to that skill, with what it carries beside its
-/// words: see [`joined`]. Any other reply is routed as a message of its own; `None` if no rule
+/// words: see [`join_messages`]. Any other reply is routed as a message of its own; `None` if no rule
 /// decides.
 ///
 /// # Errors
@@ -241,7 +243,7 @@ pub fn route_answer(
 ) -> Result<Option<Routed>, A2aError> {
     let message = reply.message;
     let choice = offer.choice(agent, message);
-    let answer = |id| Route::read(agent, id, &joined(original, message), "answer");
+    let answer = |id| Route::read(agent, id, &join_messages(original, message), "answer");
     if let Some(call) = explicit_route(agent, reply)? {
         let is_named = matches!(&choice, Some(Choice::Skill(id)) if *id == call.id);
         let is_choice = text(message).trim().is_empty() || is_named;
@@ -249,17 +251,17 @@ pub fn route_answer(
             true => answer(&call.id),
             false => call,
         };
-        return route.admitted(agent).map(Some);
+        return route.admit(agent).map(Some);
     }
     let decision = match (choice, lacking(agent, offer, message)) {
         (Some(Choice::Skill(id)), _) => {
             let route = answer(&id);
             match agent.skill(&id) {
                 Some(skill) if !reads(&**skill, &route) => ask_for_input(&id, &**skill),
-                _ => route.admitted(agent)?,
+                _ => route.admit(agent)?,
             }
         }
-        (_, Some(route)) => route.admitted(agent)?,
+        (_, Some(route)) => route.admit(agent)?,
         _ => match route(agent, reply)? {
             Routed::Ask { .. } => return Ok(None),
             decision => decision,
@@ -332,7 +334,7 @@ pub fn cancels(agent: &AgentDefinition, skill: Option<&SkillId>, message: &Messa
 /// that share most words with the message.
 fn ask(
     agent: &AgentDefinition,
-    case: &Undecided<'_>,
+    case: &RoutingQuestion<'_>,
     tasks: &[&TaskRecord],
     text: Option<&str>,
 ) -> Result<Decision, A2aError> {
@@ -341,7 +343,7 @@ fn ask(
     if let Some(last) = case.prior.last().and_then(|task| task.skill()) {
         skills.sort_by_key(|(id, _)| *id != last);
     }
-    let routes = declared(&skills, case.message);
+    let routes = match_text(&skills, case.message);
     skills.sort_by_key(|(id, _)| routes.iter().all(|route| route.id != **id));
     let is_choice = (case.offer).is_some_and(|it| it.choice(agent, case.message).is_some());
     let first = case.first.cloned().map(|first| match is_choice {

@@ -51,12 +51,12 @@ impl fmt::Debug for dyn SessionAdapter {
 /// Finds the session context, unless the conversation has one. A turn that makes a task tells
 /// the client the constraints.
 pub async fn begin_session(cx: &TaskContext<'_>, adapter: &dyn SessionAdapter, tells: bool) {
-    if let Err(error) = begun(cx, adapter, tells).await {
+    if let Err(error) = begin(cx, adapter, tells).await {
         warn("the session context is not stored", &error);
     }
 }
 
-async fn begun(cx: &TaskContext<'_>, adapter: &dyn SessionAdapter, tells: bool) -> AgentResult<()> {
+async fn begin(cx: &TaskContext<'_>, adapter: &dyn SessionAdapter, tells: bool) -> AgentResult<()> {
     if cx.load_session::<Value>(SESSION).await?.is_some() {
         return Ok(());
     }

@@ -80,7 +80,7 @@ impl ApiKeys {
             range: Range::Between("0".into(), "~".into()),
             ..keys::api_keys().into()
         };
-        let items = table::whole(&*self.0, query).await?;
+        let items = table::query_all(&*self.0, query).await?;
         let mut keys: Vec<_> = items.iter().map(record).collect::<Result<_, _>>()?;
         keys.retain(|it| tenant.is_none_or(|tenant| it.owner.tenant == *tenant));
         Ok(keys)
@@ -93,7 +93,7 @@ impl ApiKeys {
     pub async fn create_api_key(&self, new: &ApiKeyRecord) -> Result<bool, StoreError> {
         let put = Statement::put(keys::api_key(&new.id), attributes(new));
         let put = put.when(Condition::absent(keys::PK));
-        let is_stored = self.0.done(put).await?;
+        let is_stored = self.0.try_write(put).await?;
         // A repeated attempt may have met our own write. The stored key decides.
         Ok(is_stored || self.reader().api_key(&new.id).await?.as_ref() == Some(new))
     }
@@ -105,7 +105,7 @@ impl ApiKeys {
     pub async fn create_check(&self, check: &KeyCheck) -> Result<(), StoreError> {
         let item = Item::from([(SECRET.to_owned(), check.secret.as_str().into())]);
         let put = Statement::put(keys::key_check(), item).when(Condition::absent(keys::PK));
-        self.0.done(put).await.map(drop)
+        self.0.try_write(put).await.map(drop)
     }
 
     /// Removes a key. Returns `false` if there is none with this id.
@@ -114,7 +114,7 @@ impl ApiKeys {
     /// [`StoreError`] when the table does not answer. Then the key may be removed.
     pub async fn withdraw_api_key(&self, id: &ApiKeyId) -> Result<bool, StoreError> {
         let removal = Statement::delete(keys::api_key(id)).when(Condition::exists(keys::PK));
-        self.0.done(removal).await
+        self.0.try_write(removal).await
     }
 }
 

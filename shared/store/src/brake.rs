@@ -55,7 +55,7 @@ impl Brakes {
             };
             let item = Item::from([(BODY.to_owned(), text.into())]);
             let put = Statement::put(keys::brake(), item);
-            if self.0.done(put.when(same)).await? {
+            if self.0.try_write(put.when(same)).await? {
                 return Ok(());
             }
         }

@@ -121,7 +121,7 @@ impl Condition {
         match self {
             Self::Exists(_) | Self::Absent(_) | Self::SizeBelow(..) => Ok(()),
             Self::Is(_, Comparison::Equal | Comparison::Differs, with) => value(with),
-            Self::Is(_, _, with) => ordered(with),
+            Self::Is(_, _, with) => demand_order(with),
             Self::Between(_, first, last) => {
                 let why = "the bounds are not two numbers or two texts in order";
                 demand(bounds(first, last)? == Some(true), why)
@@ -221,7 +221,7 @@ impl QuerySource {
     fn has(self, name: &str) -> bool {
         let (partition, sort) = self.keys();
         let is_key = [PK, SK, partition, sort].contains(&name);
-        self == Self::Table || is_key || self.projected().contains(&name)
+        self == Self::Table || is_key || self.projection().contains(&name)
     }
 }
 
@@ -257,15 +257,15 @@ fn value(value: &Value) -> Allowed {
     }
 }
 
-fn ordered(value: &Value) -> Allowed {
+fn demand_order(value: &Value) -> Allowed {
     let has_order = matches!(value, Value::Number(_) | Value::Text(_));
     demand(has_order, "only numbers and texts have an order")
 }
 
 /// Whether two bounds are in order; `None` if they are of two types.
 fn bounds(first: &Value, last: &Value) -> Result<Option<bool>, StoreError> {
-    ordered(first)?;
-    ordered(last)?;
+    demand_order(first)?;
+    demand_order(last)?;
     Ok(first.order(last).map(std::cmp::Ordering::is_le))
 }
 

@@ -50,7 +50,7 @@ impl Counters {
     /// [`StoreError`] when the table does not answer.
     pub async fn read_counters(&self) -> Result<Vec<Counter>, StoreError> {
         let shards: Vec<_> = (0..COUNTER_SHARDS)
-            .map(|shard| table::whole(&*self.0, keys::counters(shard).into()))
+            .map(|shard| table::query_all(&*self.0, keys::counters(shard).into()))
             .collect();
         let items: Vec<Vec<Item>> = stream::iter(shards)
             .buffer_unordered(AT_ONCE)
@@ -64,7 +64,7 @@ impl Counters {
         let adds = amounts.map(|(name, amount)| ItemChange::Add(name.clone(), as_i64(*amount)));
         let key = keys::counter(shard, &counter.series);
         let statement = Statement::update(key, adds.collect::<Vec<_>>());
-        self.0.done(statement).await.map(drop)
+        self.0.try_write(statement).await.map(drop)
     }
 }
 

@@ -49,7 +49,7 @@ impl Documents {
     /// stored.
     pub async fn write_document(&self, write: &DocumentWrite) -> Result<bool, StoreError> {
         check_document(write)?;
-        if self.0.done(statement(write)).await? {
+        if self.0.try_write(statement(write)).await? {
             return Ok(true);
         }
         // A repeated attempt may have met our own write.
@@ -101,7 +101,7 @@ impl Documents {
         for item in &page.items {
             documents.extend(document(item, now)?);
         }
-        let next = page.next.map(|last| parsed(item::text(&last.0, SK)?));
+        let next = page.next.map(|last| parse_key(item::text(&last.0, SK)?));
         Ok(DocumentPage {
             documents,
             bytes: page.items.iter().map(size).sum(),
@@ -149,13 +149,13 @@ fn document(item: &Item, now: Timestamp) -> Result<Option<StoredDocument>, Store
         return Ok(None);
     }
     Ok(Some(StoredDocument {
-        key: parsed(item::text(item, SK)?)?,
+        key: parse_key(item::text(item, SK)?)?,
         text: item::text(item, BODY)?.to_owned(),
-        version: WriteId::stored(item::text(item, WRITE)?),
+        version: WriteId::from_stored(item::text(item, WRITE)?),
     }))
 }
 
-fn parsed(sort: &str) -> Result<DocumentKey, StoreError> {
+fn parse_key(sort: &str) -> Result<DocumentKey, StoreError> {
     let corrupt = |_| StoreError::Corrupt("a document has no valid key".to_owned());
     DocumentKey::parse(sort).map_err(corrupt)
 }

@@ -76,7 +76,7 @@ pub(crate) fn body(item: &Item) -> Result<Encoded<'_>, StoreError> {
     match item.get(BODY) {
         Some(Value::Text(text)) => Ok(Encoded::Text(Cow::Borrowed(text))),
         Some(Value::Bytes(bytes)) => Ok(Encoded::Deflated(Cow::Borrowed(bytes))),
-        _ => Err(expected("a text or bytes", BODY)),
+        _ => Err(type_error("a text or bytes", BODY)),
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn take_body(item: &mut Item) -> Result<Encoded<'static>, StoreError>
     match item.remove(BODY) {
         Some(Value::Text(text)) => Ok(Encoded::Text(text.into())),
         Some(Value::Bytes(bytes)) => Ok(Encoded::Deflated(bytes.into())),
-        _ => Err(expected("a text or bytes", BODY)),
+        _ => Err(type_error("a text or bytes", BODY)),
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn take_body(item: &mut Item) -> Result<Encoded<'static>, StoreError>
 pub fn text<'i>(item: &'i Item, name: &str) -> Result<&'i str, StoreError> {
     match item.get(name) {
         Some(Value::Text(text)) => Ok(text),
-        _ => Err(expected("a text", name)),
+        _ => Err(type_error("a text", name)),
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn optional_number(item: &Item, name: &str) -> Result<Option<i64>, St
     match item.get(name) {
         Some(Value::Number(number)) => Ok(Some(*number)),
         None => Ok(None),
-        Some(_) => Err(expected("a number", name)),
+        Some(_) => Err(type_error("a number", name)),
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn optional_number(item: &Item, name: &str) -> Result<Option<i64>, St
 /// [`StoreError::Corrupt`].
 pub fn number<N: TryFrom<i64>>(item: &Item, name: &str) -> Result<N, StoreError> {
     let number = optional_number(item, name)?.and_then(|number| N::try_from(number).ok());
-    number.ok_or_else(|| expected("a number", name))
+    number.ok_or_else(|| type_error("a number", name))
 }
 
 /// A time in milliseconds; `None` if it is absent.
@@ -154,7 +154,7 @@ pub(crate) fn owner(item: &Item, tenant: TenantId) -> Result<Owner, StoreError> 
     Ok(Owner { tenant, subject })
 }
 
-fn expected(what: &str, name: &str) -> StoreError {
+fn type_error(what: &str, name: &str) -> StoreError {
     corrupt(format_args!("expected {what} in attribute `{name}`"))
 }
 

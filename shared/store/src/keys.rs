@@ -63,7 +63,7 @@ impl QuerySource {
 
     /// The attributes that an index has beside the keys of the index and of the table.
     #[must_use]
-    pub const fn projected(self) -> &'static [&'static str] {
+    pub const fn projection(self) -> &'static [&'static str] {
         match self {
             Self::Table => &[],
             // What a filter or a count of a list needs. They change only with the state,

@@ -40,7 +40,7 @@ pub struct Limits {
 }
 
 /// The error when other writers came first in every round.
-fn contended() -> StoreError {
+fn contention_error() -> StoreError {
     StoreError::Contended("other writers changed a limit in every round".to_owned())
 }
 
@@ -77,12 +77,12 @@ impl Limits {
             Condition::absent(SUM),
             Condition::is(SUM, Comparison::AtMost, as_i64(before)),
         ];
-        self.table.done(add.when(Condition::Any(fits))).await
+        self.table.try_write(add.when(Condition::Any(fits))).await
     }
 
     /// Runs one statement. Returns the stored item behind a condition that does not hold,
     /// empty if there is none.
-    async fn refused(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
+    async fn try_write(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
         match self.table.write(Write::from(statement)).await? {
             Outcome::Done(_) => Ok(None),
             Outcome::Unknown(why) => Err(StoreError::Unavailable(why)),

@@ -426,7 +426,7 @@ pub trait Table: ReadTable {
 
 impl dyn Table {
     /// Writes all or nothing; `false` if a condition does not hold.
-    pub(crate) async fn done(&self, write: impl Into<Write>) -> Result<bool, StoreError> {
+    pub(crate) async fn try_write(&self, write: impl Into<Write>) -> Result<bool, StoreError> {
         self.write(write.into()).await?.is_done()
     }
 }
@@ -437,7 +437,7 @@ pub(crate) async fn item(table: &dyn ReadTable, key: Key) -> Result<Option<Item>
 }
 
 /// All items of a partition.
-pub(crate) async fn whole(
+pub(crate) async fn query_all(
     table: &dyn ReadTable,
     mut query: Query,
 ) -> Result<Vec<Item>, StoreError> {

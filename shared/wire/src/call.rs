@@ -91,7 +91,7 @@ pub struct Rejected {
     pub(super) events_alone: bool,
 }
 
-pub(super) fn rejected(
+pub(super) fn rejection(
     request: &RawRequest<'_>,
     dialect: Dialect,
     rpc_id: RpcId,
@@ -121,7 +121,7 @@ impl RequestReader<'_> {
         };
         if entries.is_empty() || entries.len() > MAX_BATCH {
             let why = format!("a batch has 1 to {MAX_BATCH} requests");
-            return Err(self.refused(Generation::V10, RpcId::Null, jsonrpc::invalid(why)));
+            return Err(self.reject(Generation::V10, RpcId::Null, jsonrpc::invalid(why)));
         }
         let alone = entries.len() == 1;
         let open_entry = |entry| {
@@ -135,7 +135,7 @@ impl RequestReader<'_> {
             // The batch has one JSON response, so no entry can answer with a stream.
             if call.operation.streams() {
                 let error = jsonrpc::invalid("a batch holds no streaming method");
-                return Err(self.refused(call.dialect.generation, call.rpc_id, error));
+                return Err(self.reject(call.dialect.generation, call.rpc_id, error));
             }
             Ok(call)
         };
@@ -144,16 +144,16 @@ impl RequestReader<'_> {
         ))
     }
 
-    fn refused(&self, generation: Generation, id: RpcId, error: A2aError) -> Rejected {
-        rejected(self.request, Dialect::json_rpc(generation), id, error)
+    fn reject(&self, generation: Generation, id: RpcId, error: A2aError) -> Rejected {
+        rejection(self.request, Dialect::json_rpc(generation), id, error)
     }
 
     fn envelope(&self, value: Value) -> Result<Call, Rejected> {
         let envelope = jsonrpc::envelope(value)
-            .map_err(|(id, error)| self.refused(Generation::V10, id, error))?;
-        let Some((operation, rule)) = method::named(&envelope.method) else {
+            .map_err(|(id, error)| self.reject(Generation::V10, id, error))?;
+        let Some((operation, rule)) = method::by_name(&envelope.method) else {
             let family = method::family(&envelope.method);
-            return Err(self.refused(family, envelope.id, A2aError::MethodNotFound));
+            return Err(self.reject(family, envelope.id, A2aError::MethodNotFound));
         };
         Ok(self.call_of(envelope, operation, rule))
     }
@@ -186,12 +186,12 @@ impl RequestReader<'_> {
 
     /// An envelope at the path of a method of 0.1.
     fn envelope_at(&self, path: Operation, value: Value) -> Result<Call, Rejected> {
-        let reject = |(id, error)| self.refused(Generation::V01, id, error);
+        let reject = |(id, error)| self.reject(Generation::V01, id, error);
         let envelope = jsonrpc::envelope(value).map_err(reject)?;
         // Only 0.1 has these paths, although 0.3 shares some of the method names.
         let of_v01 = GenerationRule::Named(Generation::V01);
         let rules = [of_v01, GenerationRule::OfTask];
-        match method::named(&envelope.method) {
+        match method::by_name(&envelope.method) {
             Some((operation, rule)) if operation == path && rules.contains(&rule) => {
                 Ok(self.call_of(envelope, operation, of_v01))
             }
@@ -206,7 +206,7 @@ impl RequestReader<'_> {
         // The content type comes first: a body of another type need not be JSON.
         media::check(self.request.content_type)
             .and_then(|()| json::read(self.request.body))
-            .map_err(|error| rejected(self.request, dialect, RpcId::Null, error))
+            .map_err(|error| rejection(self.request, dialect, RpcId::Null, error))
     }
 
     /// The call that a request makes, whatever its dialect: its parameters and what its
@@ -227,7 +227,7 @@ impl RequestReader<'_> {
             params: Map::new(),
             case: field_case(target, dialect),
             fault: None,
-            version: version::named(request.version, &self.pairs),
+            version: version::client_version(request.version, &self.pairs),
             last_event_id: request.last_event_id.and_then(text_of),
             idempotency_key: request.idempotency_key.map(<[u8]>::to_vec),
             extensions: request

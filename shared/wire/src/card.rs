@@ -145,7 +145,7 @@ impl CardDocument {
     /// The card with those of `signatures` that are over one of its forms
     /// (A2A 1.0 §8.4).
     #[must_use]
-    pub fn signed(&self, signatures: &[CardSignature]) -> Self {
+    pub fn with_signatures(&self, signatures: &[CardSignature]) -> Self {
         let values: Vec<Value> = signatures
             .iter()
             .filter(|signature| signature.is_of(&self.value))
@@ -199,29 +199,29 @@ impl CardInfo {
     /// [`CardError`] with the first fault.
     pub fn check(&self) -> Result<(), CardError> {
         // A2A 1.0 §5.7: a required member is set, and a required array has an element.
-        filled("name", &self.name)?;
-        filled("description", &self.description)?;
-        filled("version", &self.version)?;
-        filled("url", &self.base_url)?;
-        filled_list("defaultInputModes", &self.default_input_modes)?;
-        filled_list("defaultOutputModes", &self.default_output_modes)?;
-        filled_list("skills", &self.skills)?;
+        require_text("name", &self.name)?;
+        require_text("description", &self.description)?;
+        require_text("version", &self.version)?;
+        require_text("url", &self.base_url)?;
+        require_list("defaultInputModes", &self.default_input_modes)?;
+        require_list("defaultOutputModes", &self.default_output_modes)?;
+        require_list("skills", &self.skills)?;
         for (index, skill) in self.skills.iter().enumerate() {
             let member = |name: &str| format!("skills[{index}].{name}");
-            filled(&member("id"), &skill.id)?;
-            filled(&member("name"), &skill.name)?;
-            filled(&member("description"), &skill.description)?;
-            filled_list(&member("tags"), &skill.tags)?;
+            require_text(&member("id"), &skill.id)?;
+            require_text(&member("name"), &skill.name)?;
+            require_text(&member("description"), &skill.description)?;
+            require_list(&member("tags"), &skill.tags)?;
         }
         Ok(())
     }
 }
 
-fn filled(member: &str, text: &str) -> Result<(), CardError> {
-    filled_list(member, text.trim().as_bytes())
+fn require_text(member: &str, text: &str) -> Result<(), CardError> {
+    require_list(member, text.trim().as_bytes())
 }
 
-fn filled_list<T>(member: &str, items: &[T]) -> Result<(), CardError> {
+fn require_list<T>(member: &str, items: &[T]) -> Result<(), CardError> {
     if items.is_empty() {
         return Err(CardError::Empty {
             member: member.to_owned(),

@@ -34,7 +34,7 @@ impl Legacy {
     }
 
     /// Writes the result of a send (A2A 0.3 §7.1).
-    pub(crate) fn sent(self, result: &Sent) -> Value {
+    pub(crate) fn send_response(self, result: &Sent) -> Value {
         match result {
             Sent::Task(task) => self.element("task", self.task(task)),
             Sent::Message(message) => self.element("message", self.message(message)),

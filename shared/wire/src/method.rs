@@ -182,7 +182,7 @@ pub fn methods() -> impl Iterator<Item = &'static str> {
 }
 
 /// The operation a JSON-RPC method names.
-pub(super) fn named(method: &str) -> Option<(Operation, GenerationRule)> {
+pub(super) fn by_name(method: &str) -> Option<(Operation, GenerationRule)> {
     let row = METHODS.iter().find(|(name, ..)| *name == method)?;
     Some((row.1, row.2))
 }
@@ -206,13 +206,13 @@ mod tests {
     #[test]
     fn a_method_names_its_operation_and_generation() {
         let v10 = GenerationRule::Named(Generation::V10);
-        assert_eq!(named("SendMessage"), Some((Operation::Send, v10)));
+        assert_eq!(by_name("SendMessage"), Some((Operation::Send, v10)));
         assert_eq!(
-            named("message/stream"),
+            by_name("message/stream"),
             Some((Operation::Stream, GenerationRule::Named(Generation::V03)))
         );
         assert_eq!(
-            named("tasks/sendSubscribe"),
+            by_name("tasks/sendSubscribe"),
             Some((Operation::Stream, GenerationRule::Named(Generation::V01)))
         );
     }
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn the_shared_methods_take_the_generation_of_the_task() {
         for method in ["tasks/get", "tasks/cancel", "tasks/resubscribe"] {
-            let (_, rule) = named(method).unwrap();
+            let (_, rule) = by_name(method).unwrap();
             assert_eq!(rule, GenerationRule::OfTask, "{method}");
             assert_eq!(rule.before_load(), Generation::V03);
         }
@@ -245,7 +245,7 @@ mod tests {
             "",
         ];
         each_row(rows, |method| {
-            assert_eq!(named(method), None, "{method}");
+            assert_eq!(by_name(method), None, "{method}");
         });
     }
 }

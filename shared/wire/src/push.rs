@@ -53,7 +53,7 @@ fn read_resource(body: &Object<'_>) -> ReadResult<PushOffer> {
 
 /// Reads a push config, alone or inside a send (A2A 1.0 §4.3.1; A2A 0.3 §6.8; A2A 0.1 §6.8).
 pub(crate) fn read(config: &Object<'_>, generation: Generation) -> ReadResult<PushOffer> {
-    let url = config.required("url", config.printable("url", MAX_PUSH_URL)?)?;
+    let url = config.require("url", config.printable("url", MAX_PUSH_URL)?)?;
     let id = config.id("id")?;
     let token = config.printable("token", MAX_PUSH_TOKEN)?.map(Secret::new);
     let (schemes, credentials) = match config.object("authentication")? {
@@ -84,7 +84,7 @@ fn read_schemes(authentication: &Object<'_>, generation: Generation) -> ReadResu
         // A2A 1.0 §4.3.2: one scheme.
         let read = |text: &str| is_scheme(text).then(|| vec![text.to_owned()]);
         let schemes = authentication.text_as("scheme", SCHEME_RULE, read)?;
-        return authentication.required("scheme", schemes);
+        return authentication.require("scheme", schemes);
     }
     let schemes = authentication.strings("schemes")?;
     if let Some(index) = schemes.iter().position(|scheme| !is_scheme(scheme)) {

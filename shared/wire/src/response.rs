@@ -54,7 +54,7 @@ pub struct WireResponse {
 #[must_use]
 pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
     let result = match reply {
-        MethodResult::Sent(result) => call.sent(result),
+        MethodResult::Sent(result) => call.send_payload(result),
         MethodResult::Task(task) => call.task(task),
         MethodResult::Contexts(page) => Payload::Contexts(page),
         MethodResult::Deleted => Members::new().into(),
@@ -93,7 +93,7 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
 #[must_use]
 pub fn refuse(call: &Call, error: &A2aError) -> WireResponse {
     let error = call.own_field(error);
-    let response = refused(&error, call.dialect, &call.rpc_id, call.media);
+    let response = error_response(&error, call.dialect, &call.rpc_id, call.media);
     if call.reads_only_a_stream(&error) {
         return as_event(response);
     }
@@ -117,7 +117,7 @@ impl Rejected {
     /// Writes the error of a request of a batch.
     #[must_use]
     pub fn answer(&self) -> WireResponse {
-        refused(&self.error, self.dialect, &self.rpc_id, self.media)
+        error_response(&self.error, self.dialect, &self.rpc_id, self.media)
     }
 
     /// Writes the error of a request that is not a batch. A client that names events and no JSON
@@ -132,7 +132,12 @@ impl Rejected {
     }
 }
 
-fn refused(error: &A2aError, dialect: Dialect, id: &RpcId, media: &'static str) -> WireResponse {
+fn error_response(
+    error: &A2aError,
+    dialect: Dialect,
+    id: &RpcId,
+    media: &'static str,
+) -> WireResponse {
     let row = super::ErrorRow::of(error, dialect.generation);
     let body = error::body(error, dialect);
     let body = match dialect.binding {
@@ -220,7 +225,7 @@ impl Call {
     }
 
     /// Writes the result of a send.
-    fn sent<'a>(&self, response: &'a Sent) -> Payload<'a> {
+    fn send_payload<'a>(&self, response: &'a Sent) -> Payload<'a> {
         let legacy = Legacy(self.dialect);
         match (self.dialect.generation, response, self.client_task_id()) {
             (Generation::V10, ..) => Payload::View(View::Sent(response)),
@@ -228,7 +233,7 @@ impl Call {
                 legacy.message_as_task(message, &id).into()
             }
             // A message of 0.1 without an id is unreachable: the decoder refuses such a send.
-            (Generation::V03 | Generation::V01, ..) => legacy.sent(response).into(),
+            (Generation::V03 | Generation::V01, ..) => legacy.send_response(response).into(),
         }
     }
 

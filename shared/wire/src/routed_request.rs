@@ -1,6 +1,6 @@
 //! Routes a request once, and opens or refuses it in the dialect of its path.
 
-use super::call::{OpenedRequest, RawRequest, Rejected, RequestReader, rejected};
+use super::call::{OpenedRequest, RawRequest, Rejected, RequestReader, rejection};
 use super::rest::{Endpoint, PathRoute};
 use super::{Dialect, RpcId, rest};
 use a2a_lambda_model::task::{A2aError, Generation};
@@ -61,7 +61,7 @@ impl<'a> RoutedRequest<'a> {
             Some(PathRoute::Operation(target)) => Dialect::rest(target.generation),
             None => Dialect::rest(rest::family(self.request.path)),
         };
-        rejected(&self.request, dialect, RpcId::Null, error)
+        rejection(&self.request, dialect, RpcId::Null, error)
     }
 }
 

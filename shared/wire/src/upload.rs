@@ -18,7 +18,7 @@ pub(super) fn read(order: &Object<'_>) -> ReadResult<UploadOrder> {
     };
     let (filename, media_type) = (text("filename")?, text("mediaType")?);
     let size = order.integer("size", 1..=i64::MAX as u64)?;
-    let size = order.required("size", size)?;
+    let size = order.require("size", size)?;
     let hex = |text: &str| {
         let is_hex = text.len() == 64 && text.bytes().all(|it| it.is_ascii_hexdigit());
         is_hex.then(|| text.to_ascii_lowercase())
@@ -28,7 +28,7 @@ pub(super) fn read(order: &Object<'_>) -> ReadResult<UploadOrder> {
         filename,
         media_type,
         size,
-        sha256: order.required("sha256", sha256)?,
+        sha256: order.require("sha256", sha256)?,
     })
 }
 

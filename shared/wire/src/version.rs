@@ -9,7 +9,7 @@ const NEWEST: (u32, u32) = (1, 0);
 
 /// The version that a client names in the header, else in the query parameter.
 /// An empty one counts as absent.
-pub(super) fn named(header: Option<&str>, query: &[(String, String)]) -> Option<String> {
+pub(super) fn client_version(header: Option<&str>, query: &[(String, String)]) -> Option<String> {
     // A2A 1.0 §3.6.1: the version may be a request parameter instead of a header.
     let shorten = |text: &str| {
         let text = text.trim();
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn the_header_wins_over_the_query_and_an_empty_one_counts_as_absent() {
         let query = [("A2A-Version".to_owned(), "1.0".to_owned())];
-        assert_eq!(named(Some("0.3"), &query).as_deref(), Some("0.3"));
-        assert_eq!(named(Some(" "), &query).as_deref(), Some("1.0"));
-        assert_eq!(named(None, &[]), None);
+        assert_eq!(client_version(Some("0.3"), &query).as_deref(), Some("0.3"));
+        assert_eq!(client_version(Some(" "), &query).as_deref(), Some("1.0"));
+        assert_eq!(client_version(None, &[]), None);
     }
 
     #[test]

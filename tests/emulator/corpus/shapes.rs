@@ -3,7 +3,7 @@
 
 use super::{Corpus, Endpoint, NOW, body, long, owner, this_release};
 use a2a_lambda::store::contract::{SampleData, noise};
-use a2a_lambda::store::{Committed, KeyWrite, ThreadRecord, ThreadWrite};
+use a2a_lambda::store::{CommitResult, KeyWrite, ThreadRecord, ThreadWrite};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, IdempotencyKey, Message, Metadata,
     NewTask, OutputCounts, Part, PushId, SavedSlot, SkillId, StepOutcome, StepResult, TaskId,
@@ -193,7 +193,7 @@ impl Maker {
         a2a_lambda::store::stored::arrange(&mut next);
         let write = self.sample.update(&next, task);
         let answer = self.site.records.commit(&write).await.unwrap();
-        assert_eq!(answer, Committed::Done);
+        assert_eq!(answer, CommitResult::Done);
         next
     }
 
@@ -334,7 +334,7 @@ impl Maker {
 
     async fn conversation(&mut self, name: &str, change: impl Fn(&mut ThreadRecord)) {
         let id = ContextId::parse(name).unwrap();
-        let mut record = ThreadRecord::begun(owner(), id, at(0), at(0));
+        let mut record = ThreadRecord::new(owner(), id, at(0), at(0));
         record.version = 1;
         record.expires_at = at(DAY);
         record.state_expires_at = at(3_600_000);
@@ -367,7 +367,7 @@ impl Maker {
         .await;
         self.conversation("about-what-was-deleted", |thread| {
             thread.version = 0;
-            *thread = thread.clone().cleared(at(0));
+            *thread = thread.clone().clear(at(0));
         })
         .await;
         self.conversation("about-what-came-after", |_| {}).await;

@@ -160,10 +160,7 @@ async fn a_push_config_goes_with_the_message() {
     );
     let flight = client.record(&client.id("flight")).await;
     let question = client.record(&client.id("question")).await;
-    assert_eq!(
-        (flight.listeners().len(), question.listeners().len()),
-        (1, 0)
-    );
+    assert_eq!((flight.push_ids().len(), question.push_ids().len()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

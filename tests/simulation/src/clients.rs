@@ -44,7 +44,7 @@ pub(crate) fn policy(release: Option<Release>) -> Policy {
         inline_max: 64,
         // A reader polls a task at rest once a second, up to this age of its stream.
         stream_max_age: Duration::from_secs(30),
-        secrets: SecretKeys::fixed([vec![7]]),
+        secrets: SecretKeys::from_keys([vec![7]]),
         ..defaults
     }
 }

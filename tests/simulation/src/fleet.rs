@@ -98,7 +98,7 @@ fn value<'s>(statement: &'s Statement, name: &str) -> Option<&'s table::Value> {
 
 fn last_write(statement: &Statement) -> Option<WriteId> {
     match value(statement, "w0")? {
-        table::Value::Text(id) => Some(WriteId::stored(id.as_str())),
+        table::Value::Text(id) => Some(WriteId::from_stored(id.as_str())),
         _ => None,
     }
 }

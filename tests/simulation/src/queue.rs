@@ -214,7 +214,7 @@ impl WorkQueue for SimQueue {
 
 #[async_trait]
 impl PushQueue for SimQueue {
-    async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
+    async fn send(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
         let rings = self.send_each(items, |world, item, copies| {
             let at = world.now + i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
             world

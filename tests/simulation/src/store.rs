@@ -410,7 +410,7 @@ impl SimStore {
         Ok(found.map(|record| ThreadWrite {
             expect: record.version - 1,
             record,
-            write: WriteId::stored(text("w0")),
+            write: WriteId::from_stored(text("w0")),
         }))
     }
 
@@ -520,7 +520,7 @@ impl SimStore {
     pub(crate) fn lost(&self, oracle: &Oracle, now: i64, has_keys: bool) -> Vec<String> {
         let now = Timestamp::from_millis(now);
         let living = oracle.living().map(|(life, seen)| (life, &seen.record));
-        let living = living.filter(|(_, record)| !record.expired(now));
+        let living = living.filter(|(_, record)| !record.is_expired(now));
         let lost = living.filter_map(|(life, record)| {
             let why = self.lost_of(record, now, has_keys).now_or_never()??;
             Some(format!("G20: task {life} lives and has lost its {why}"))
@@ -560,7 +560,7 @@ impl SimStore {
         let mine = pushes
             .iter()
             .filter(|it| it.incarnation == *record.incarnation());
-        (mine.count() < record.listeners().len()).then_some("push config")
+        (mine.count() < record.push_ids().len()).then_some("push config")
     }
 
     /// The webhooks with missing events although no push queue message is left, each with the

@@ -1,7 +1,7 @@
 //! Requests and responses, and what the transcript shows of them.
 
 use super::interface::text;
-use a2a_lambda::outbound::{Fetcher, OutboundUrl, Reach};
+use a2a_lambda::outbound::{AddressPolicy, Fetcher, OutboundUrl};
 use a2a_lambda::skill::is_invisible;
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
@@ -80,13 +80,13 @@ impl CheckClient {
         // The operator named the address, so it may be in a private network. A key goes to
         // another machine encrypted only.
         let reach = match &key {
-            Some(_) if !base.starts_with("https://") => Reach::Loopback,
-            _ => Reach::Anything,
+            Some(_) if !base.starts_with("https://") => AddressPolicy::Loopback,
+            _ => AddressPolicy::Anything,
         };
         OutboundUrl::parse(base, reach).ok()?;
         Some(Self {
             fetcher: Fetcher::new(reach, TIMEOUT),
-            elsewhere: Fetcher::new(Reach::Public, TIMEOUT),
+            elsewhere: Fetcher::new(AddressPolicy::Public, TIMEOUT),
             base: base.trim_end_matches('/').to_owned(),
             origin: origin(base)?,
             key,
@@ -309,7 +309,7 @@ pub(super) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::CheckClient;
-    use a2a_lambda::outbound::Reach;
+    use a2a_lambda::outbound::AddressPolicy;
     use a2a_lambda_rows::each_row;
     use http::Method;
     use http::header::AUTHORIZATION;
@@ -346,43 +346,43 @@ mod tests {
                 "https://a.example",
                 "https://a.example/f",
                 true,
-                Reach::Anything,
+                AddressPolicy::Anything,
             ),
             (
                 "https://a.example",
                 "https://a.example:8443/f",
                 false,
-                Reach::Anything,
+                AddressPolicy::Anything,
             ),
             (
                 "https://a.example",
                 "http://a.example:8080/f",
                 false,
-                Reach::Public,
+                AddressPolicy::Public,
             ),
             (
                 "https://a.example",
                 "https://b.example/f",
                 false,
-                Reach::Public,
+                AddressPolicy::Public,
             ),
             (
                 "https://a.example",
                 "http://169.254.169.254/f",
                 false,
-                Reach::Public,
+                AddressPolicy::Public,
             ),
             (
                 "http://127.0.0.1:1",
                 "http://127.0.0.1:2/f",
                 false,
-                Reach::Loopback,
+                AddressPolicy::Loopback,
             ),
             (
                 "http://127.0.0.1:1",
                 "http://localhost:2/f",
                 false,
-                Reach::Public,
+                AddressPolicy::Public,
             ),
         ];
         each_row(rows, |(base, url, has_key, reach)| {

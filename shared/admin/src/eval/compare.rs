@@ -60,7 +60,7 @@ pub(super) fn answer(row: &Row, reply: &Reply, cause: Option<String>) -> Vec<Str
         let is_question = reply.state().is_some_and(|state| !state.is_terminal());
         let answer = match is_question.then(|| reply.text()) {
             Some(text) => format!("the agent asks: {}", cut(text)),
-            None => format!("there are: {}", listed(&names)),
+            None => format!("there are: {}", join_names(&names)),
         };
         faults.push(format!("no artifact `{name}`; {answer}"));
         return faults;
@@ -95,7 +95,7 @@ pub(super) fn answer(row: &Row, reply: &Reply, cause: Option<String>) -> Vec<Str
 pub(super) fn usage(row: &Row, usage: &ModelUse) -> Vec<String> {
     let mut faults = Vec::new();
     if let Some(tool) = row.tool.as_ref().filter(|tool| !usage.tools.contains(tool)) {
-        let tools = listed(&usage.tools);
+        let tools = join_names(&usage.tools);
         faults.push(format!("no model called `{tool}`; called: {tools}"));
     }
     if let Some(most) = row.tokens_below.filter(|most| usage.tokens >= *most) {
@@ -142,7 +142,7 @@ fn is_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-fn listed<T: AsRef<str>>(names: &[T]) -> String {
+fn join_names<T: AsRef<str>>(names: &[T]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match names.is_empty() {
         true => "none".to_owned(),

@@ -12,7 +12,7 @@ mod row;
 
 use crate::{BuildNamed, EvalError};
 use a2a_lambda::engine::RoutePreview;
-use a2a_lambda::runtime::served;
+use a2a_lambda::runtime::adapt_to_model;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::testing::{ModelUse, Reply, SkillTest};
@@ -62,7 +62,7 @@ impl Eval {
         let agent = agent.map_err(|error| format!("failed to build the agent: {error}"))?;
         let rows = Row::read(&self.file, &agent)?;
         let models = Models::of(&settings, self.cassettes.as_deref(), self.record)?;
-        let agent = served(agent, models.skills.is_some());
+        let agent = adapt_to_model(agent, models.skills.is_some());
         agent.make_states().await?;
         print("result  decided by  skill                   tokens  message\n")?;
         let (mut failures, mut tokens) = (0, 0);

@@ -1,6 +1,6 @@
 //! Fetches the cards of a deployment, to sign what clients read.
 
-use a2a_lambda::outbound::{FetchError, Fetched, Fetcher, OutboundUrl, Reach, UrlError};
+use a2a_lambda::outbound::{AddressPolicy, FetchError, Fetched, Fetcher, OutboundUrl, UrlError};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -79,9 +79,9 @@ async fn card(url: String, headers: HeaderMap) -> Result<Value, ServedError> {
     // The operator named the address, so it may be in a private network. A token goes
     // to another machine encrypted only.
     let reach = if url.starts_with("https://") {
-        Reach::Anything
+        AddressPolicy::Anything
     } else {
-        Reach::Loopback
+        AddressPolicy::Loopback
     };
     let address = match OutboundUrl::parse(&url, reach) {
         Ok(address) => address,

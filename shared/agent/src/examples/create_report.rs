@@ -111,7 +111,7 @@ impl SkillHandler<WhichFormat> for CreateReport {
             Some(format) => Ok(OnRequestResult::Completed {
                 message: Some("Here's your report".into()),
                 output: (),
-                artifacts: vec![format.file(&written(&wish))],
+                artifacts: vec![format.file(&report_lines(&wish))],
             }),
             None => OnRequestResult::ask(QUESTION, WhichFormat { wish }),
         }
@@ -127,7 +127,7 @@ impl SkillHandler<WhichFormat> for CreateReport {
             Some(format) => Ok(OnInputResult::Completed {
                 message: Some("Here's your report".into()),
                 output: (),
-                artifacts: vec![format.file(&written(&slot.wish))],
+                artifacts: vec![format.file(&report_lines(&slot.wish))],
             }),
             None => OnInputResult::ask(QUESTION, slot),
         }
@@ -148,7 +148,7 @@ async fn earlier(cx: &TaskContext<'_>) -> AgentResult<Option<(FileFormat, Vec<St
 }
 
 /// A report on the wish. A real skill would ask a model here.
-fn written(wish: &str) -> Vec<String> {
+fn report_lines(wish: &str) -> Vec<String> {
     let mut lines = vec!["Report".to_owned(), String::new()];
     let mut line = String::new();
     for word in wish.split_whitespace() {

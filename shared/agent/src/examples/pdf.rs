@@ -26,13 +26,13 @@ pub(crate) fn file(lines: &[String]) -> Vec<u8> {
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] \
              /Resources << /Font << /F1 3 0 R >> >> /Contents {content} 0 R >>"
         ));
-        let stream = drawn(lines);
+        let stream = draw(lines);
         objects.push(format!(
             "<< /Length {} >>\nstream\n{stream}endstream",
             stream.len()
         ));
     }
-    numbered(&objects).into_bytes()
+    write_objects(&objects).into_bytes()
 }
 
 /// The lines of a file of [`file`].
@@ -46,7 +46,7 @@ pub(crate) fn lines(file: &[u8]) -> Vec<String> {
     lines.collect()
 }
 
-fn drawn(lines: &[String]) -> String {
+fn draw(lines: &[String]) -> String {
     let mut text = "BT\n/F1 11 Tf\n15 TL\n56 786 Td\n".to_owned();
     for line in lines {
         text.push('(');
@@ -64,7 +64,7 @@ fn drawn(lines: &[String]) -> String {
 }
 
 /// The objects with their numbers, and the table with their places.
-fn numbered(objects: &[String]) -> String {
+fn write_objects(objects: &[String]) -> String {
     let mut file = "%PDF-1.4\n".to_owned();
     let count = objects.len() + 1;
     let mut table = format!("xref\n0 {count}\n0000000000 65535 f \n");

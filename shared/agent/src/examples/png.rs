@@ -23,7 +23,7 @@ impl Picture {
         head.extend([8, 2, 0, 0, 0]);
         chunk(&mut file, *b"IHDR", &head);
         chunk(&mut file, *b"tEXt", format!("{KEYWORD}{text}").as_bytes());
-        chunk(&mut file, *b"IDAT", &stored(&self.rows()));
+        chunk(&mut file, *b"IDAT", &zlib_stream(&self.rows()));
         chunk(&mut file, *b"IEND", &[]);
         file
     }
@@ -72,7 +72,7 @@ fn crc<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {
 }
 
 /// `bytes` as a stream of zlib (RFC 1950) of stored blocks.
-fn stored(bytes: &[u8]) -> Vec<u8> {
+fn zlib_stream(bytes: &[u8]) -> Vec<u8> {
     let mut stream = vec![0x78, 0x01];
     let blocks = bytes.chunks(BLOCK);
     let last = blocks.len().saturating_sub(1);

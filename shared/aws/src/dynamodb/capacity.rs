@@ -78,13 +78,13 @@ impl Intercept for Capacity {
         }
         take!(
             GetItemOutput => read,
-            PutItemOutput => written,
-            UpdateItemOutput => written,
+            PutItemOutput => write,
+            UpdateItemOutput => write,
             QueryOutput => read,
             BatchGetItemOutput => read,
-            TransactWriteItemsOutput => written,
-            DeleteItemOutput => written,
-            BatchWriteItemOutput => written
+            TransactWriteItemsOutput => write,
+            DeleteItemOutput => write,
+            BatchWriteItemOutput => write
         );
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Capacity {
         }
     }
 
-    fn written<'a>(&self, of: impl IntoIterator<Item = &'a ConsumedCapacity>) {
+    fn write<'a>(&self, of: impl IntoIterator<Item = &'a ConsumedCapacity>) {
         if let Some(units) = total(of) {
             self.0.add(0.0, units);
         }

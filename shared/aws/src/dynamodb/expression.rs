@@ -131,12 +131,12 @@ impl Expressions {
             Condition::SizeBelow(path, size) => {
                 format!("size({}) < {}", self.path(path), self.value(*size))
             }
-            Condition::All(parts) => self.joined(parts, " AND "),
-            Condition::Any(parts) => self.joined(parts, " OR "),
+            Condition::All(parts) => self.join(parts, " AND "),
+            Condition::Any(parts) => self.join(parts, " OR "),
         }
     }
 
-    fn joined(&mut self, parts: &[Condition], word: &str) -> String {
+    fn join(&mut self, parts: &[Condition], word: &str) -> String {
         let texts = parts.iter().map(|part| {
             let text = self.condition(part);
             // DynamoDB refuses brackets that change nothing.

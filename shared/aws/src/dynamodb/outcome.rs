@@ -24,15 +24,15 @@ use std::iter;
 /// The SDK also repeats these requests: a write that met another write and decided
 /// nothing, and a request with a truncated response.
 #[derive(Debug)]
-pub(super) struct RetryUndecided;
+pub(super) struct RetryClass;
 
-impl ClassifyRetry for RetryUndecided {
+impl ClassifyRetry for RetryClass {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
         let error = match context.output_or_error() {
             Some(Err(error)) => error.as_operation_error(),
             _ => return RetryAction::NoActionIndicated,
         };
-        match error.and_then(undecided) {
+        match error.and_then(undecided_error) {
             Some(StoreError::Contended(_)) => RetryAction::transient_error(),
             Some(StoreError::Unavailable(_)) => RetryAction::throttling_error(),
             _ if broke_off(context) => RetryAction::transient_error(),
@@ -65,8 +65,8 @@ impl ClassifyRetry for NeverTwice {
 }
 
 /// Why a write failed, in the cases in which it decided nothing and the SDK does not see it.
-fn undecided(error: &context::Error) -> Option<StoreError> {
-    fn met<E: ProvideErrorMetadata + Error + Send + Sync + 'static>(
+fn undecided_error(error: &context::Error) -> Option<StoreError> {
+    fn contention_error<E: ProvideErrorMetadata + Error + Send + Sync + 'static>(
         error: &context::Error,
     ) -> Option<StoreError> {
         let code = error.downcast_ref::<E>()?.code();
@@ -75,12 +75,12 @@ fn undecided(error: &context::Error) -> Option<StoreError> {
     }
     match error.downcast_ref() {
         Some(TransactWriteItemsError::TransactionCanceledException(canceled_by)) => {
-            canceled(canceled_by.cancellation_reasons()).err()
+            classify_reasons(canceled_by.cancellation_reasons()).err()
         }
         Some(_) => None,
-        None => met::<PutItemError>(error)
-            .or_else(|| met::<UpdateItemError>(error))
-            .or_else(|| met::<DeleteItemError>(error)),
+        None => contention_error::<PutItemError>(error)
+            .or_else(|| contention_error::<UpdateItemError>(error))
+            .or_else(|| contention_error::<DeleteItemError>(error)),
     }
 }
 
@@ -173,12 +173,12 @@ pub(super) fn read_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreE
     }
 }
 
-pub(super) fn failed(item: Option<&SdkItem>) -> ConditionCheck {
+pub(super) fn failed_check(item: Option<&SdkItem>) -> ConditionCheck {
     ConditionCheck::Failed(item.cloned().map(expression::item))
 }
 
 /// Classifies the cancellation reasons of a transaction, one for each statement.
-pub(super) fn canceled(reasons: &[CancellationReason]) -> Result<Outcome, StoreError> {
+pub(super) fn classify_reasons(reasons: &[CancellationReason]) -> Result<Outcome, StoreError> {
     let mut checks = Vec::new();
     let mut is_refused = false;
     let mut other = None;
@@ -186,7 +186,7 @@ pub(super) fn canceled(reasons: &[CancellationReason]) -> Result<Outcome, StoreE
         match reason.code() {
             Some("ConditionalCheckFailed") => {
                 is_refused = true;
-                checks.push(failed(reason.item.as_ref()));
+                checks.push(failed_check(reason.item.as_ref()));
             }
             None | Some("None") => checks.push(ConditionCheck::Held),
             Some(code) => {
@@ -211,7 +211,7 @@ pub(super) fn canceled(reasons: &[CancellationReason]) -> Result<Outcome, StoreE
 
 #[cfg(test)]
 mod tests {
-    use super::{ConditionCheck, HttpResponse, Outcome, canceled, outcome};
+    use super::{ConditionCheck, HttpResponse, Outcome, classify_reasons, outcome};
     use a2a_lambda_model::store::StoreError;
     use a2a_lambda_rows::each_row;
     use aws_sdk_dynamodb::error::{ErrorMetadata, SdkError};
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_transaction_is_refused_only_if_every_condition_was_checked() {
-        let outcome = canceled(&reasons(&["None", "ConditionalCheckFailed", "None"]));
+        let outcome = classify_reasons(&reasons(&["None", "ConditionalCheckFailed", "None"]));
         let Ok(Outcome::Refused(checks)) = outcome else {
             panic!("{outcome:?}");
         };
@@ -283,10 +283,10 @@ mod tests {
             ),
         ];
         each_row(rows, |(codes, is_expected)| {
-            let outcome = canceled(&reasons(&codes));
+            let outcome = classify_reasons(&reasons(&codes));
             assert!(is_expected(&outcome), "{outcome:?}");
         });
-        let outcome = canceled(&reasons(&[]));
+        let outcome = classify_reasons(&reasons(&[]));
         assert!(is_unknown(&outcome), "{outcome:?}");
     }
 
@@ -410,9 +410,9 @@ mod tests {
             reason.message(message).build()
         };
         let large = "Item size to update has exceeded the maximum allowed size";
-        let found = canceled(&[held(), invalid(large)]);
+        let found = classify_reasons(&[held(), invalid(large)]);
         assert!(is_too_large(&found), "{found:?}");
-        let found = canceled(&[invalid("wrong type"), held()]);
+        let found = classify_reasons(&[invalid("wrong type"), held()]);
         assert!(is_refused(&found), "{found:?}");
     }
 

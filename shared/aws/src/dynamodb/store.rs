@@ -35,7 +35,7 @@ impl DynamoTable {
     )]
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         let config = client.config().to_builder();
-        let config = config.retry_classifier(outcome::RetryUndecided);
+        let config = config.retry_classifier(outcome::RetryClass);
         let config = config.interceptor(FixedUserAgent);
         Self {
             client: Client::from_conf(config.build()),

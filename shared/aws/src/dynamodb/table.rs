@@ -119,7 +119,7 @@ fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
     .into_iter()
     .map(|(name, source)| {
         let (hash, range) = source.keys();
-        let attributes = source.projected().iter().map(|name| (*name).to_owned());
+        let attributes = source.projection().iter().map(|name| (*name).to_owned());
         let projection = Projection::builder()
             .projection_type(ProjectionType::Include)
             .set_non_key_attributes(Some(attributes.collect()));

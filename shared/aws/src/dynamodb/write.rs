@@ -114,7 +114,7 @@ impl DynamoTable {
                 };
                 match error.as_service_error() {
                     Some($error::ConditionalCheckFailedException(failed)) => Ok(Outcome::Refused(
-                        vec![outcome::failed(failed.item.as_ref())],
+                        vec![outcome::failed_check(failed.item.as_ref())],
                     )),
                     _ => outcome::outcome(&error),
                 }
@@ -151,7 +151,7 @@ impl DynamoTable {
         };
         match error.as_service_error() {
             Some(TransactWriteItemsError::TransactionCanceledException(canceled_by)) => {
-                outcome::canceled(canceled_by.cancellation_reasons())
+                outcome::classify_reasons(canceled_by.cancellation_reasons())
             }
             _ => outcome::outcome(&error),
         }

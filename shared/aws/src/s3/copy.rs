@@ -5,7 +5,7 @@
 //! say how long that takes.
 
 use super::multipart::Upload;
-use super::outcome::{failed, is_missing, is_new};
+use super::outcome::{is_missing, is_new, s3_error};
 use super::{S3Blobs, notes_of, patient};
 use a2a_lambda_model::store::{BlobOwner, StoreError};
 use a2a_lambda_model::task::Blob;
@@ -109,7 +109,7 @@ impl Upload<'_> {
                 StoreError::Unavailable("S3 returned no result for the copy of a part".to_owned())
             })?,
             Err(error) if is_missing(&error) => return Ok(None),
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(s3_error(&error)),
         };
         Ok(Some(
             CompletedPart::builder()

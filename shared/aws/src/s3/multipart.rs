@@ -5,7 +5,7 @@
 //! an upload fails, its parts are removed immediately. If the process dies, the lifecycle
 //! rule of the bucket removes them.
 
-use super::outcome::{failed, is_new};
+use super::outcome::{is_new, s3_error};
 use super::{S3Blobs, notes_of, patient};
 use crate::outcome::status;
 use a2a_lambda_model::store::{BlobOwner, BlobReader, Measured, SizeError, StoreError, read_up_to};
@@ -63,7 +63,7 @@ impl S3Blobs {
             .checksum_algorithm(ChecksumAlgorithm::Crc32)
             .send()
             .await
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| s3_error(&error))?;
         let id = output
             .upload_id
             .ok_or_else(|| StoreError::Unavailable("S3 returned no upload id".to_owned()))?;
@@ -117,7 +117,7 @@ impl Upload<'_> {
             .config_override(patient())
             .send()
             .await
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| s3_error(&error))?;
         // S3 requires the checksum of each part again when the parts are joined.
         self.parts.push(
             CompletedPart::builder()
@@ -176,7 +176,7 @@ impl Upload<'_> {
             .await;
         if let Err(error) = result {
             // The lifecycle rule of the bucket removes what is left.
-            let why = failed(&error);
+            let why = s3_error(&error);
             tracing::warn!("failed to abort an upload: {why}");
         }
     }

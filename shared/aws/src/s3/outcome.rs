@@ -45,7 +45,7 @@ pub(super) fn is_new<T, E: ProvideErrorMetadata>(
         // of the key is in progress.
         Some(412) => Ok(false),
         Some(409) => Err(racing(key)),
-        _ => Err(failed(&error)),
+        _ => Err(s3_error(&error)),
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn racing(key: &str) -> StoreError {
     StoreError::Unavailable(format!("every put of `{key}` met another put"))
 }
 
-pub(super) fn taken(key: &str) -> StoreError {
+pub(super) fn conflict(key: &str) -> StoreError {
     StoreError::Refused(format!("other bytes are stored under `{key}`"))
 }
 
@@ -85,14 +85,14 @@ pub(super) fn unread<E: ProvideErrorMetadata>(
         let text = format!("S3 answered 403 for an object below `{prefix}` of `{bucket}`: {why}");
         return StoreError::Denied(text);
     }
-    failed(error)
+    s3_error(error)
 }
 
 /// The error of a request that S3 did not carry out.
-pub(super) fn failed<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
+pub(super) fn s3_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
     // 408 is a timeout and 429 throttling, and 403 lasts until an operator gives a right
     // back. The other 4xx fail again when repeated.
-    outcome::failed("S3", error, |status, _| !matches!(status, 403 | 408 | 429))
+    outcome::service_error("S3", error, |status, _| !matches!(status, 403 | 408 | 429))
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_lost_right_is_an_outage() {
         for code in [None, Some("AccessDenied"), Some("InvalidAccessKeyId")] {
-            let error = failed(&answer(403, code));
+            let error = s3_error(&answer(403, code));
             assert!(error.is_outage(), "{error}");
         }
     }

@@ -34,16 +34,16 @@ pub(super) fn headers(request: &PresignedRequest) -> Vec<(String, String)> {
 }
 
 pub(super) fn terms(now: Timestamp, lifetime: Duration) -> Result<PresigningConfig, StoreError> {
-    let since = u64::try_from(now.as_millis()).map_err(unsigned)?;
+    let since = u64::try_from(now.as_millis()).map_err(presign_error)?;
     PresigningConfig::builder()
         .start_time(SystemTime::UNIX_EPOCH + Duration::from_millis(since))
         .expires_in(lifetime)
         .build()
-        .map_err(unsigned)
+        .map_err(presign_error)
 }
 
 /// The error of a failed signature, without its text, which could contain what was signed.
-pub(super) fn unsigned<E>(_: E) -> StoreError {
+pub(super) fn presign_error<E>(_: E) -> StoreError {
     StoreError::Refused("failed to sign a URL".to_owned())
 }
 

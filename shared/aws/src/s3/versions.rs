@@ -4,7 +4,7 @@
 //! which an operator starts, removes the versions too.
 
 use super::S3Blobs;
-use super::outcome::failed;
+use super::outcome::s3_error;
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::TenantId;
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
@@ -40,7 +40,7 @@ impl S3Blobs {
                 Ok(page) => page,
                 // The embedded S3 has no versions.
                 Err(error) if error.code() == Some("NotImplemented") => return Ok(count),
-                Err(error) => return Err(failed(&error)),
+                Err(error) => return Err(s3_error(&error)),
             };
             let old = page.versions().iter().map(|it| (&it.key, &it.version_id));
             let markers = page.delete_markers().iter();

@@ -25,7 +25,7 @@ pub fn decode(body: &str) -> Result<PushItem, StoreError> {
 
 #[async_trait]
 impl PushQueue for SqsQueue {
-    async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
+    async fn send(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
         let items = items.iter().enumerate();
         let entries = items.map(|(index, item)| entry(index, &item.owner, encode(item), wait));
         let entries = entries.collect::<Result<_, _>>()?;
@@ -48,7 +48,7 @@ mod tests {
                 subject: Subject::parse("ann").unwrap(),
             },
             task: TaskId::parse("order:1").unwrap(),
-            incarnation: WriteId::stored("w-1"),
+            incarnation: WriteId::from_stored("w-1"),
             config: PushId::parse("default").unwrap(),
         };
         let body: serde_json::Value = serde_json::from_str(&encode(&item)).unwrap();

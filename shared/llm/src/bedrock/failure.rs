@@ -20,7 +20,7 @@ where
         .and_then(ProvideErrorMetadata::code);
     let response = error.raw_response();
     let status = response.map(|response| response.status().as_u16());
-    let mut failure = failed(error, code, status);
+    let mut failure = service_error(error, code, status);
     if let (SdkError::DispatchFailure(_), ModelCallError::Service { error, .. }) =
         (error, &mut failure)
     {
@@ -36,10 +36,10 @@ pub(super) fn of_event(error: &SdkError<ConverseStreamOutputError, RawMessage>) 
         Some(ConverseStreamOutputError::ValidationException(_)) => Some("ValidationException"),
         _ => None,
     };
-    failed(error, code, None)
+    service_error(error, code, None)
 }
 
-fn failed(
+fn service_error(
     error: &(dyn Error + 'static),
     code: Option<&str>,
     status: Option<u16>,

@@ -3,7 +3,7 @@
 //! What the service wrote stays in the private cause.
 
 use super::values::text;
-use crate::provider::{ModelCallError, ToError, broken, out_of_order};
+use crate::provider::{ModelCallError, ToError, answer_error, out_of_order};
 use a2a_lambda_skill::AgentError;
 use serde_json::Value;
 use std::fmt;
@@ -112,7 +112,7 @@ impl ErrorReport {
 }
 
 /// The error of an answer with a status other than 2xx.
-pub(super) fn refused(status: u16, body: &[u8]) -> ModelCallError {
+pub(super) fn status_error(status: u16, body: &[u8]) -> ModelCallError {
     let report = serde_json::from_slice(body).map(|value| ErrorReport::of(&value));
     let report = report.unwrap_or_default();
     ModelCallError::Service {
@@ -122,7 +122,7 @@ pub(super) fn refused(status: u16, body: &[u8]) -> ModelCallError {
 }
 
 /// The error that an answer, or an event of its stream, reports.
-pub(super) fn reported(value: &Value) -> ModelCallError {
+pub(super) fn reported_error(value: &Value) -> ModelCallError {
     let report = ErrorReport::of(value);
     ModelCallError::Service {
         error: report.error(None),
@@ -150,7 +150,7 @@ pub(super) fn no_rest(cause: &str) -> ModelCallError {
 pub(super) fn no_json(error: &serde_json::Error) -> ModelCallError {
     let (line, column) = (error.line(), error.column());
     ModelCallError::Service {
-        error: broken,
+        error: answer_error,
         text: format!("the answer is not JSON: line {line}, column {column}"),
     }
 }
@@ -162,7 +162,7 @@ mod tests {
     use serde_json::json;
 
     fn code(status: u16, body: &Value) -> ErrorCode {
-        let error = refused(status, body.to_string().as_bytes());
+        let error = status_error(status, body.to_string().as_bytes());
         error.into_agent().code().clone()
     }
 
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn code_of_a_reported_error_may_be_a_status() {
         let body = json!({"error": {"code": 429, "message": "slow down"}});
-        let error = reported(&body).into_agent();
+        let error = reported_error(&body).into_agent();
         assert_eq!(error.code(), ErrorCode::ModelRateLimited);
     }
 
@@ -238,7 +238,7 @@ mod tests {
     fn only_a_status_says_that_the_service_is_out_of_order() {
         let refusal = |status: u16, code: &str| {
             let body = json!({"error": {"code": code}}).to_string();
-            let error = refused(status, body.as_bytes()).into_agent();
+            let error = status_error(status, body.as_bytes()).into_agent();
             (error.code().clone(), error.is_transient())
         };
         for status in [500, 502, 503, 529, 599] {
@@ -249,7 +249,7 @@ mod tests {
         }
         let expected = (ErrorCode::ContextLengthExceeded, false);
         assert_eq!(refusal(500, "context_length_exceeded"), expected);
-        let event = reported(&json!({"error": {"code": 503}})).into_agent();
+        let event = reported_error(&json!({"error": {"code": 503}})).into_agent();
         assert_eq!(event.code(), ErrorCode::ModelProvider);
         assert!(!event.is_transient());
     }
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn message_of_the_service_is_private_and_cut() {
         let body = json!({"error": {"code": "x", "message": "ä".repeat(1000)}});
-        let error = refused(500, body.to_string().as_bytes()).into_agent();
+        let error = status_error(500, body.to_string().as_bytes()).into_agent();
         assert_eq!(error.text(), "the model service failed");
         assert!(error.details().is_empty());
         let expected = format!("status 500: [x] {}", "ä".repeat(MESSAGE_LIMIT));

@@ -3,7 +3,7 @@
 //! It is the HTTP client of the AWS SDK. An operator names the service, so every address is
 //! allowed, also loopback and plain HTTP. It uses no proxy and follows no redirect.
 
-use super::failure::{no_answer, no_rest, refused};
+use super::failure::{no_answer, no_rest, status_error};
 use crate::provider::{ModelCallError, wait};
 use aws_smithy_http_client::{
     Connector,
@@ -110,7 +110,7 @@ impl Transport {
         };
         // The status counts, whatever happens to the body.
         let refusal = join(chunks(response.into_body(), limits, deadline)).await;
-        Err(refused(status.as_u16(), &refusal.unwrap_or_default()))
+        Err(status_error(status.as_u16(), &refusal.unwrap_or_default()))
     }
 
     fn request(&self, json: Vec<u8>, streams: bool) -> Result<SdkRequest, ModelCallError> {

@@ -65,7 +65,7 @@ pub(super) fn result_text(result: &Result<Value, String>) -> String {
 
 /// The options of the configuration and those of the request, which win. The members `own_names`
 /// belong to the provider.
-pub(super) fn merged(
+pub(super) fn merge_options(
     defaults: &Map<String, Value>,
     request: &Map<String, Value>,
     own_names: &[&str],

@@ -220,7 +220,7 @@ impl<I: Queued> Messages<I> {
     }
 
     /// The message of a receipt; `None` if it was received again, or is deleted.
-    fn received(&mut self, receipt: &LocalReceipt<I>) -> Option<&mut Message<I>> {
+    fn by_receipt(&mut self, receipt: &LocalReceipt<I>) -> Option<&mut Message<I>> {
         let message = self.waiting.get_mut(&receipt.message);
         message.filter(|message| message.receipt == receipt.receipt)
     }
@@ -245,7 +245,7 @@ impl WorkQueue for LocalQueue<WorkItem> {
 
 #[async_trait]
 impl PushQueue for LocalQueue<PushItem> {
-    async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
+    async fn send(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
         Ok(self.put(items, wait))
     }
 }
@@ -255,7 +255,7 @@ impl<I: Queued> LocalReceipt<I> {
     /// deleted.
     pub fn delete(&self) -> bool {
         let mut messages = self.queue.lock();
-        let mine = messages.received(self).is_some();
+        let mine = messages.by_receipt(self).is_some();
         if mine {
             messages.waiting.remove(&self.message);
         }
@@ -269,7 +269,7 @@ impl<I: Queued> Receipt for LocalReceipt<I> {
         let until = self.queue.clock.now().plus(time);
         {
             let mut messages = self.queue.lock();
-            let Some(message) = messages.received(self) else {
+            let Some(message) = messages.by_receipt(self) else {
                 return Err(StoreError::Refused(
                     "the message has been received again".to_owned(),
                 ));

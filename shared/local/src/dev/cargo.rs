@@ -111,12 +111,12 @@ impl Cargo {
         if !cargo.0.wait().await.is_ok_and(|status| status.success()) {
             return Err(diagnostics + &errors.beginning.0);
         }
-        self.wanted(programs)
+        self.choose(programs)
             .ok_or_else(|| "the package has no program; name another with -p\n".to_owned())
     }
 
     /// The program to serve: the one with the name of this program, or the only one.
-    fn wanted(&self, mut programs: Vec<PathBuf>) -> Option<PathBuf> {
+    fn choose(&self, mut programs: Vec<PathBuf>) -> Option<PathBuf> {
         let name = self.name.as_deref();
         let same = programs.iter().position(|path| path.file_name() == name);
         match same {

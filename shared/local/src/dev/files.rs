@@ -52,7 +52,7 @@ impl WatchedFiles {
 
     /// Ready when there was an edit since the last build began. It waits until the files rest,
     /// since editors and version control write many at once. A wait that is dropped loses no edit.
-    pub(super) async fn changed(&mut self) {
+    pub(super) async fn wait_for_edit(&mut self) {
         loop {
             sleep(LOOK).await;
             if !self.look() && !self.edits.is_empty() {
@@ -157,8 +157,10 @@ mod tests {
         let (path, mut files) = package("edit");
         fs::write(path.join("agent.rs"), "").unwrap();
         // It has looked once, and waits until the files rest.
-        timeout(LOOK * 3 / 2, files.changed()).await.unwrap_err();
-        timeout(LOOK * 3 / 2, files.changed()).await.unwrap();
+        timeout(LOOK * 3 / 2, files.wait_for_edit())
+            .await
+            .unwrap_err();
+        timeout(LOOK * 3 / 2, files.wait_for_edit()).await.unwrap();
         fs::remove_dir_all(path).unwrap();
     }
 

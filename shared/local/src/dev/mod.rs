@@ -20,7 +20,7 @@ pub(crate) use report::{Builds, builds};
 
 use crate::config::{Cli, Dev};
 use crate::folder::DataFolder;
-use crate::process::{RunError, interrupted};
+use crate::process::{RunError, wait_for_signal};
 use cargo::Cargo;
 use clap::Parser as _;
 use files::WatchedFiles;
@@ -58,7 +58,7 @@ pub(crate) async fn run(options: &Dev) -> Result<(), RunError> {
         report: BuildReport::default(),
         serve: options.serve.clone(),
     };
-    let mut interruption = Box::pin(interrupted());
+    let mut interruption = Box::pin(wait_for_signal());
     tokio::select! {
         () = dev.run() => {}
         () = &mut interruption => {}
@@ -92,7 +92,7 @@ impl DevLoop {
             let build = tokio::select! {
                 build = self.cargo.build() => build,
                 // A newer edit ends the build: dropping it ends cargo.
-                () = self.files.changed() => continue,
+                () = self.files.wait_for_edit() => continue,
             };
             let number = self.report.number;
             let build = build.and_then(|program| {
@@ -101,7 +101,7 @@ impl DevLoop {
             });
             match build {
                 Ok(next) => self.replace(next).await,
-                Err(output) => self.report.failed(output),
+                Err(output) => self.report.fail(output),
             }
             self.tell();
             say(&self.report.line(began.elapsed()));
@@ -114,12 +114,12 @@ impl DevLoop {
         loop {
             let end = async {
                 match &mut self.service {
-                    Some(service) => service.ended().await,
+                    Some(service) => service.wait().await,
                     None => pending().await,
                 }
             };
             tokio::select! {
-                () = self.files.changed() => return,
+                () = self.files.wait_for_edit() => return,
                 status = end => {
                     self.service = None;
                     self.report.none_serves();
@@ -132,7 +132,7 @@ impl DevLoop {
     /// Serves `next` instead of the build before, if it is another one and starts.
     async fn replace(&mut self, next: KeptBuild) {
         if self.service.as_ref().is_some_and(|old| old.is(&next)) {
-            self.report.unchanged();
+            self.report.mark_unchanged();
             say("the program is the same");
             return;
         }
@@ -144,7 +144,7 @@ impl DevLoop {
         let start = tokio::select! {
             start = Service::start(next, &self.serve, &self.report) => start,
             // It is built after this one is back.
-            () = self.files.changed() => Err("a newer edit ended the start\n".to_owned()),
+            () = self.files.wait_for_edit() => Err("a newer edit ended the start\n".to_owned()),
         };
         let service = match start {
             Ok(service) => {

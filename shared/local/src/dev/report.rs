@@ -37,7 +37,7 @@ pub(crate) struct BuildReport {
 
 impl BuildReport {
     /// What the page gets; nothing before `dev` has reported.
-    pub(crate) fn shown(&self) -> Option<Value> {
+    pub(crate) fn to_json(&self) -> Option<Value> {
         (self.number > 0).then(|| json!(self))
     }
 
@@ -52,7 +52,7 @@ impl BuildReport {
         self.state = BuildState::Building;
     }
 
-    pub(super) fn failed(&mut self, output: String) {
+    pub(super) fn fail(&mut self, output: String) {
         self.state = BuildState::Failed;
         self.output = output;
     }
@@ -74,7 +74,7 @@ impl BuildReport {
     }
 
     /// The newest build is the program that serves.
-    pub(super) fn unchanged(&mut self) {
+    pub(super) fn mark_unchanged(&mut self) {
         self.number = self.serving;
         self.serves();
     }

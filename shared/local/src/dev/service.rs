@@ -130,7 +130,7 @@ impl Service {
     }
 
     /// Ready when the program has ended by itself.
-    pub(super) async fn ended(&mut self) -> String {
+    pub(super) async fn wait(&mut self) -> String {
         let status = self.process.wait().await;
         status.map_or_else(
             |error| error.to_string(),

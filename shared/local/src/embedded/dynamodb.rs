@@ -97,31 +97,31 @@ impl DynamoDoor {
 /// the table.
 fn run(db: &Database, operation: &str, body: &[u8]) -> Result<Vec<u8>, Refused> {
     match operation {
-        "BatchGetItem" => typed(body, |request| db.batch_get_item(request)),
-        "BatchWriteItem" => typed(body, |request| db.batch_write_item(request)),
-        "CreateTable" => typed(body, |request| db.create_table(request)),
-        "DeleteItem" => typed(body, |request| db.delete_item(request)),
-        "DescribeStream" => typed(body, |request| db.describe_stream(request)),
-        "DescribeTable" => typed(body, |request| db.describe_table(request)),
-        "DescribeTimeToLive" => typed(body, |request| db.describe_time_to_live(request)),
-        "GetItem" => typed(body, |request| db.get_item(request)),
-        "GetRecords" => typed(body, |request| db.get_records(request)),
-        "GetShardIterator" => typed(body, |request| db.get_shard_iterator(request)),
-        "ListStreams" => typed(body, |request| db.list_streams(request)),
-        "ListTables" => typed(body, |request| db.list_tables(request)),
-        "PutItem" => typed(body, |request| db.put_item(request)),
-        "Query" => typed(body, |request| db.query(request)),
-        "Scan" => typed(body, |request| db.scan(request)),
-        "TransactGetItems" => typed(body, |request| db.transact_get_items(request)),
-        "TransactWriteItems" => typed(body, |request| db.transact_write_items(request)),
-        "UpdateItem" => typed(body, |request| db.update_item(request)),
-        "UpdateTimeToLive" => typed(body, |request| db.update_time_to_live(request)),
+        "BatchGetItem" => call_json(body, |request| db.batch_get_item(request)),
+        "BatchWriteItem" => call_json(body, |request| db.batch_write_item(request)),
+        "CreateTable" => call_json(body, |request| db.create_table(request)),
+        "DeleteItem" => call_json(body, |request| db.delete_item(request)),
+        "DescribeStream" => call_json(body, |request| db.describe_stream(request)),
+        "DescribeTable" => call_json(body, |request| db.describe_table(request)),
+        "DescribeTimeToLive" => call_json(body, |request| db.describe_time_to_live(request)),
+        "GetItem" => call_json(body, |request| db.get_item(request)),
+        "GetRecords" => call_json(body, |request| db.get_records(request)),
+        "GetShardIterator" => call_json(body, |request| db.get_shard_iterator(request)),
+        "ListStreams" => call_json(body, |request| db.list_streams(request)),
+        "ListTables" => call_json(body, |request| db.list_tables(request)),
+        "PutItem" => call_json(body, |request| db.put_item(request)),
+        "Query" => call_json(body, |request| db.query(request)),
+        "Scan" => call_json(body, |request| db.scan(request)),
+        "TransactGetItems" => call_json(body, |request| db.transact_get_items(request)),
+        "TransactWriteItems" => call_json(body, |request| db.transact_write_items(request)),
+        "UpdateItem" => call_json(body, |request| db.update_item(request)),
+        "UpdateTimeToLive" => call_json(body, |request| db.update_time_to_live(request)),
         _ => Err(Refused::Call),
     }
 }
 
 /// Decodes the body, makes the call and encodes the result.
-fn typed<Q: DeserializeOwned, A: Serialize>(
+fn call_json<Q: DeserializeOwned, A: Serialize>(
     body: &[u8],
     call: impl FnOnce(Q) -> dynoxide::Result<A>,
 ) -> Result<Vec<u8>, Refused> {

@@ -76,7 +76,7 @@ fn side_name(bucket: &str, key: &str) -> String {
 
 /// The body. It ends with an error, and sets `mismatch`, unless its SHA-256 in base64 is
 /// `checksum`.
-fn checked(
+fn verify(
     body: StreamingBlob,
     checksum: String,
     mismatch: Arc<AtomicBool>,
@@ -115,7 +115,7 @@ macro_rules! store {
                 if let Some(checksum) = request.input.checksum_sha256.clone() {
                     let body = request.input.body.take();
                     request.input.body = body.map(|body| {
-                        StreamingBlob::wrap(checked(body, checksum, Arc::clone(&mismatch)))
+                        StreamingBlob::wrap(verify(body, checksum, Arc::clone(&mismatch)))
                     });
                 }
                 let put = self.library.put_object(request).await;

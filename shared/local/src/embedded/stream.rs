@@ -112,7 +112,7 @@ impl Stream {
                 .set_exclusive_start_shard_id(from)
                 .send()
                 .await
-                .map_err(|error| failed(&error))?;
+                .map_err(|error| stream_error(&error))?;
             let stream = page.stream_description;
             for shard in stream.iter().flat_map(|stream| stream.shards()) {
                 if let Some(id) = shard.shard_id() {
@@ -131,7 +131,7 @@ impl Stream {
             return Ok(arn.clone());
         }
         let response = self.client.list_streams().table_name(&self.table).send();
-        let response = response.await.map_err(|error| failed(&error))?;
+        let response = response.await.map_err(|error| stream_error(&error))?;
         // After a table was deleted and created again, its old streams are listed too.
         let newest = response
             .streams()
@@ -164,7 +164,7 @@ impl Shard {
             None => self.first_iterator(client, arn, id).await?,
         };
         let request = client.get_records().shard_iterator(iterator).send();
-        let output = request.await.map_err(|error| failed(&error))?;
+        let output = request.await.map_err(|error| stream_error(&error))?;
         let batch = output.records.unwrap_or_default();
         if !records.take(&batch).await {
             let text = "the records of the stream are not taken".to_owned();
@@ -198,7 +198,7 @@ impl Shard {
             .set_sequence_number(self.last.clone())
             .send()
             .await
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| stream_error(&error))?;
         response.shard_iterator.ok_or_else(|| {
             StoreError::Unavailable(format!("the shard `{id}` of the stream has no iterator"))
         })
@@ -220,7 +220,7 @@ fn plain(value: &AttributeValue) -> Option<String> {
     }
 }
 
-fn failed<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
+fn stream_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
     let code = error.code().unwrap_or("no answer");
     StoreError::Unavailable(format!("failed to read the stream: {code}"))
 }

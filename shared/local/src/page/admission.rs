@@ -13,7 +13,7 @@ const TOKEN: &str = "x-a2a-local-token";
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum OnlyHere {
+pub(super) enum AdmissionError {
     /// `Host` names something else.
     #[error("not served under the host of the request")]
     Host,
@@ -25,7 +25,7 @@ pub(super) enum OnlyHere {
     Token,
 }
 
-impl OnlyHere {
+impl AdmissionError {
     pub(super) const fn status(self) -> StatusCode {
         match self {
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
@@ -70,20 +70,20 @@ impl Admission {
     /// Admits a request for a file of the page.
     ///
     /// # Errors
-    /// [`OnlyHere`] for another host or a page of another origin.
-    pub(super) fn reads(&self, headers: &HeaderMap) -> Result<(), OnlyHere> {
+    /// [`AdmissionError`] for another host or a page of another origin.
+    pub(super) fn reads(&self, headers: &HeaderMap) -> Result<(), AdmissionError> {
         if only(headers, header::HOST.as_str()) != Some(self.host.as_str()) {
-            return Err(OnlyHere::Host);
+            return Err(AdmissionError::Host);
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
         if !origins.all(|origin| origin.as_bytes() == self.origin.as_bytes()) {
-            return Err(OnlyHere::Origin);
+            return Err(AdmissionError::Origin);
         }
         // `none`: the user opened the address.
         let mut sites = headers.get_all("sec-fetch-site").iter();
         let is_own = |site: &str| ["same-origin", "none"].contains(&site);
         if !sites.all(|site| site.to_str().is_ok_and(is_own)) {
-            return Err(OnlyHere::Origin);
+            return Err(AdmissionError::Origin);
         }
         Ok(())
     }
@@ -91,13 +91,13 @@ impl Admission {
     /// Admits a request for anything else: it also needs the token.
     ///
     /// # Errors
-    /// [`OnlyHere`] as for [`Admission::reads`], and without the token.
-    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), OnlyHere> {
+    /// [`AdmissionError`] as for [`Admission::reads`], and without the token.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), AdmissionError> {
         self.reads(headers)?;
-        let token = only(headers, TOKEN).ok_or(OnlyHere::Token)?;
+        let token = only(headers, TOKEN).ok_or(AdmissionError::Token)?;
         match token.as_bytes().ct_eq(self.token.as_bytes()).into() {
             true => Ok(()),
-            false => Err(OnlyHere::Token),
+            false => Err(AdmissionError::Token),
         }
     }
 }
@@ -111,7 +111,7 @@ fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Admission, OnlyHere, TOKEN};
+    use super::{Admission, AdmissionError, TOKEN};
     use a2a_lambda_rows::each_row;
     use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -141,9 +141,12 @@ mod tests {
         ];
         each_row(rows, |host| {
             let refused = admission.reads(&headers(&[("host", host)]));
-            assert_eq!(refused, Err(OnlyHere::Host), "{host}");
+            assert_eq!(refused, Err(AdmissionError::Host), "{host}");
         });
-        assert_eq!(admission.reads(&HeaderMap::new()), Err(OnlyHere::Host));
+        assert_eq!(
+            admission.reads(&HeaderMap::new()),
+            Err(AdmissionError::Host)
+        );
         let from = |origin| admission.reads(&headers(&[own, ("origin", origin)]));
         assert_eq!(from("http://127.0.0.1:8080"), Ok(()));
         let rows = [
@@ -154,11 +157,11 @@ mod tests {
             "",
         ];
         each_row(rows, |origin| {
-            assert_eq!(from(origin), Err(OnlyHere::Origin), "{origin}");
+            assert_eq!(from(origin), Err(AdmissionError::Origin), "{origin}");
         });
         for site in ["cross-site", "same-site"] {
             let refused = admission.reads(&headers(&[own, ("sec-fetch-site", site)]));
-            assert_eq!(refused, Err(OnlyHere::Origin), "{site}");
+            assert_eq!(refused, Err(AdmissionError::Origin), "{site}");
         }
     }
 
@@ -168,9 +171,12 @@ mod tests {
         let own = ("host", "[::1]:8080");
         let given = |token: &str| admission.admit(&headers(&[own, (TOKEN, token)]));
         assert_eq!(given(&admission.token), Ok(()));
-        assert_eq!(given(""), Err(OnlyHere::Token));
-        assert_eq!(given(&at("127.0.0.1:1").token), Err(OnlyHere::Token));
-        assert_eq!(admission.admit(&headers(&[own])), Err(OnlyHere::Token));
+        assert_eq!(given(""), Err(AdmissionError::Token));
+        assert_eq!(given(&at("127.0.0.1:1").token), Err(AdmissionError::Token));
+        assert_eq!(
+            admission.admit(&headers(&[own])),
+            Err(AdmissionError::Token)
+        );
     }
 
     #[test]

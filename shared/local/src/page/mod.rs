@@ -31,7 +31,7 @@ use a2a_lambda::store::records::RecordReader;
 use a2a_lambda::task::{Owner, TaskId, TaskKey};
 use a2a_lambda_page::rows::RowFilter;
 use a2a_lambda_page::{assets, inside, rows, verdicts, webhooks};
-use admission::{Admission, OnlyHere};
+use admission::{Admission, AdmissionError};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -71,7 +71,7 @@ pub(crate) struct AgentPage {
 enum PageError {
     /// The request is not for the page.
     #[error(transparent)]
-    Refused(#[from] OnlyHere),
+    Refused(#[from] AdmissionError),
     /// The caller of A2A is not valid.
     #[error("the credentials are not valid")]
     Caller,
@@ -186,7 +186,7 @@ impl AgentPage {
             return Some(self.front(request));
         }
         let below = path.strip_prefix(BELOW)?;
-        let response = match assets::named(below).filter(|_| reads) {
+        let response = match assets::by_name(below).filter(|_| reads) {
             Some(asset) => match self.admission.reads(request.headers()) {
                 Ok(()) => asset.answer(),
                 Err(why) => answer(Err(why.into())),
@@ -227,7 +227,7 @@ impl AgentPage {
     /// everything else is served only there.
     fn front<B>(&self, request: &Request<B>) -> Response<Body> {
         if self.admission.is_by_name(request.headers()) {
-            return assets::moved(&format!("http://{}/", self.admission.host));
+            return assets::redirect(&format!("http://{}/", self.admission.host));
         }
         let admission = self.admission.reads(request.headers());
         admission.map_or_else(|why| answer(Err(why.into())), |()| assets::front())
@@ -250,7 +250,7 @@ impl AgentPage {
             (&Method::GET, ["changes"]) => {
                 let count = self.traces.count();
                 let began = self.facts.get("startedMs");
-                let build = self.builds.as_ref().and_then(|it| it.borrow().shown());
+                let build = self.builds.as_ref().and_then(|it| it.borrow().to_json());
                 Ok(json!({"commits": count, "startedMs": began, "build": build}))
             }
             (&Method::GET, ["rows"]) => {

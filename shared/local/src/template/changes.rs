@@ -31,7 +31,7 @@ impl<'t> Block<'t> {
 
 /// `template` with `changes`: a key of both that has keys below is merged, any other key of the
 /// changes replaces that of the template or is added.
-pub(super) fn merged(template: &str, changes: &str) -> String {
+pub(super) fn apply(template: &str, changes: &str) -> String {
     let lines = merge(template.lines().collect(), changes.lines().collect());
     lines
         .into_iter()
@@ -209,9 +209,9 @@ F:
   G: 2
 J: 5
 ";
-        assert_eq!(merged(template, changes), expected);
-        assert_eq!(merged(template, "# nothing\n"), template);
-        assert_eq!(merged(template, ""), template);
+        assert_eq!(apply(template, changes), expected);
+        assert_eq!(apply(template, "# nothing\n"), template);
+        assert_eq!(apply(template, ""), template);
     }
 
     #[test]

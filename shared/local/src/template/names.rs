@@ -12,7 +12,7 @@ pub(super) fn parameters(samconfig: &str) -> Vec<String> {
             text_end = Some(end).filter(|end| !line.contains(end));
         } else if in_list {
             in_list = !line.ends_with(']');
-            assignments.extend(assigned(line).into_iter().map(|name| (stage, name)));
+            assignments.extend(parse_names(line).into_iter().map(|name| (stage, name)));
         } else if let Some(header) = line.strip_prefix('[') {
             stage = header.split('.').next().unwrap_or_default();
             in_table = header.contains(".parameter_overrides]");
@@ -25,7 +25,7 @@ pub(super) fn parameters(samconfig: &str) -> Vec<String> {
                 assignments.push((stage, key.trim_matches(['"', '\'']).to_owned()));
             } else if key == "parameter_overrides" {
                 in_list = value.starts_with('[') && !value.ends_with(']');
-                assignments.extend(assigned(value).into_iter().map(|name| (stage, name)));
+                assignments.extend(parse_names(value).into_iter().map(|name| (stage, name)));
             } else if key == "template" || key == "template_file" {
                 others.push(stage);
             }
@@ -36,7 +36,7 @@ pub(super) fn parameters(samconfig: &str) -> Vec<String> {
 }
 
 /// The names of `A=b C=d`, of a list of such texts, or of an inline table.
-fn assigned(value: &str) -> Vec<String> {
+fn parse_names(value: &str) -> Vec<String> {
     let mut text = value.trim_matches(['{', '}']).replace(" = ", "=");
     // The object of `Settings` has names of its own.
     if let (Some(start), Some(end)) = (text.find('{'), text.rfind('}')) {

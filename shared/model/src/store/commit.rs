@@ -89,7 +89,7 @@ impl TaskWrite {
 
 /// The outcome of a write.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Committed {
+pub enum CommitResult {
     /// The write is stored: by this call, or by an earlier attempt whose response was
     /// lost (its write id is in the stored record).
     Done,

@@ -50,7 +50,7 @@ impl DocumentCollection {
     /// # Errors
     /// [`DocumentNameError`].
     pub fn new(owner: DocumentOwner, name: impl Into<String>) -> Result<Self, DocumentNameError> {
-        let name = checked(name.into())?;
+        let name = check_name(name.into())?;
         Ok(Self { owner, name })
     }
 
@@ -78,7 +78,7 @@ impl DocumentKey {
     /// # Errors
     /// [`DocumentNameError`].
     pub fn parse(text: impl Into<String>) -> Result<Self, DocumentNameError> {
-        checked(text.into()).map(Self)
+        check_name(text.into()).map(Self)
     }
 
     /// Its text.
@@ -88,7 +88,7 @@ impl DocumentKey {
     }
 }
 
-fn checked(name: String) -> Result<String, DocumentNameError> {
+fn check_name(name: String) -> Result<String, DocumentNameError> {
     let wrong = |letter: char| letter == '#' || letter.is_control();
     let valid = (1..=LONGEST).contains(&name.len()) && !name.contains(wrong);
     valid.then_some(name).ok_or(DocumentNameError)

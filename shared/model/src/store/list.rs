@@ -111,7 +111,7 @@ impl RecordQuery {
     pub fn matches(&self, owner: &Owner, record: &TaskRecord) -> bool {
         let context = self.context_id.as_ref();
         record.owner() == owner
-            && !record.expired(self.now)
+            && !record.is_expired(self.now)
             && context.is_none_or(|context| record.context_id() == context)
             && self.state.is_none_or(|state| record.state() == state)
             && self

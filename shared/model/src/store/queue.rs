@@ -87,7 +87,7 @@ pub trait PushQueue: Send + Sync {
     /// # Errors
     /// [`StoreError::Unavailable`] when the queue does not answer; then no item
     /// counts as accepted.
-    async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError>;
+    async fn send(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError>;
 }
 
 /// One received message.

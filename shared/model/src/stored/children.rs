@@ -190,7 +190,7 @@ impl<'a> ChildContent<'a> {
             messages: self.history.len(),
             artifacts: parts(&self.artifacts, false),
             replaced: parts(&self.replaced, true),
-            bytes: length(self).saturating_sub(repeated(&self.log)),
+            bytes: length(self).saturating_sub(part_bytes(&self.log)),
         };
         let is_some = last.is_some()
             || entry.messages > 0
@@ -200,7 +200,7 @@ impl<'a> ChildContent<'a> {
 }
 
 /// The bytes of parts in the log. They are those of the artifacts, so a task counts them once.
-pub(super) fn repeated(log: &[Cow<'_, LoggedEvent>]) -> usize {
+pub(super) fn part_bytes(log: &[Cow<'_, LoggedEvent>]) -> usize {
     let parts = log.iter().filter_map(|entry| match &entry.event {
         Event::Artifact(update) => Some(length(&update.artifact.parts)),
         Event::Status(_) => None,
@@ -249,7 +249,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let (layout, version) = (&record.layout, record.version);
     let body = TaskBody::of(record, layout);
     let head = encoded::json(&body)?;
-    let bytes = layout.bytes().saturating_add(head.len()) - repeated(body.log());
+    let bytes = layout.bytes().saturating_add(head.len()) - part_bytes(body.log());
     SizeError::check(bytes, MAX_BYTES - room)?;
     let head = Encoded::of(head)?;
     SizeError::check(head.size(), ITEM_MAX - room)?;
@@ -279,7 +279,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
 /// Makes an arranged `record` as large as `bytes`, by what it says of the child of its version:
 /// for tests of the limits, which are exact and cheap so.
 #[cfg(any(test, feature = "contract-tests"))]
-pub fn filled(record: &mut TaskRecord, bytes: usize) {
+pub fn fill(record: &mut TaskRecord, bytes: usize) {
     let version = record.version;
     let last = record.layout.children.last();
     if last.is_none_or(|it| it.version != version) {

@@ -2,7 +2,7 @@
 
 use super::children::{ChildContent, ChildName, StateContent};
 use super::encoded::Encoded;
-use super::place::{self, OwnIds, owned};
+use super::place::{self, OwnIds, into_owned};
 use super::schema::corrupt;
 use crate::store::{Projection, StoreError};
 use crate::task::{
@@ -88,7 +88,7 @@ fn join_messages(record: &mut TaskFields, contents: &mut ChildContents) -> Resul
         let Some(content) = contents.get_mut(&entry.version) else {
             break;
         };
-        let mut messages = owned(std::mem::take(&mut content.history));
+        let mut messages = into_owned(std::mem::take(&mut content.history));
         if messages.len() < entry.messages {
             return Err(corrupt("a child has too few messages"));
         }
@@ -145,7 +145,7 @@ fn join_log(record: &mut TaskFields, contents: ChildContents) -> Result<(), Stor
         return Ok(());
     }
     let events = contents.into_values().flat_map(|content| content.log);
-    let mut log = owned(events.collect());
+    let mut log = into_owned(events.collect());
     log.append(&mut record.log);
     if !log.iter().zip(1..).all(|(event, seq)| event.seq == seq) {
         return Err(corrupt("the event log has a gap"));

@@ -65,6 +65,6 @@ pub(super) fn fill_record(record: &mut TaskFields) {
 }
 
 /// What was read, owned.
-pub(super) fn owned<T: Clone>(items: Vec<Cow<'_, T>>) -> Vec<T> {
+pub(super) fn into_owned<T: Clone>(items: Vec<Cow<'_, T>>) -> Vec<T> {
     items.into_iter().map(Cow::into_owned).collect()
 }

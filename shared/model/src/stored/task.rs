@@ -3,7 +3,7 @@
 //! The facts are attributes of its item, because keys, conditions, indexes and filters read them.
 //! The body is the rest. It says no fact again, and leaves defaults out.
 
-use super::place::{self, OwnIds, owned};
+use super::place::{self, OwnIds, into_owned};
 use super::schema::{SCHEMA, corrupt};
 use crate::store::StoreError;
 use crate::task::{
@@ -189,7 +189,7 @@ impl<'a> TaskBody<'a> {
         Self {
             created_at: record.created_at,
             generation: record.generation,
-            metadata: borrowed(here(StoredValue::Metadata), &record.metadata),
+            metadata: borrow_if(here(StoredValue::Metadata), &record.metadata),
             status: StatusBody {
                 message: status
                     .message
@@ -220,7 +220,7 @@ impl<'a> TaskBody<'a> {
             last_seq: record.last_seq,
             last_event: record.last_event,
             transitions: Cow::Borrowed(&record.transitions),
-            saved: borrowed(here(StoredValue::Saved), &record.saved),
+            saved: borrow_if(here(StoredValue::Saved), &record.saved),
             base: Cow::Borrowed(&record.base),
             replaced: rests(&record.replaced, |id| layout.replaced_moved(id)),
             secret: record
@@ -277,15 +277,15 @@ impl<'a> TaskBody<'a> {
         let first = || Cow::Owned(vec![incarnation.clone()]);
         record.write_ids = self.write_ids.unwrap_or_else(first).into_owned();
         record.turn_write = self.turn_write.unwrap_or(incarnation);
-        record.history = owned(self.history);
-        record.artifacts = owned(self.artifacts);
-        record.log = owned(self.log);
+        record.history = into_owned(self.history);
+        record.artifacts = into_owned(self.artifacts);
+        record.log = into_owned(self.log);
         record.last_seq = self.last_seq;
         record.last_event = self.last_event;
         record.transitions = self.transitions.into_owned();
         record.saved = self.saved.into_owned();
         record.base = self.base.into_owned();
-        record.replaced = owned(self.replaced);
+        record.replaced = into_owned(self.replaced);
         record.secret = self.secret.map(Cow::into_owned);
         record.fingerprint = self.fingerprint.map(Cow::into_owned);
         record.request = self.request.map(Cow::into_owned);
@@ -305,7 +305,7 @@ impl<'a> TaskBody<'a> {
     }
 }
 
-fn borrowed<T: Clone + Default>(here: bool, value: &T) -> Cow<'_, T> {
+fn borrow_if<T: Clone + Default>(here: bool, value: &T) -> Cow<'_, T> {
     if here {
         Cow::Borrowed(value)
     } else {

@@ -86,7 +86,7 @@ fn full() -> TaskRecord {
     record.last_dispatch = 7;
     record.dispatched_at = Some(Timestamp::from_millis(6));
     record.not_before = Some(Timestamp::from_millis(-3));
-    record.secret = Some(Sealed::stored("key"));
+    record.secret = Some(Sealed::from_text("key"));
     record.fingerprint = Some("fingerprint".to_owned());
     record.request = Some(TurnRequest {
         tier: "gold".to_owned(),
@@ -301,7 +301,7 @@ fn members_of_a_later_version_stay_in_a_record_that_is_written_again() {
 #[test]
 fn members_of_a_later_version_stay_in_a_thread_and_its_state() {
     let at = Timestamp::from_millis(5);
-    let mut thread = ThreadRecord::begun(owner(), ContextId::made_of(9), at, at);
+    let mut thread = ThreadRecord::new(owner(), ContextId::made_of(9), at, at);
     thread.unknown = later();
     thread.state.unknown = later();
     let value = encode_thread(&thread);

@@ -88,8 +88,8 @@ simple! {
     // Whole seconds, since some are stored as the time of DynamoDB's TTL.
     Timestamp: values => Timestamp::from_millis(4_000_000_000_000 + 1000 * i64::from(values.number()));
     Duration: values => Duration::from_millis(values.make());
-    KeyHash: values => Self::stored(values.make());
-    Sealed: values => Self::stored(values.make::<String>());
+    KeyHash: values => Self::from_stored(values.make());
+    Sealed: values => Self::from_text(values.make::<String>());
     EventMark: values => Self::of(&values.make());
     Generation: values => match values.choice(3) {
         0 => Self::V01,

@@ -222,7 +222,7 @@ impl ContextId {
     /// The id to offer for a server-made context in which nothing is stored. A message with it
     /// begins a context, as with any id of the client's own. Other ids stay as they are.
     #[must_use]
-    pub fn offered(self) -> Self {
+    pub fn into_offer(self) -> Self {
         match server_made(&self.0, CONTEXT_PREFIX) {
             Some(hex) => Self(format!("{OFFERED_PREFIX}{hex}")),
             None => self,
@@ -297,7 +297,7 @@ impl WriteId {
 
     /// A write id read back from the store.
     #[must_use]
-    pub fn stored(text: impl Into<String>) -> Self {
+    pub fn from_stored(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
@@ -338,7 +338,7 @@ impl TaskKey {
     /// The address from the two parts that a store keeps; `None` if they are
     /// malformed.
     #[must_use]
-    pub fn stored(tenant: &str, local: &str) -> Option<Self> {
+    pub fn from_stored(tenant: &str, local: &str) -> Option<Self> {
         let tenant = TenantId::parse(tenant).ok()?;
         let id = match local.split_once('~') {
             Some((subject, id)) if subject.len() == 32 => id,
@@ -391,11 +391,11 @@ mod tests {
 
     #[test]
     fn an_offered_context_counts_as_one_of_the_clients_own() {
-        let offered = ContextId::made_of(7).offered();
+        let offered = ContextId::made_of(7).into_offer();
         assert_eq!(offered.as_str(), "new-00000000000000000000000000000007");
         assert!(!offered.is_server_made());
         assert_eq!(ContextId::parse(offered.as_str()), Ok(offered.clone()));
-        assert_eq!(offered.clone().offered(), offered);
+        assert_eq!(offered.clone().into_offer(), offered);
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub struct KeyHash(String);
 
 impl KeyHash {
     /// The address as read from a store.
-    pub const fn stored(text: String) -> Self {
+    pub const fn from_stored(text: String) -> Self {
         Self(text)
     }
 

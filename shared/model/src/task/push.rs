@@ -50,7 +50,7 @@ pub struct Sealed(String);
 impl Sealed {
     /// A text that was sealed, or read from a store.
     #[must_use]
-    pub fn stored(text: impl Into<String>) -> Self {
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 

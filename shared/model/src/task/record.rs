@@ -472,7 +472,7 @@ impl TaskRecord {
     /// The record of a task at rest that expires at `at`, whatever its expiry was.
     /// Nothing else changes.
     #[must_use]
-    pub fn ended(&self, write: WriteId, at: Timestamp) -> Self {
+    pub fn with_expiry(&self, write: WriteId, at: Timestamp) -> Self {
         let mut record = self.clone();
         record.version += 1;
         record.write_ids.push(write);

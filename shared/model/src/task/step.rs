@@ -83,7 +83,7 @@ impl StepOutcome {
 impl StepResult {
     /// The place of a saved value in the order of results.
     #[must_use]
-    pub fn saved(number: u64, at: Timestamp) -> Self {
+    pub fn from_save(number: u64, at: Timestamp) -> Self {
         Self::at_place(StepOutcome::Saved, Some(number), at)
     }
 

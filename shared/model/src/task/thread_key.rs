@@ -24,7 +24,7 @@ impl ThreadKey {
 
     /// The address from the parts that a store keeps; `None` if they are malformed.
     #[must_use]
-    pub fn stored(tenant: &str, subject: &str, context: &str) -> Option<Self> {
+    pub fn from_stored(tenant: &str, subject: &str, context: &str) -> Option<Self> {
         let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (subject.len() == 32 && subject.bytes().all(hex)).then_some(())?;
         Some(Self {
@@ -84,7 +84,7 @@ mod tests {
         };
         for id in ["mine:1", ".", "C"] {
             let key = ThreadKey::new(&owner, &ContextId::parse(id).unwrap());
-            let again = ThreadKey::stored("acme", key.subject(), key.context().as_str());
+            let again = ThreadKey::from_stored("acme", key.subject(), key.context().as_str());
             assert_eq!(again.as_ref(), Some(&key));
             let task = TaskKey::new(&owner, &TaskId::parse(id).unwrap());
             assert_ne!(key.folder(), task.folder());
@@ -99,7 +99,7 @@ mod tests {
             ("acme", &hash, "a/b"),
         ];
         each_row(rows, |(tenant, subject, context)| {
-            let found = ThreadKey::stored(tenant, subject, context);
+            let found = ThreadKey::from_stored(tenant, subject, context);
             assert_eq!(found, None, "{tenant} {subject} {context}");
         });
     }

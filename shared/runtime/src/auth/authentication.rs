@@ -1,6 +1,8 @@
 //! Finds the caller of a request at the HTTP edge.
 
-use super::{Admitted, AuthError, AuthMode, Credentials, Identity, RefusalReason, dev, gateway};
+use super::{
+    AuthError, AuthMode, Authenticated, Credentials, Identity, RefusalReason, dev, gateway,
+};
 use crate::task::Timestamp;
 use std::sync::Arc;
 
@@ -30,7 +32,11 @@ impl Authentication {
     /// # Errors
     /// [`AuthError`] when the identity does not name a valid tenant and subject, or its
     /// credentials have ended. Only [`AuthMode::Dev`] has a default caller.
-    pub async fn caller(&self, identity: &Identity, now: Timestamp) -> Result<Admitted, AuthError> {
+    pub async fn caller(
+        &self,
+        identity: &Identity,
+        now: Timestamp,
+    ) -> Result<Authenticated, AuthError> {
         let authorization = identity.authorization.as_deref();
         let admission = match (self.mode, &self.credentials) {
             (AuthMode::Gateway, _) => {
@@ -42,7 +48,7 @@ impl Authentication {
             (AuthMode::Dev, _) => {
                 let caller = dev::caller(authorization);
                 let caller = caller.ok_or(AuthError::Refused(RefusalReason::Malformed))?;
-                Admitted { caller, ends: None }
+                Authenticated { caller, ends: None }
             }
             (AuthMode::Keys | AuthMode::Jwt, Some(credentials)) => {
                 credentials.admit(authorization).await?
@@ -76,7 +82,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-    fn dev(values: &[&[u8]]) -> Result<Admitted, AuthError> {
+    fn dev(values: &[&[u8]]) -> Result<Authenticated, AuthError> {
         let mut headers = HeaderMap::new();
         for value in values {
             let value = HeaderValue::from_bytes(value).unwrap();

@@ -7,7 +7,7 @@ use super::api_key::{ApiKey, PREFIX};
 use super::first_key::{FIRST, FirstKey};
 #[cfg(feature = "jwt")]
 use super::jwt::JwtVerifier;
-use super::{Admitted, AuthError, Caller, RefusalReason};
+use super::{AuthError, Authenticated, Caller, RefusalReason};
 use crate::clock::Clock;
 use crate::store::StoreError;
 use crate::store::api_keys::{ApiKeyReader, KeyCheck};
@@ -76,7 +76,7 @@ impl Credentials {
     /// # Errors
     /// [`AuthError::Refused`] for every token that is not valid, whatever the reason;
     /// [`AuthError::Unavailable`] when that cannot be decided now.
-    pub async fn admit(&self, authorization: Option<&str>) -> Result<Admitted, AuthError> {
+    pub async fn admit(&self, authorization: Option<&str>) -> Result<Authenticated, AuthError> {
         let token = token(authorization.unwrap_or_default());
         if token.is_empty() || token.len() > LONGEST {
             return Err(AuthError::Refused(RefusalReason::Malformed));
@@ -89,12 +89,12 @@ impl Credentials {
         self.with_token(token).await
     }
 
-    async fn with_key(&self, key: &ApiKey) -> Result<Admitted, AuthError> {
+    async fn with_key(&self, key: &ApiKey) -> Result<Authenticated, AuthError> {
         let unknown = || AuthError::Refused(RefusalReason::UnknownKey(key.id().clone()));
         if key.id().as_str() == FIRST {
             let first = self.first.as_ref().ok_or_else(unknown)?;
             let caller = first.caller(key, self.clock.as_ref()).await?;
-            return Ok(Admitted { caller, ends: None });
+            return Ok(Authenticated { caller, ends: None });
         }
         // Anybody can make up keys, and each read is paid.
         if !self.can_be_issued(key).await? {
@@ -109,7 +109,7 @@ impl Credentials {
             let reason = RefusalReason::ExpiredKey(key.id().clone());
             return Err(AuthError::Refused(reason));
         }
-        Ok(Admitted {
+        Ok(Authenticated {
             caller: Caller {
                 owner: record.owner,
                 tier: record
@@ -141,7 +141,7 @@ impl Credentials {
     }
 
     #[cfg(feature = "jwt")]
-    async fn with_token(&self, token: &str) -> Result<Admitted, AuthError> {
+    async fn with_token(&self, token: &str) -> Result<Authenticated, AuthError> {
         let jwt = self.jwt.as_ref();
         let jwt = jwt.ok_or(AuthError::Refused(RefusalReason::NoIssuer))?;
         jwt.verify(token).await
@@ -149,7 +149,7 @@ impl Credentials {
 
     #[cfg(not(feature = "jwt"))]
     #[expect(clippy::unused_async, reason = "with the feature `jwt` it waits")]
-    async fn with_token(&self, _token: &str) -> Result<Admitted, AuthError> {
+    async fn with_token(&self, _token: &str) -> Result<Authenticated, AuthError> {
         Err(AuthError::Refused(RefusalReason::NoIssuer))
     }
 }

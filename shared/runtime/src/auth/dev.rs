@@ -11,7 +11,7 @@ const LOCAL: &str = "role:admin,project:local,team:local,org:local";
 /// `local` of the tenant `local`. `None` for a token of another form.
 pub(super) fn caller(authorization: Option<&str>) -> Option<Caller> {
     let Some(header) = authorization else {
-        return named("local", "local", Caller::DEFAULT_TIER, LOCAL);
+        return parse_caller("local", "local", Caller::DEFAULT_TIER, LOCAL);
     };
     let (scheme, token) = header.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -21,10 +21,10 @@ pub(super) fn caller(authorization: Option<&str>) -> Option<Caller> {
     let tenant = fields.next()?;
     let subject = fields.next()?;
     let tier = fields.next().unwrap_or(Caller::DEFAULT_TIER);
-    named(tenant, subject, tier, fields.next().unwrap_or_default())
+    parse_caller(tenant, subject, tier, fields.next().unwrap_or_default())
 }
 
-fn named(tenant: &str, subject: &str, tier: &str, scopes: &str) -> Option<Caller> {
+fn parse_caller(tenant: &str, subject: &str, tier: &str, scopes: &str) -> Option<Caller> {
     let scopes = scopes.split(',').filter(|scope| !scope.is_empty());
     Some(Caller {
         owner: Owner {

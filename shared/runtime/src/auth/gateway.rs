@@ -4,7 +4,7 @@
 //! string members and adds its own. So this module reads only the members that it
 //! knows.
 
-use super::{Admitted, Caller, scopes};
+use super::{Authenticated, Caller, scopes};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// `scopes` (separated by spaces) and `expires_at` (seconds since 1970). `principalId` does
 /// not count: many authorizers set it to a constant, so all callers would be one subject.
 /// `None` if one of them is missing or not valid.
-pub(super) fn caller(context: &Map<String, Value>) -> Option<Admitted> {
+pub(super) fn caller(context: &Map<String, Value>) -> Option<Authenticated> {
     let text = |name: &str| context.get(name).and_then(Value::as_str);
     // API Gateway hands numbers on as texts.
     let ends: Option<i64> = match context.get("expires_at") {
@@ -20,7 +20,7 @@ pub(super) fn caller(context: &Map<String, Value>) -> Option<Admitted> {
         Some(Value::String(end)) => Some(end.parse().ok()?),
         Some(end) => Some(end.as_i64()?),
     };
-    Some(Admitted {
+    Some(Authenticated {
         caller: Caller {
             owner: Owner {
                 tenant: TenantId::parse(text("tenant")?).ok()?,

@@ -41,7 +41,7 @@ pub(super) trait FetchKeys: Send + Sync {
     async fn get(&self, url: &str) -> Result<Bytes, String>;
 }
 
-/// Fetches over HTTPS from public addresses. With [`Reach::Loopback`] it also uses HTTP to this
+/// Fetches over HTTPS from public addresses. With [`AddressPolicy::Loopback`] it also uses HTTP to this
 /// machine.
 #[async_trait]
 impl FetchKeys for Fetcher {
@@ -190,7 +190,7 @@ impl KeySet {
             }
             state.tried_at = Some(now);
         }
-        match self.fetched().await {
+        match self.fetch().await {
             Ok(keys) => {
                 let mut state = self.state();
                 state.keys = Some(keys);
@@ -200,8 +200,8 @@ impl KeySet {
         }
     }
 
-    async fn fetched(&self) -> Result<Vec<Jwk>, String> {
-        let url = self.discovered().await?;
+    async fn fetch(&self) -> Result<Vec<Jwk>, String> {
+        let url = self.discover().await?;
         let set = self.document(&url).await?;
         let entries = set.get("keys").and_then(Value::as_array);
         // RFC 7517 §5: a reader ignores keys of a kind that it does not know.
@@ -218,7 +218,7 @@ impl KeySet {
     }
 
     /// The address of the keys, from the issuer's `OpenID` configuration.
-    async fn discovered(&self) -> Result<String, String> {
+    async fn discover(&self) -> Result<String, String> {
         let url = configuration_url(&self.issuer);
         let document = self.document(&url).await?;
         let text = |name: &str| document.get(name).and_then(Value::as_str);

@@ -3,9 +3,9 @@
 use super::issuer::JwtIssuer;
 use super::jwks::{FetchKeys, KeySet, TIMEOUT};
 use super::signatures::is_signed;
-use super::{Admitted, AuthError, Caller, RefusalReason, is_word, scopes};
+use super::{AuthError, Authenticated, Caller, RefusalReason, is_word, scopes};
 use crate::clock::Clock;
-use crate::outbound::{Fetcher, Reach};
+use crate::outbound::{AddressPolicy, Fetcher};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 use jsonwebtoken::dangerous::insecure_decode;
 use jsonwebtoken::{Algorithm, Header, decode_header};
@@ -43,7 +43,7 @@ impl JwtVerifier {
     /// A verifier that fetches the issuer's keys when it needs one, from the addresses that
     /// `reach` allows.
     #[must_use]
-    pub fn new(issuer: JwtIssuer, reach: Reach, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(issuer: JwtIssuer, reach: AddressPolicy, clock: Arc<dyn Clock>) -> Self {
         Self::with(issuer, Arc::new(Fetcher::new(reach, TIMEOUT)), clock)
     }
 
@@ -60,7 +60,7 @@ impl JwtVerifier {
     /// # Errors
     /// [`AuthError::Refused`] for a token that is not valid; [`AuthError::Unavailable`]
     /// when the issuer's keys were never read.
-    pub(super) async fn verify(&self, token: &str) -> Result<Admitted, AuthError> {
+    pub(super) async fn verify(&self, token: &str) -> Result<Authenticated, AuthError> {
         let refusal = AuthError::Refused;
         let header = decode_header(token).map_err(|_| refusal(RefusalReason::Malformed))?;
         if !self.is_allowed(&header) {
@@ -79,7 +79,7 @@ impl JwtVerifier {
         let ends = ends.ok_or_else(|| refusal(RefusalReason::TokenTime))?;
         let caller = self.caller(&claims);
         let caller = caller.ok_or_else(|| refusal(RefusalReason::TokenClaims))?;
-        Ok(Admitted {
+        Ok(Authenticated {
             caller,
             ends: Some(ends),
         })
@@ -141,13 +141,13 @@ impl JwtVerifier {
                 subject: Subject::parse(text("sub")?).ok()?,
             },
             tier: tier.to_owned(),
-            scopes: granted(claims, &self.issuer.scope_claims),
+            scopes: read_scopes(claims, &self.issuer.scope_claims),
         })
     }
 }
 
 /// The scopes in the claims with these names: a text with spaces (RFC 8693 §4.2) or a list.
-fn granted(claims: &Map<String, Value>, names: &[String]) -> BTreeSet<String> {
+fn read_scopes(claims: &Map<String, Value>, names: &[String]) -> BTreeSet<String> {
     let mut scope_set = BTreeSet::new();
     for name in names {
         match claims.get(name) {

@@ -41,7 +41,7 @@ use serde_json::{Map, Value};
 
 /// A caller, and until when its credentials say so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Admitted {
+pub struct Authenticated {
     /// The caller.
     pub caller: Caller,
     /// When the credentials end; `None` if they do not.

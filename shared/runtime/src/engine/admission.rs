@@ -23,7 +23,7 @@ impl Reader {
     /// The brake as the process knows it.
     pub(in crate::engine) fn known_brake(&self) -> Arc<Brake> {
         let view = self.brake.as_ref();
-        view.map_or_else(Arc::default, |view| view.known())
+        view.map_or_else(Arc::default, |view| view.last())
     }
 
     /// Why the turn of a task must not run now.

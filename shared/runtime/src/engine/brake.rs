@@ -52,7 +52,7 @@ impl BrakeView {
     }
 
     /// The brake as the process knows it.
-    pub(in crate::engine) fn known(&self) -> Arc<Brake> {
+    pub(in crate::engine) fn last(&self) -> Arc<Brake> {
         let last = lock(&self.last).clone();
         last.map_or_else(Arc::default, |(_, brake)| brake)
     }

@@ -1,7 +1,7 @@
 //! Counts what a tenant uses on one day (UTC): the bytes that it stores, and the tokens of its
 //! models. The tokens of a task are counted beside them.
 
-use super::lots::limited;
+use super::lots::rate_limit_error;
 use super::{Engine, EngineError, LimitPolicy, Reader};
 use crate::clock::lock;
 use crate::store::StoreError;
@@ -45,7 +45,7 @@ impl Engine {
         let addition = limits.add(&total, bytes, most, next_day.plus(COUNT_KEPT));
         match addition.await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(limited(now, next_day).into()),
+            Ok(false) => Err(rate_limit_error(now, next_day).into()),
             Err(error) => {
                 tracing::warn!("stored bytes were not counted: {error}");
                 Ok(())

@@ -157,7 +157,7 @@ impl WorkQueue for FakeQueue<WorkItem> {
 
 #[async_trait]
 impl PushQueue for FakeQueue<PushItem> {
-    async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
+    async fn send(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
         self.waits.lock().unwrap().push(wait);
         Ok(self.take(items))
     }

@@ -38,7 +38,7 @@ pub(crate) enum Cause {
 
 impl EngineError {
     /// An internal error; only the log gets `text`.
-    pub(crate) fn broken(text: impl Into<String>) -> Self {
+    pub(crate) fn internal(text: impl Into<String>) -> Self {
         Self {
             a2a_error: A2aError::Internal,
             cause: Some(Cause::Broken(text.into())),

@@ -26,17 +26,17 @@ const KEPT: usize = 10_000;
 
 /// The lots of one process.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Lots(Mutex<HashMap<RateBucket, Lot>>);
+pub(in crate::engine) struct TokenCache(Mutex<HashMap<RateBucket, CachedBucket>>);
 
 /// What a process knows of a bucket until `until`.
 #[derive(Debug, Clone, Copy)]
-struct Lot {
+struct CachedBucket {
     until: Timestamp,
-    holds: Holding,
+    holds: BucketState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holding {
+enum BucketState {
     /// This many tokens.
     Tokens(u32),
     /// The bucket is empty.
@@ -45,19 +45,19 @@ enum Holding {
     Unknown,
 }
 
-impl Lots {
+impl TokenCache {
     /// Spends a token that the process has. `None` if the store has to be asked.
     fn spend(&self, bucket: &RateBucket, now: Timestamp) -> Option<Result<(), A2aError>> {
         let mut lots = lock(&self.0);
         let lot = lots.get_mut(bucket).filter(|lot| now < lot.until)?;
-        if let Holding::Tokens(tokens) = &mut lot.holds {
+        if let BucketState::Tokens(tokens) = &mut lot.holds {
             *tokens = tokens.checked_sub(1)?;
         }
         Some(lot.decision(now))
     }
 
     /// Remembers what the store answered.
-    fn keep(&self, bucket: &RateBucket, mut lot: Lot, now: Timestamp) {
+    fn keep(&self, bucket: &RateBucket, mut lot: CachedBucket, now: Timestamp) {
         let mut lots = lock(&self.0);
         if lots.len() >= KEPT && !lots.contains_key(bucket) {
             lots.retain(|_, lot| now < lot.until);
@@ -67,8 +67,8 @@ impl Lots {
             }
         }
         // Another call of this process may have taken a lot meanwhile.
-        if let (Some(other), Holding::Tokens(tokens)) = (lots.get(bucket), &mut lot.holds)
-            && let Holding::Tokens(remaining) = other.holds
+        if let (Some(other), BucketState::Tokens(tokens)) = (lots.get(bucket), &mut lot.holds)
+            && let BucketState::Tokens(remaining) = other.holds
             && now < other.until
             && remaining > 0
         {
@@ -80,9 +80,9 @@ impl Lots {
 
     /// Gives a token back that was spent for a refused call.
     fn give_back(&self, bucket: &RateBucket, now: Timestamp) {
-        let lot = Lot {
+        let lot = CachedBucket {
             until: now.plus(LAPSE),
-            holds: Holding::Tokens(1),
+            holds: BucketState::Tokens(1),
         };
         self.keep(bucket, lot, now);
     }
@@ -103,38 +103,39 @@ impl Lots {
         }
         let request = limits.take_tokens(bucket, rate.rate(), rate.lot(), now);
         let (until, holds) = match request.await {
-            Ok(Tokens::Taken(tokens)) => {
-                (now.plus(LAPSE), Holding::Tokens(tokens.saturating_sub(1)))
-            }
+            Ok(Tokens::Taken(tokens)) => (
+                now.plus(LAPSE),
+                BucketState::Tokens(tokens.saturating_sub(1)),
+            ),
             Ok(Tokens::NoneUntil(at) | Tokens::Paused(BucketPause { until: at, .. })) => {
-                (at, Holding::Nothing)
+                (at, BucketState::Nothing)
             }
             Err(error) => {
                 tracing::warn!(
                     a2a.tenant = %bucket.tenant(),
                     "admitted calls without a rate check: {error}"
                 );
-                (now.plus(RECHECK), Holding::Unknown)
+                (now.plus(RECHECK), BucketState::Unknown)
             }
         };
-        let lot = Lot { until, holds };
+        let lot = CachedBucket { until, holds };
         self.keep(bucket, lot, now);
         lot.decision(now)
     }
 }
 
-impl Lot {
+impl CachedBucket {
     /// Whether it admits a call.
     fn decision(&self, now: Timestamp) -> Result<(), A2aError> {
         match self.holds {
-            Holding::Tokens(_) | Holding::Unknown => Ok(()),
-            Holding::Nothing => Err(limited(now, self.until)),
+            BucketState::Tokens(_) | BucketState::Unknown => Ok(()),
+            BucketState::Nothing => Err(rate_limit_error(now, self.until)),
         }
     }
 }
 
 /// The error for a bucket that is empty until `until`.
-pub(in crate::engine) fn limited(now: Timestamp, until: Timestamp) -> A2aError {
+pub(in crate::engine) fn rate_limit_error(now: Timestamp, until: Timestamp) -> A2aError {
     let millis = until.since(now).as_millis();
     let seconds = u64::try_from(millis.div_ceil(1000)).unwrap_or(u64::MAX);
     A2aError::RateLimited {
@@ -197,7 +198,8 @@ impl Reader {
         let tenant = &caller.owner.tenant;
         let mut buckets = Vec::new();
         if let Some(rate) = rates.get(skill.id) {
-            let id = SkillId::parse(skill.id).map_err(|it| EngineError::broken(it.to_string()))?;
+            let id =
+                SkillId::parse(skill.id).map_err(|it| EngineError::internal(it.to_string()))?;
             buckets.push((RateBucket::Skill(tenant.clone(), id), *rate));
         }
         let tags: BTreeSet<&str> = skill.tags.iter().copied().collect();

@@ -65,7 +65,7 @@ pub(crate) use slots::StopFrames;
 pub use turn::event_sink::Frames;
 pub use turn::output_rules::OutputFault;
 
-use crate::outbound::{Reach, UrlError};
+use crate::outbound::{AddressPolicy, UrlError};
 use crate::store::brake::Brakes;
 use crate::store::documents::Documents;
 use crate::store::limits::Limits;
@@ -78,7 +78,7 @@ use a2a_lambda_skill::{
     AgentDefinition, AgentError, CallNames, LoggedModel, RecordTrace, RunTrace,
 };
 use brake::BrakeView;
-use lots::Lots;
+use lots::TokenCache;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ pub struct Policy {
     /// Whether the message id is the idempotency key when the client gives none.
     pub idempotent_message_id: bool,
     /// Which addresses requests to URLs of clients may reach.
-    pub reach: Reach,
+    pub reach: AddressPolicy,
     /// Whether the operator may allow webhooks in private networks: the program is no deployed
     /// function.
     pub may_reach_private: bool,
@@ -165,7 +165,7 @@ impl Default for Policy {
             upload_max: 100 * 1024 * 1024,
             state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
-            reach: Reach::Public,
+            reach: AddressPolicy::Public,
             may_reach_private: false,
             idempotent_message_id: false,
             limits: LimitPolicy::default(),
@@ -188,7 +188,7 @@ pub struct Reader {
     /// Counts what a tenant uses; `None` when nothing is limited.
     pub(crate) limits: Option<Limits>,
     /// The tokens that this process has taken; all copies of the reader share them.
-    lots: Arc<Lots>,
+    lots: Arc<TokenCache>,
     /// What this process knows of the brake; `None` when nobody can brake it.
     brake: Option<Arc<BrakeView>>,
     /// Makes the ids of the holders of slots.
@@ -271,7 +271,7 @@ impl Reader {
 
     /// The same reader with at most `bytes` as its response budget.
     #[must_use]
-    pub(crate) fn within(mut self, bytes: usize) -> Self {
+    pub(crate) fn with_budget(mut self, bytes: usize) -> Self {
         self.answer_max = self.answer_max.min(bytes);
         self
     }
@@ -362,8 +362,8 @@ impl Engine {
 
     /// The same engine with at most `bytes` as its response budget.
     #[must_use]
-    pub(crate) fn within(mut self, bytes: usize) -> Self {
-        self.reader = self.reader.within(bytes);
+    pub(crate) fn with_budget(mut self, bytes: usize) -> Self {
+        self.reader = self.reader.with_budget(bytes);
         self
     }
 

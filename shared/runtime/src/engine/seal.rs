@@ -32,9 +32,9 @@ const SEALED_MAX: usize = 32 * 1024;
 
 /// Where a secret belongs: it opens only there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SealPlace(Vec<u8>);
+pub(super) struct AssociatedData(Vec<u8>);
 
-impl SealPlace {
+impl AssociatedData {
     fn of(owner: &Owner, task: &TaskId, [kind, whose, which]: [&str; 3]) -> Self {
         let (tenant, subject) = (owner.tenant.as_str(), owner.subject.as_str());
         Self(bytes_of([
@@ -65,7 +65,7 @@ impl SecretKeySet {
     pub(super) fn seal(
         &self,
         secret: &Secret,
-        seal_place: &SealPlace,
+        seal_place: &AssociatedData,
         number: u128,
     ) -> Result<Sealed, EngineError> {
         let key = self.current();
@@ -81,13 +81,13 @@ impl SecretKeySet {
                 .ok()?;
             Some(STANDARD_NO_PAD.encode([nonce.as_slice(), &text].concat()))
         };
-        let body = seal().ok_or_else(|| EngineError::broken("failed to seal a secret"))?;
-        Ok(Sealed::stored(format!("{}.{body}", key.id())))
+        let body = seal().ok_or_else(|| EngineError::internal("failed to seal a secret"))?;
+        Ok(Sealed::from_text(format!("{}.{body}", key.id())))
     }
 
     /// Opens what was sealed for `seal_place`; `None` if it was sealed for another place or
     /// under a key that is not known.
-    pub(super) fn open(&self, ciphertext: &Sealed, seal_place: &SealPlace) -> Option<Secret> {
+    pub(super) fn open(&self, ciphertext: &Sealed, seal_place: &AssociatedData) -> Option<Secret> {
         let (key, body) = self.split(ciphertext.as_str())?;
         let mut body = STANDARD_NO_PAD.decode(body).ok()?;
         let (nonce, text) = body.split_at_mut_checked(NONCE_LEN)?;
@@ -100,7 +100,7 @@ impl SecretKeySet {
 
     /// The fingerprint of a text at its place: it recognises the text and reveals nothing
     /// about it.
-    fn fingerprint(&self, text: &[u8], seal_place: &SealPlace) -> String {
+    fn fingerprint(&self, text: &[u8], seal_place: &AssociatedData) -> String {
         let key = self.current();
         let text = [&seal_place.0, text].concat();
         let hash = hmac::sign(&key.hmac_key(FINGERPRINT), &text);
@@ -108,7 +108,7 @@ impl SecretKeySet {
     }
 
     /// Whether [`fingerprint`](Self::fingerprint) made this fingerprint of `text` at `seal_place`.
-    fn recognises(&self, fingerprint: &str, text: &[u8], seal_place: &SealPlace) -> bool {
+    fn recognises(&self, fingerprint: &str, text: &[u8], seal_place: &AssociatedData) -> bool {
         let text = [&seal_place.0, text].concat();
         self.split(fingerprint).is_some_and(|(key, hash)| {
             let hash = STANDARD_NO_PAD.decode(hash);
@@ -162,7 +162,7 @@ impl Engine {
             Err(StoreError::TooLarge(size)) => return Err(too_large(size.to_string())),
             Err(error) => return Err(error.into()),
         };
-        let seal_place = SealPlace::of_answer(record, turn);
+        let seal_place = AssociatedData::of_answer(record, turn);
         let keys = self.reader.policy.secrets.keys().await?;
         Ok(SealedAnswer {
             content: keys.seal(&Secret::new(text), &seal_place, self.ids.next())?,
@@ -257,7 +257,7 @@ impl Engine {
             .secrets
             .keys_of(Some(fingerprint))
             .await?;
-        let seal_place = SealPlace::of_answer(record, record.turn());
+        let seal_place = AssociatedData::of_answer(record, record.turn());
         Ok(keys.recognises(fingerprint, print, &seal_place))
     }
 
@@ -279,7 +279,10 @@ impl Engine {
             let why = "the key of an answer is not known to this process";
             return Err(StoreError::Unavailable(why.to_owned()));
         }
-        let secret = keys.open(ciphertext, &SealPlace::of_answer(record, record.turn()));
+        let secret = keys.open(
+            ciphertext,
+            &AssociatedData::of_answer(record, record.turn()),
+        );
         Ok(secret.and_then(|text| a2a_lambda_model::stored::message_of_text(text.expose()).ok()))
     }
 }
@@ -310,7 +313,7 @@ mod tests {
     #[test]
     fn a_replaced_key_still_opens_what_it_has_sealed() {
         let (task, config) = (TaskId::made_of(1), PushId::only());
-        let place = SealPlace::of_webhook(&owner("acme"), &task, &config, "token");
+        let place = AssociatedData::of_webhook(&owner("acme"), &task, &config, "token");
         let secret = Secret::new("canary");
         let before = keys_of(&["old"]).seal(&secret, &place, 7 << 100).unwrap();
         let after = keys_of(&["new", "old"]);
@@ -326,7 +329,7 @@ mod tests {
         let (mine, other) = (owner("acme"), owner("other"));
         let (task, another) = (TaskId::made_of(1), TaskId::made_of(2));
         let (config, second) = (PushId::only(), PushId::made_of(1));
-        let place = SealPlace::of_webhook(&mine, &task, &config, "token");
+        let place = AssociatedData::of_webhook(&mine, &task, &config, "token");
         let keys = keys_of(&["secret"]);
         let secret = Secret::new("canary");
         let sealed = keys.seal(&secret, &place, 7 << 100).unwrap();
@@ -335,11 +338,11 @@ mod tests {
         let again = keys.seal(&secret, &place, 8 << 100).unwrap();
         assert_ne!(sealed, again, "each sealing uses a new nonce");
         let rows = [
-            SealPlace::of_webhook(&other, &task, &config, "token"),
-            SealPlace::of_webhook(&mine, &another, &config, "token"),
-            SealPlace::of_webhook(&mine, &task, &second, "token"),
-            SealPlace::of_webhook(&mine, &task, &config, "credentials"),
-            SealPlace::of_answer(&record(1), 1),
+            AssociatedData::of_webhook(&other, &task, &config, "token"),
+            AssociatedData::of_webhook(&mine, &another, &config, "token"),
+            AssociatedData::of_webhook(&mine, &task, &second, "token"),
+            AssociatedData::of_webhook(&mine, &task, &config, "credentials"),
+            AssociatedData::of_answer(&record(1), 1),
         ];
         each_row(rows, |elsewhere| {
             assert_eq!(keys.open(&sealed, &elsewhere), None);
@@ -347,7 +350,11 @@ mod tests {
         assert_eq!(keys_of(&["guess"]).open(&sealed, &place), None);
         let cut: String = sealed.as_str().chars().skip(2).collect();
         each_row(["", ".", "AAAA", "not base64!", &cut], |broken| {
-            assert_eq!(keys.open(&Sealed::stored(broken), &place), None, "{broken}");
+            assert_eq!(
+                keys.open(&Sealed::from_text(broken), &place),
+                None,
+                "{broken}"
+            );
         });
     }
 
@@ -367,12 +374,12 @@ mod tests {
     #[test]
     fn a_sealed_answer_opens_only_in_its_turn_and_incarnation() {
         let (keys, secret) = (keys_of(&["secret"]), Secret::new("canary"));
-        let own = SealPlace::of_answer(&record(1), 2);
+        let own = AssociatedData::of_answer(&record(1), 2);
         let sealed = keys.seal(&secret, &own, 9 << 100).unwrap();
         assert_eq!(keys.open(&sealed, &own), Some(secret));
         for elsewhere in [
-            SealPlace::of_answer(&record(1), 1),
-            SealPlace::of_answer(&record(2), 2),
+            AssociatedData::of_answer(&record(1), 1),
+            AssociatedData::of_answer(&record(2), 2),
         ] {
             assert_eq!(keys.open(&sealed, &elsewhere), None);
         }

@@ -59,18 +59,18 @@ struct KnownSecretKeys {
 impl SecretKeys {
     /// The keys of a setting, the one in use first. Without a key, an empty one is used.
     #[must_use]
-    pub fn fixed(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
+    pub fn from_keys(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
         Self(SecretKeySource::Fixed(Arc::new(SecretKeySet::of(keys))))
     }
 
     /// Keys that `read` reads when they are first needed, and then every five minutes. If
     /// they cannot be read again, the last ones stay in use.
     #[must_use]
-    pub fn stored(read: Arc<dyn ReadSecretKeys>) -> Self {
-        Self::stored_with(read, Arc::new(SystemClock))
+    pub fn from_reader(read: Arc<dyn ReadSecretKeys>) -> Self {
+        Self::from_reader_with_clock(read, Arc::new(SystemClock))
     }
 
-    fn stored_with(read: Arc<dyn ReadSecretKeys>, clock: Arc<dyn Clock>) -> Self {
+    fn from_reader_with_clock(read: Arc<dyn ReadSecretKeys>, clock: Arc<dyn Clock>) -> Self {
         Self(SecretKeySource::Stored(Arc::new(StoredSecretKeys {
             read,
             clock,
@@ -136,7 +136,7 @@ impl StoredSecretKeys {
 
 impl Default for SecretKeys {
     fn default() -> Self {
-        Self::fixed([])
+        Self::from_keys([])
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
         }
 
         fn keys(self: &Arc<Self>) -> SecretKeys {
-            SecretKeys::stored_with(self.clone(), self.clock.clone())
+            SecretKeys::from_reader_with_clock(self.clone(), self.clock.clone())
         }
 
         fn hold(&self, keys: Option<&[&'static str]>) {
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn no_debug_output_shows_a_key() {
-        let keys = SecretKeys::fixed([b"canary".to_vec()]);
+        let keys = SecretKeys::from_keys([b"canary".to_vec()]);
         assert!(!format!("{keys:?}").contains("canary"));
     }
 }

@@ -1,10 +1,10 @@
 //! The fuzz targets for whole requests, for URLs of clients and for queue messages.
 
-use super::{Broken, kept};
+use super::{Broken, ensure};
 use crate::auth::Identity;
 use crate::http::{Function, HttpService};
 
-use crate::outbound::{OutboundUrl, Reach, is_public};
+use crate::outbound::{AddressPolicy, OutboundUrl, is_public};
 use crate::runtime::Runtime;
 use crate::settings::{Settings, Source};
 use a2a_lambda_skill::AgentDefinition;
@@ -89,7 +89,7 @@ impl HttpTarget {
                 Err(never) => match never {},
             }
         });
-        kept(!status.is_server_error(), || {
+        ensure(!status.is_server_error(), || {
             format!(
                 "{line} is answered {status}: {:?}",
                 String::from_utf8_lossy(&body)
@@ -98,7 +98,7 @@ impl HttpTarget {
         let seen = body
             .windows(CANARY.len())
             .any(|window| window == CANARY.as_bytes());
-        kept(other || !seen, || {
+        ensure(other || !seen, || {
             format!("{line} shows another tenant's data")
         })
     }
@@ -136,7 +136,7 @@ pub fn url(bytes: &[u8]) -> Result<(), Broken> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Ok(());
     };
-    let Ok(accepted) = OutboundUrl::parse(text, Reach::Public) else {
+    let Ok(accepted) = OutboundUrl::parse(text, AddressPolicy::Public) else {
         return Ok(());
     };
     let read: Option<Uri> = accepted.as_str().parse().ok();
@@ -159,7 +159,7 @@ pub fn url(bytes: &[u8]) -> Result<(), Broken> {
                 && !["localhost", "local", "internal"].contains(&last.to_ascii_lowercase().as_str())
         }
     };
-    kept(plain && public, || format!("{text:?} leads to `{host}`"))
+    ensure(plain && public, || format!("{text:?} leads to `{host}`"))
 }
 
 /// Reads a message of the work queue and of the push queue.
@@ -174,13 +174,13 @@ pub fn queue(bytes: &[u8]) -> Result<(), Broken> {
     };
     if let Ok(item) = sqs::decode(text) {
         let again = sqs::decode(&sqs::encode(&item)).ok();
-        kept(again.as_ref() == Some(&item), || {
+        ensure(again.as_ref() == Some(&item), || {
             format!("{item:?} changes to {again:?}")
         })?;
     }
     if let Ok(item) = sqs::push::decode(text) {
         let again = sqs::push::decode(&sqs::push::encode(&item)).ok();
-        kept(again.as_ref() == Some(&item), || {
+        ensure(again.as_ref() == Some(&item), || {
             format!("{item:?} changes to {again:?}")
         })?;
     }

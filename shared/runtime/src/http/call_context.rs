@@ -3,7 +3,7 @@
 use super::call_log::{CallLog, RequestLog};
 use super::caller::caller;
 use super::{Body, Cards, HttpService, encode, stream};
-use crate::auth::{Admitted, Caller, Identity};
+use crate::auth::{Authenticated, Caller, Identity};
 use crate::engine::{CallBudget, Clock as _, Engine, EngineError, Reader, SystemClock};
 use crate::origin::StageUrl;
 use crate::task::{A2aError, Sent};
@@ -25,7 +25,7 @@ pub(super) struct CallContext<'e> {
     pub(super) stage: Option<StageUrl>,
     pub(super) log: RequestLog,
     /// The caller, once it is known: the calls of a batch share one lookup.
-    pub(super) admission: OnceCell<Result<Admitted, A2aError>>,
+    pub(super) admission: OnceCell<Result<Authenticated, A2aError>>,
 }
 
 impl CallContext<'_> {
@@ -36,11 +36,11 @@ impl CallContext<'_> {
             // The line of a stream is written at its end.
             Ok(response) if call.streams() => response,
             Ok(response) => {
-                log.answered(response.status().as_u16());
+                log.log_response(response.status().as_u16());
                 response
             }
             Err(error) => {
-                log.failed(call, &error);
+                log.log_error(call, &error);
                 encode::answer(a2a_lambda_wire::refuse(call, &error.a2a_error))
             }
         }
@@ -59,7 +59,7 @@ impl CallContext<'_> {
             let (id, response) = match entry {
                 Ok(call) => (call.rpc_id.clone(), self.entry(&call, share).await),
                 Err(rejection) => {
-                    self.log.rejected(&rejection);
+                    self.log.log_rejection(&rejection);
                     let response = rejection.answer();
                     (rejection.rpc_id, response)
                 }
@@ -80,11 +80,11 @@ impl CallContext<'_> {
         match Box::pin(log.run(self.unary(call, Some(share)))).await {
             Ok(reply) => {
                 let response = a2a_lambda_wire::answer(call, &reply);
-                log.answered(response.status);
+                log.log_response(response.status);
                 response
             }
             Err(error) => {
-                log.failed(call, &error);
+                log.log_error(call, &error);
                 a2a_lambda_wire::refuse(call, &error.a2a_error)
             }
         }
@@ -94,7 +94,7 @@ impl CallContext<'_> {
     fn reader(&self, share: Option<usize>) -> Result<Reader, A2aError> {
         let reader = self.edge.reader()?.clone();
         Ok(match share {
-            Some(bytes) => reader.within(bytes),
+            Some(bytes) => reader.with_budget(bytes),
             None => reader,
         })
     }
@@ -103,7 +103,7 @@ impl CallContext<'_> {
     fn engine(&self, share: Option<usize>) -> Result<Engine, A2aError> {
         let engine = self.edge.engine()?.clone();
         Ok(match share {
-            Some(bytes) => engine.within(bytes),
+            Some(bytes) => engine.with_budget(bytes),
             None => engine,
         })
     }
@@ -129,7 +129,7 @@ impl CallContext<'_> {
             let reply = self.unary(call, None).await?;
             return Ok(encode::answer(a2a_lambda_wire::answer(call, &reply)));
         }
-        let (Admitted { caller, ends }, method_call) = self.enter(call).await?;
+        let (Authenticated { caller, ends }, method_call) = self.enter(call).await?;
         let budget = self.budget.for_credentials(ends);
         let until = self.edge.reader()?.clock.clone();
         let until = ends.map(|end| (end, until));
@@ -151,13 +151,15 @@ impl CallContext<'_> {
                 })
                 .await
             }
-            _ => Err(EngineError::broken("a stream call decoded as a unary one")),
+            _ => Err(EngineError::internal(
+                "a stream call decoded as a unary one",
+            )),
         }
     }
 
     /// Runs a call without a stream, until the client's response is due.
     async fn unary(&self, call: &Call, share: Option<usize>) -> Result<MethodResult, EngineError> {
-        let (Admitted { caller, .. }, method_call) = self.enter(call).await?;
+        let (Authenticated { caller, .. }, method_call) = self.enter(call).await?;
         let reply = self.reply(&caller, method_call, share);
         let Ok(reader) = self.edge.reader() else {
             return reply.await;
@@ -231,7 +233,7 @@ impl CallContext<'_> {
             MethodCall::ExtendedCard => self.cards()?.answer_extended(self.proven())?,
             MethodCall::Skills => self.cards()?.answer_catalogue(self.proven()),
             MethodCall::Stream(_) | MethodCall::Subscribe(_) | MethodCall::Card(_) => {
-                return Err(EngineError::broken("a stream or a card in a unary call"));
+                return Err(EngineError::internal("a stream or a card in a unary call"));
             }
         })
     }
@@ -244,8 +246,8 @@ impl CallContext<'_> {
     /// Checks the caller, its brake and rate, the version and the parameters, in this order: only
     /// authenticated callers get errors about the last two, and each such error costs one
     /// call of the caller's rate.
-    async fn enter(&self, call: &Call) -> Result<(Admitted, MethodCall), EngineError> {
-        let admission = self.admitted().await?;
+    async fn enter(&self, call: &Call) -> Result<(Authenticated, MethodCall), EngineError> {
+        let admission = self.authenticate().await?;
         let caller = &admission.caller;
         CallNames::note(|names| &names.tenant, caller.owner.tenant.as_str());
         if let Ok(reader) = self.edge.reader() {
@@ -281,7 +283,7 @@ impl CallContext<'_> {
     }
 
     /// The caller of this request. The calls of a batch share one lookup.
-    async fn admitted(&self) -> Result<Admitted, A2aError> {
+    async fn authenticate(&self) -> Result<Authenticated, A2aError> {
         let look = || {
             let now = self.edge.reader().map(|reader| reader.clock.now());
             let now = now.unwrap_or_else(|_| SystemClock.now());

@@ -152,17 +152,17 @@ impl RequestLog {
     }
 
     /// Logs a request that is refused before it becomes a call.
-    pub(super) fn rejected(&self, rejection: &Rejected) {
+    pub(super) fn log_rejection(&self, rejection: &Rejected) {
         let log = self.log_of(None, Some(rejection.dialect));
         let row = ErrorRow::of(&rejection.error, rejection.dialect.generation);
         let status = row.http_status(rejection.dialect.binding);
-        log.refused(status, row.reason, class_of(CALLS, row.reason));
+        log.log_reason(status, row.reason, class_of(CALLS, row.reason));
     }
 
     /// Logs a request to a foreign host or from a foreign page, for which A2A has no error.
     pub(super) fn foreign(&self, status: StatusCode, reason: &'static str) {
         let log = self.log_of(None, None);
-        log.refused(status.as_u16(), reason, FaultClass::Caller);
+        log.log_reason(status.as_u16(), reason, FaultClass::Caller);
     }
 }
 
@@ -188,7 +188,7 @@ impl CallLog {
     }
 
     /// Logs that the call got its answer.
-    pub(super) fn answered(&self, status: u16) {
+    pub(super) fn log_response(&self, status: u16) {
         // Alarms count no polls, which would hide failures.
         let reads = |method: &&str| READS.iter().any(|read| method.starts_with(read));
         let method = self.scope.facts().method;
@@ -197,17 +197,17 @@ impl CallLog {
     }
 
     /// Logs that the call got an error, and its cause.
-    pub(super) fn failed(&self, call: &Call, error: &EngineError) {
+    pub(super) fn log_error(&self, call: &Call, error: &EngineError) {
         self.in_span(|| error.log());
         let row = ErrorRow::of(&error.a2a_error, call.dialect.generation);
-        self.refused(
+        self.log_reason(
             row.http_status(call.dialect.binding),
             row.reason,
             error.class(),
         );
     }
 
-    fn refused(&self, status: u16, reason: &'static str, class: FaultClass) {
+    fn log_reason(&self, status: u16, reason: &'static str, class: FaultClass) {
         let left_out = match (self.scope.close().0, class) {
             (None, FaultClass::Caller) => {
                 let tenant = self.scope.names().tenant.get().map(String::as_str);
@@ -218,7 +218,7 @@ impl CallLog {
             _ => Some(0),
         };
         let end = self.end(status, Some(class.word()));
-        events::refused(&self.scope, end, reason, left_out);
+        events::call_error(&self.scope, end, reason, left_out);
     }
 
     fn end(&self, status: u16, class: Option<&'static str>) -> CallEnd {
@@ -246,10 +246,10 @@ impl Drop for StreamLog {
         }
         let status = StatusCode::OK.as_u16();
         let Some(error) = self.error.take().map(EngineError::from) else {
-            return self.log.answered(status);
+            return self.log.log_response(status);
         };
         let row = ErrorRow::of(&error.a2a_error, Generation::V10);
-        self.log.refused(status, row.reason, error.class());
+        self.log.log_reason(status, row.reason, error.class());
     }
 }
 

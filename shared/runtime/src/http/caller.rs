@@ -1,6 +1,6 @@
 //! Finds the caller of a request.
 
-use crate::auth::{Admitted, Authentication, Identity};
+use crate::auth::{Authenticated, Authentication, Identity};
 use crate::engine::EngineError;
 use crate::task::{A2aError, Timestamp};
 
@@ -9,7 +9,7 @@ pub(super) async fn caller(
     auth: &Authentication,
     identity: &Identity,
     now: Timestamp,
-) -> Result<Admitted, A2aError> {
+) -> Result<Authenticated, A2aError> {
     auth.caller(identity, now).await.map_err(|error| {
         let error = EngineError::from(error);
         error.log();

@@ -67,7 +67,11 @@ impl Cards {
     ///
     /// # Errors
     /// [`CardError`] when something the protocol requires is empty.
-    pub(crate) fn extended(mut self, info: &CardInfo, shape: CardShape) -> Result<Self, CardError> {
+    pub(crate) fn with_extended_card(
+        mut self,
+        info: &CardInfo,
+        shape: CardShape,
+    ) -> Result<Self, CardError> {
         self.extended_card = Some(info.agent_card(shape)?);
         Ok(self)
     }
@@ -83,7 +87,7 @@ impl Cards {
 
     /// Sets when the public cards last changed.
     #[must_use]
-    pub(crate) const fn modified(mut self, at: Option<Timestamp>) -> Self {
+    pub(crate) const fn with_modified_at(mut self, at: Option<Timestamp>) -> Self {
         self.agent_card.modified_at = at;
         self.legacy.modified_at = at;
         self.schemas.modified_at = at;
@@ -93,12 +97,12 @@ impl Cards {
     /// Adds each signature to the card it belongs to, and leaves out signatures of other
     /// cards. The card of 0.1 and 0.2 has no member for signatures.
     #[must_use]
-    pub fn signed(mut self, signatures: &[CardSignature]) -> Self {
+    pub fn with_signatures(mut self, signatures: &[CardSignature]) -> Self {
         if !signatures.is_empty() {
-            self.agent_card.document = self.agent_card.document.signed(signatures);
+            self.agent_card.document = self.agent_card.document.with_signatures(signatures);
             self.extended_card = self
                 .extended_card
-                .map(|document| document.signed(signatures));
+                .map(|document| document.with_signatures(signatures));
         }
         self
     }
@@ -150,7 +154,7 @@ impl Card {
         } else {
             self.document.body.clone()
         };
-        let mut response = Response::new(encode::whole(body));
+        let mut response = Response::new(encode::full_body(body));
         if fresh {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         }
@@ -159,12 +163,12 @@ impl Card {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut put = |name, text: &str| {
             let value = HeaderValue::from_str(text)
-                .map_err(|_| EngineError::broken("an ETag or date is not valid text"))?;
+                .map_err(|_| EngineError::internal("an ETag or date is not valid text"))?;
             headers.insert(name, value);
             Ok::<_, EngineError>(())
         };
         put(ETAG, &self.document.etag)?;
-        if let Some(date) = self.modified_at.and_then(date::written) {
+        if let Some(date) = self.modified_at.and_then(date::format) {
             put(LAST_MODIFIED, &date)?;
         }
         Ok(response)

@@ -43,7 +43,7 @@ impl CardsByUrl {
     /// [`EngineError`] when neither the settings nor the stage say the base URL.
     pub(super) fn of(&self, stage: Option<&StageUrl>) -> Result<Arc<Cards>, EngineError> {
         let Some(url) = self.url.of(stage) else {
-            return Err(EngineError::broken(
+            return Err(EngineError::internal(
                 "the card needs a base URL: set `A2A_PUBLIC_URL`, or the stage variable `publicUrl` of API Gateway, to the https URL that clients call",
             ));
         };
@@ -51,7 +51,7 @@ impl CardsByUrl {
         if let Some(cards) = by_url.get(url) {
             return Ok(Arc::clone(cards));
         }
-        let cards = (self.make)(url).map_err(|error| EngineError::broken(error.to_string()))?;
+        let cards = (self.make)(url).map_err(|error| EngineError::internal(error.to_string()))?;
         let cards = Arc::new(cards);
         if by_url.len() >= KEPT {
             by_url.clear();

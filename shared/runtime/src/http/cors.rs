@@ -32,7 +32,7 @@ impl CorsOrigin {
         if method != Method::OPTIONS || !headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
             return None;
         }
-        let mut response = Response::new(encode::whole(Vec::new()));
+        let mut response = Response::new(encode::full_body(Vec::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
         let headers = response.headers_mut();
         for (name, value) in [

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// For example `Thu, 28 May 2026 10:00:00 GMT`; `None` outside the years that this
 /// form can express.
-pub(super) fn written(at: Timestamp) -> Option<String> {
+pub(super) fn format(at: Timestamp) -> Option<String> {
     let seconds = u64::try_from(at.as_millis().div_euclid(1_000)).ok()?;
     // Later dates have five digits for the year, and `httpdate` panics.
     let is_known = seconds < 253_402_300_800;
@@ -22,14 +22,14 @@ pub(super) fn read(text: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use super::{read, written};
+    use super::{format, read};
     use crate::task::Timestamp;
     use a2a_lambda_rows::each_row;
 
     #[test]
     fn a_date_is_written_to_the_second_and_read_back() {
         let at = Timestamp::parse_rfc3339("1994-11-06T08:49:37.900Z").unwrap();
-        let text = written(at).unwrap();
+        let text = format(at).unwrap();
         assert_eq!(text, "Sun, 06 Nov 1994 08:49:37 GMT");
         let second = Timestamp::parse_rfc3339("1994-11-06T08:49:37Z");
         assert_eq!(read(&text), second);

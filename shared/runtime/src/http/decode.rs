@@ -18,7 +18,7 @@ pub(super) fn open(
 ) -> Result<OpenedRequest, Rejected> {
     let headers = request.headers();
     let lists = Lists::of(headers);
-    let routed_request = routed(request, &lists);
+    let routed_request = route(request, &lists);
     if request.body().len() > MAX_BODY {
         let limit = MAX_BODY as u64;
         return Err(routed_request.reject(A2aError::PayloadTooLarge { limit }));
@@ -36,10 +36,10 @@ pub(super) fn open(
 /// The error for a request that no operation of the protocol answers.
 pub(super) fn reject(request: &Request<Bytes>, error: A2aError) -> WireResponse {
     let lists = Lists::of(request.headers());
-    routed(request, &lists).reject(error).response()
+    route(request, &lists).reject(error).response()
 }
 
-fn routed<'r>(request: &'r Request<Bytes>, lists: &'r Lists<'r>) -> RoutedRequest<'r> {
+fn route<'r>(request: &'r Request<Bytes>, lists: &'r Lists<'r>) -> RoutedRequest<'r> {
     let headers = request.headers();
     RoutedRequest::of(RawRequest {
         method: request.method().as_str(),

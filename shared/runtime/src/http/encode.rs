@@ -18,7 +18,7 @@ const NOSNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
 /// A response with its whole body.
 pub(super) fn answer(wire_response: WireResponse) -> Response<Body> {
-    let mut response = Response::new(whole(wire_response.body));
+    let mut response = Response::new(full_body(wire_response.body));
     *response.status_mut() =
         StatusCode::from_u16(wire_response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     set(response.headers_mut(), wire_response.headers);
@@ -44,13 +44,13 @@ fn set(headers: &mut HeaderMap, values: Vec<(&'static str, String)>) {
 }
 
 /// A body in one chunk.
-pub(super) fn whole(bytes: Vec<u8>) -> Body {
+pub(super) fn full_body(bytes: Vec<u8>) -> Body {
     Full::new(Bytes::from(bytes)).boxed_unsync()
 }
 
 /// The response to a request from elsewhere. It is plain text, since the sender is not an A2A client.
 pub(super) fn refuse(error: HostError) -> Response<Body> {
-    let mut response = Response::new(whole(error.text().into()));
+    let mut response = Response::new(full_body(error.text().into()));
     *response.status_mut() = error.status();
     response
 }

@@ -191,7 +191,7 @@ impl HttpService {
                 Box::pin(context.batch(entries)).await
             }
             Err(rejection) => {
-                context.log.rejected(&rejection);
+                context.log.log_rejection(&rejection);
                 encode::answer(rejection.response())
             }
         }

@@ -1,7 +1,7 @@
 //! Answers the paths for operators: health, metrics, and the tokens of models.
 
 use super::caller::caller;
-use crate::auth::{Admitted, AuthMode, Authentication, Caller, Identity};
+use crate::auth::{AuthMode, Authenticated, Authentication, Caller, Identity};
 use crate::engine::{Clock as _, Reader, SystemClock};
 use crate::health::{Health, HealthReport, build};
 use crate::store::counters::Counters;
@@ -119,21 +119,22 @@ impl Ops {
         match path {
             OpsPath::Status => Ok(self.status(auth.mode()).await),
             OpsPath::Report => {
-                self.allowed(auth, identity).await?;
+                self.authorize(auth, identity).await?;
                 let report = self.health.report().await;
                 // A developer's own table needs no protection.
                 let warnings = match auth.mode() {
                     AuthMode::Gateway => self.health.warnings().await,
                     AuthMode::Dev | AuthMode::Keys | AuthMode::Jwt => Vec::new(),
                 };
-                Ok(self.reported(&report, &warnings))
+                Ok(self.health_response(&report, &warnings))
             }
             OpsPath::Metrics => {
-                self.allowed(auth, identity).await?;
+                self.authorize(auth, identity).await?;
                 self.text().await
             }
             OpsPath::Usage => {
-                let Admitted { caller, .. } = caller(auth, identity, SystemClock.now()).await?;
+                let Authenticated { caller, .. } =
+                    caller(auth, identity, SystemClock.now()).await?;
                 self.usage(&caller, query.unwrap_or_default()).await
             }
         }
@@ -180,7 +181,7 @@ impl Ops {
     async fn status(&self, auth: AuthMode) -> WireResponse {
         let report = self.health.report().await;
         match auth {
-            AuthMode::Dev => self.reported(&report, &[]),
+            AuthMode::Dev => self.health_response(&report, &[]),
             AuthMode::Gateway | AuthMode::Keys | AuthMode::Jwt => {
                 respond(report.works(), &json!({"status": word(report.works())}))
             }
@@ -206,7 +207,7 @@ impl Ops {
         })
     }
 
-    fn reported(&self, report: &HealthReport, warnings: &[&str]) -> WireResponse {
+    fn health_response(&self, report: &HealthReport, warnings: &[&str]) -> WireResponse {
         let entry = |dependency: &crate::health::Dependency| {
             let latency = u64::try_from(dependency.latency.as_millis()).unwrap_or(u64::MAX);
             let status = word(dependency.works);
@@ -227,8 +228,8 @@ impl Ops {
     }
 
     /// Checks tenant and scope of the caller. Everybody may read this on a developer's machine.
-    async fn allowed(&self, auth: &Authentication, identity: &Identity) -> Result<(), A2aError> {
-        let Admitted { caller, .. } = caller(auth, identity, SystemClock.now()).await?;
+    async fn authorize(&self, auth: &Authentication, identity: &Identity) -> Result<(), A2aError> {
+        let Authenticated { caller, .. } = caller(auth, identity, SystemClock.now()).await?;
         if auth.mode() == AuthMode::Dev || self.operates(&caller) {
             return Ok(());
         }

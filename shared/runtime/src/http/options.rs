@@ -9,15 +9,15 @@ use http::{Response, StatusCode};
 
 /// The response for a path that has a route; `None` for the others.
 pub(super) fn respond(path: &str) -> Option<Response<Body>> {
-    let methods = HeaderValue::from_str(&allowed(path)?).ok()?;
-    let mut response = Response::new(encode::whole(Vec::new()));
+    let methods = HeaderValue::from_str(&allow_header(path)?).ok()?;
+    let mut response = Response::new(encode::full_body(Vec::new()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     response.headers_mut().insert(ALLOW, methods);
     Some(response)
 }
 
 /// The value of `Allow` (RFC 9110 §10.2.1).
-fn allowed(path: &str) -> Option<String> {
+fn allow_header(path: &str) -> Option<String> {
     let has = |method: &&str| {
         site(method, path) != Endpoint::Nowhere || OpsPath::of(method, path).is_some()
     };
@@ -48,10 +48,10 @@ mod tests {
             ("/health", "GET, HEAD, OPTIONS"),
         ];
         each_row(rows, |(path, methods)| {
-            assert_eq!(allowed(path).as_deref(), Some(methods), "{path}");
+            assert_eq!(allow_header(path).as_deref(), Some(methods), "{path}");
         });
         for path in ["/nowhere", "/tasks/x/y/z", "/v1/nothing"] {
-            assert_eq!(allowed(path), None, "{path}");
+            assert_eq!(allow_header(path), None, "{path}");
         }
     }
 }

@@ -64,8 +64,8 @@ where
     let Some(first) = frames.recv().await else {
         return Err(match turn.await {
             Ok(Err(error)) => error,
-            Ok(Ok(())) => EngineError::broken("a stream ended without a frame"),
-            Err(_) => EngineError::broken("a turn panicked before its first frame"),
+            Ok(Ok(())) => EngineError::internal("a stream ended without a frame"),
+            Err(_) => EngineError::internal("a turn panicked before its first frame"),
         });
     };
     log.is_open = true;
@@ -111,19 +111,19 @@ impl SseBody {
                 Some(frame) => frame,
                 None => self.frame().await?,
             };
-            bytes.extend(self.encoded(&frame));
+            bytes.extend(self.encode(&frame));
         }
         while bytes.len() < CHUNK
             && let Ok(frame) = self.frames.try_recv()
         {
-            bytes.extend(self.encoded(&frame));
+            bytes.extend(self.encode(&frame));
         }
         Some((Ok(Chunk::data(bytes.into())), self))
     }
 
     /// The bytes of a frame. After the end of the credentials a frame with content becomes a
     /// request to reconnect, once.
-    fn encoded(&mut self, frame: &Frame) -> Vec<u8> {
+    fn encode(&mut self, frame: &Frame) -> Vec<u8> {
         let over = self
             .until
             .as_ref()
@@ -158,7 +158,7 @@ impl SseBody {
         let next = tokio::select! {
             biased;
             next = tokio::time::timeout(KEEP_ALIVE, self.frames.recv()) => next,
-            error = stopped(&mut self.stop_receiver) => {
+            error = wait_for_stop(&mut self.stop_receiver) => {
                 self.over = true;
                 self.frames.close();
                 return Some(Frame::Refused(error));
@@ -180,7 +180,7 @@ impl SseBody {
 }
 
 /// The error with which the frames end before the turn; never ready without one.
-async fn stopped(stop_receiver: &mut Option<oneshot::Receiver<A2aError>>) -> A2aError {
+async fn wait_for_stop(stop_receiver: &mut Option<oneshot::Receiver<A2aError>>) -> A2aError {
     if let Some(receiver) = stop_receiver
         && let Ok(error) = receiver.await
     {

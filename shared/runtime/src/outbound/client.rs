@@ -4,7 +4,7 @@
 //! exactly these. So a second DNS answer cannot lead to a private address. It uses no proxy
 //! and follows no redirect.
 
-use super::Reach;
+use super::AddressPolicy;
 use super::response::{FetchError, Fetched};
 use aws_smithy_http_client::{
     Connector,
@@ -38,7 +38,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(reach: Reach) -> Self {
+    pub(super) fn new(reach: AddressPolicy) -> Self {
         Self {
             tls: Arc::new(connector(reach, true)),
             plain: Arc::new(connector(reach, false)),
@@ -55,7 +55,7 @@ impl Client {
         let request = SdkRequest::try_from(request.map(SdkBody::from));
         let request = request.map_err(|error| FetchError::Request(error.to_string()))?;
         let response = connector.call(request).await;
-        response.map_err(|error| unanswered(&error))
+        response.map_err(|error| fetch_error(&error))
     }
 
     /// Sends `request` and reads at most `limit` bytes of the response.
@@ -103,7 +103,7 @@ async fn read(mut body: SdkBody, limit: usize) -> Result<(Bytes, bool), FetchErr
 
 /// The error of a request without a response. What a host does after it has accepted a connection,
 /// such as a reset, is no failure to connect.
-fn unanswered(error: &ConnectorError) -> FetchError {
+fn fetch_error(error: &ConnectorError) -> FetchError {
     // The connector has no other timeout than that of the connection.
     let mut is_unconnected = error.is_timeout();
     let mut cause = error.source();
@@ -134,7 +134,7 @@ fn root(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-fn connector(reach: Reach, is_encrypted: bool) -> Connector {
+fn connector(reach: AddressPolicy, is_encrypted: bool) -> Connector {
     let settings = HttpConnectorSettings::builder()
         .connect_timeout(CONNECT)
         .build();
@@ -153,7 +153,7 @@ fn connector(reach: Reach, is_encrypted: bool) -> Connector {
 /// A resolver that returns only addresses which are allowed.
 #[derive(Debug, Clone, Copy)]
 struct CheckedResolver {
-    reach: Reach,
+    reach: AddressPolicy,
     is_encrypted: bool,
 }
 

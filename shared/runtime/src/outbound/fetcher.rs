@@ -2,8 +2,8 @@
 
 #[cfg(feature = "fetch")]
 use super::client::Client;
-use super::response::{FetchError, Fetched, spelled};
-use super::{FetchRequest, OutboundUrl, Reach, double};
+use super::response::{FetchError, Fetched, request_error};
+use super::{AddressPolicy, FetchRequest, OutboundUrl, double};
 use crate::telemetry::scope::CallScope;
 use crate::telemetry::trace::TRACEPARENT;
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use std::time::Duration;
 pub struct Fetcher {
     #[cfg(feature = "fetch")]
     client: Client,
-    reach: Reach,
+    reach: AddressPolicy,
     timeout: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Fetcher {
     /// A client that connects to the addresses which `reach` allows, and waits at most
     /// `timeout` for a whole response.
     #[must_use]
-    pub fn new(reach: Reach, timeout: Duration) -> Self {
+    pub fn new(reach: AddressPolicy, timeout: Duration) -> Self {
         Self {
             #[cfg(feature = "fetch")]
             client: Client::new(reach),
@@ -39,7 +39,7 @@ impl Fetcher {
 
     /// Which addresses it connects to.
     #[must_use]
-    pub const fn reach(&self) -> Reach {
+    pub const fn reach(&self) -> AddressPolicy {
         self.reach
     }
 
@@ -75,10 +75,10 @@ impl Fetcher {
         http::Response<impl Body<Data = Bytes, Error: std::fmt::Display> + Unpin + use<>>,
         FetchError,
     > {
-        OutboundUrl::parse(&request.uri().to_string(), self.reach).map_err(spelled)?;
+        OutboundUrl::parse(&request.uri().to_string(), self.reach).map_err(request_error)?;
         let response = tokio::time::timeout(self.timeout, self.client.open(request)).await;
         let response = response.map_err(|_| FetchError::Timeout(self.timeout))??;
-        response.try_into_http1x().map_err(spelled)
+        response.try_into_http1x().map_err(request_error)
     }
 
     /// Sends `body` to `url` and reads at most `limit` bytes of the response. If the body of a
@@ -96,9 +96,9 @@ impl Fetcher {
     ) -> Result<Fetched, FetchError> {
         // Checked again: the client does not resolve an IP address in a URL, and the URL
         // may have been stored under settings that allowed more.
-        OutboundUrl::parse(url.as_str(), self.reach).map_err(spelled)?;
+        OutboundUrl::parse(url.as_str(), self.reach).map_err(request_error)?;
         let request = http::Request::builder().method(method).uri(url.as_str());
-        let mut request = request.body(body).map_err(spelled)?;
+        let mut request = request.body(body).map_err(request_error)?;
         *request.headers_mut() = headers;
         // The service that a skill calls joins the trace of the turn.
         let value = CallScope::current().trace().map(|trace| trace.to_string());

@@ -27,4 +27,4 @@ pub use address::is_public;
 pub use fetcher::Fetcher;
 pub use request::FetchRequest;
 pub use response::{FetchError, Fetched};
-pub use url::{OutboundUrl, Reach, UrlError};
+pub use url::{AddressPolicy, OutboundUrl, UrlError};

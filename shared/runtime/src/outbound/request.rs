@@ -1,6 +1,6 @@
 //! A request of a skill, and whether its failure is worth another try.
 
-use super::response::{FetchError, Fetched, spelled};
+use super::response::{FetchError, Fetched, request_error};
 use super::{Fetcher, OutboundUrl};
 use a2a_lambda_skill::{AgentError, AgentResult, StepRequests};
 use bytes::Bytes;
@@ -54,7 +54,7 @@ impl<'a> FetchRequest<'a> {
     pub fn header(mut self, name: &str, value: &str) -> Self {
         let (name, value) = (name.parse::<HeaderName>(), HeaderValue::from_str(value));
         self.headers = self.headers.and_then(|mut headers| {
-            headers.insert(name.map_err(spelled)?, value.map_err(spelled)?);
+            headers.insert(name.map_err(request_error)?, value.map_err(request_error)?);
             Ok(headers)
         });
         self

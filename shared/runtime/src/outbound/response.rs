@@ -36,6 +36,6 @@ pub enum FetchError {
     Timeout(Duration),
 }
 
-pub(super) fn spelled(error: impl Display) -> FetchError {
+pub(super) fn request_error(error: impl Display) -> FetchError {
     FetchError::Request(error.to_string())
 }

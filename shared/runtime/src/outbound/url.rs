@@ -30,7 +30,7 @@ const INSIDE: [&str; 13] = [
 
 /// Which addresses requests may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reach {
+pub enum AddressPolicy {
     /// HTTPS to public addresses.
     #[default]
     Public,
@@ -41,7 +41,7 @@ pub enum Reach {
     Anything,
 }
 
-impl Reach {
+impl AddressPolicy {
     /// Whether a connection to `address` is allowed. `is_encrypted` is true for HTTPS.
     #[must_use]
     pub(crate) fn allows(self, address: IpAddr, is_encrypted: bool) -> bool {
@@ -93,7 +93,7 @@ pub struct OutboundUrl {
     text: String,
     host: String,
     authority: String,
-    reach: Reach,
+    reach: AddressPolicy,
 }
 
 impl OutboundUrl {
@@ -101,7 +101,7 @@ impl OutboundUrl {
     ///
     /// # Errors
     /// The first [`UrlError`] that is found.
-    pub fn parse(text: &str, reach: Reach) -> Result<Self, UrlError> {
+    pub fn parse(text: &str, reach: AddressPolicy) -> Result<Self, UrlError> {
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte);
         if text.len() > MAX || !text.bytes().all(plain) {
             return Err(UrlError::Form);
@@ -109,7 +109,7 @@ impl OutboundUrl {
         let (scheme, rest) = text.split_once("://").ok_or(UrlError::Form)?;
         let is_encrypted = match scheme {
             "https" => true,
-            "http" if reach != Reach::Public => false,
+            "http" if reach != AddressPolicy::Public => false,
             _ => return Err(UrlError::Scheme),
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -125,7 +125,7 @@ impl OutboundUrl {
                 return Err(UrlError::NotPublic);
             }
             Host::Name(name) => {
-                named(&name, reach, is_encrypted)?;
+                check_host(&name, reach, is_encrypted)?;
                 name
             }
             Host::Address(address) => address.to_string(),
@@ -155,21 +155,21 @@ impl OutboundUrl {
     }
 
     /// The addresses for which it was checked.
-    pub(crate) const fn reach(&self) -> Reach {
+    pub(crate) const fn reach(&self) -> AddressPolicy {
         self.reach
     }
 }
 
 /// Checks a host name before it is resolved.
-fn named(name: &str, reach: Reach, is_encrypted: bool) -> Result<(), UrlError> {
+fn check_host(name: &str, reach: AddressPolicy, is_encrypted: bool) -> Result<(), UrlError> {
     let below = |suffix: &str| {
         let rest = name.strip_suffix(suffix);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
     let here = below("localhost");
     match reach {
-        Reach::Anything => Ok(()),
-        Reach::Loopback if here => Ok(()),
+        AddressPolicy::Anything => Ok(()),
+        AddressPolicy::Loopback if here => Ok(()),
         _ if !is_encrypted => Err(UrlError::Scheme),
         // Each network resolves a name without a dot in its own way.
         _ if !name.contains('.') || INSIDE.iter().any(|suffix| below(suffix)) => {

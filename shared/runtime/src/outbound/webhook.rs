@@ -18,7 +18,7 @@
 //! | `X-A2A-Signature` | `v1=` and the HMAC-SHA256 in hex of `v1.<timestamp>.<task id>.<delivery id>.<body>` under the token |
 
 use crate::engine::{PushDelivery, PushDeliveryError, SendPush};
-use crate::outbound::{FetchError, Fetcher, Reach};
+use crate::outbound::{AddressPolicy, FetchError, Fetcher};
 use crate::task::Secret;
 use crate::telemetry::trace::TRACEPARENT;
 use async_trait::async_trait;
@@ -46,7 +46,7 @@ pub struct WebhookClient {
 impl WebhookClient {
     /// A sender that connects to the addresses which `reach` allows.
     #[must_use]
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(reach: AddressPolicy) -> Self {
         Self {
             fetcher: Fetcher::new(reach, TIMEOUT),
         }
@@ -148,7 +148,7 @@ mod tests {
 
     fn push_payload() -> PushDelivery {
         PushDelivery {
-            url: OutboundUrl::parse("https://hook.example/", Reach::Public).unwrap(),
+            url: OutboundUrl::parse("https://hook.example/", AddressPolicy::Public).unwrap(),
             generation: Generation::V10,
             owner: Owner {
                 tenant: TenantId::parse("acme").unwrap(),
@@ -224,7 +224,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_frame_without_a_payload_is_not_sent() {
-        let sent = WebhookClient::new(Reach::Public)
+        let sent = WebhookClient::new(AddressPolicy::Public)
             .post(&push_payload())
             .await;
         assert!(
@@ -238,11 +238,11 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let here = format!("http://{}/", listener.local_addr().unwrap());
         let reported = PushDelivery {
-            url: OutboundUrl::parse(&here, Reach::Loopback).unwrap(),
+            url: OutboundUrl::parse(&here, AddressPolicy::Loopback).unwrap(),
             frame: Frame::Message(Message::from_agent("m-1", vec![Part::text("done")])),
             ..push_payload()
         };
-        let webhooks = WebhookClient::new(Reach::Loopback);
+        let webhooks = WebhookClient::new(AddressPolicy::Loopback);
         let rows = [200, 204, 301, 302, 307, 308, 400, 404, 500, 503];
         each_row_async(rows, async |status| {
             let answers = async {

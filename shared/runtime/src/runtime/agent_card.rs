@@ -23,9 +23,9 @@ pub fn cards(
     settings: &Settings,
     base_url: &str,
 ) -> Result<Cards, CardError> {
-    let cards = unsigned(agent, settings, base_url)?;
+    let cards = build_cards(agent, settings, base_url)?;
     warn_of_foreign(&cards, settings, base_url);
-    Ok(cards.signed(&settings.card_signatures))
+    Ok(cards.with_signatures(&settings.card_signatures))
 }
 
 /// Checks that the agent has valid cards, before anything asks for them. Nothing in a schema
@@ -47,7 +47,7 @@ pub(super) fn check(agent: &AgentDefinition, settings: &Settings) -> Result<(), 
     Ok(())
 }
 
-fn unsigned(
+fn build_cards(
     agent: &AgentDefinition,
     settings: &Settings,
     base_url: &str,
@@ -65,11 +65,11 @@ fn unsigned(
     if manifest.has_extended_card() {
         let text = manifest.extended_description.as_ref();
         let text = text.unwrap_or(&manifest.description);
-        cards = cards.extended(&info(text, &all), settings.card)?;
+        cards = cards.with_extended_card(&info(text, &all), settings.card)?;
     }
     Ok(cards
         .catalogue(json!(public_skills), json!(all))
-        .modified(settings.deployed_at))
+        .with_modified_at(settings.deployed_at))
 }
 
 /// Logs a warning if a signature of the settings belongs to none of the cards.

@@ -72,7 +72,7 @@ impl ConfiguredModel {
         })
     }
 
-    async fn made(&self) -> AgentResult<&Arc<dyn Model>> {
+    async fn get(&self) -> AgentResult<&Arc<dyn Model>> {
         self.model.get_or_try_init(|| make(&self.settings)).await
     }
 }
@@ -137,14 +137,14 @@ impl Model for ConfiguredModel {
     }
 
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
-        Box::pin(async move { self.made().await?.converse(request).await })
+        Box::pin(async move { self.get().await?.converse(request).await })
     }
 
     fn converse_stream(
         &self,
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
-        Box::pin(async move { self.made().await?.converse_stream(request).await })
+        Box::pin(async move { self.get().await?.converse_stream(request).await })
     }
 }
 

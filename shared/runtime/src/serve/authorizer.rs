@@ -7,7 +7,7 @@
 use super::error::ServeError;
 use super::services::clients;
 use super::start::Start;
-use crate::auth::{Admitted, AuthError, Credentials, FirstKey, FirstSecret, JwtVerifier};
+use crate::auth::{AuthError, Authenticated, Credentials, FirstKey, FirstSecret, JwtVerifier};
 use crate::clock::{Clock, SystemClock, lock};
 use crate::secrets::secrets_manager;
 use crate::store::StoreError;
@@ -151,8 +151,8 @@ async fn authorize(
 }
 
 /// The caller as flat texts, the only values that API Gateway hands on.
-fn context(identity: &Admitted) -> Map<String, Value> {
-    let Admitted { caller, ends } = identity;
+fn context(identity: &Authenticated) -> Map<String, Value> {
+    let Authenticated { caller, ends } = identity;
     let scopes: Vec<&str> = caller.scopes.iter().map(String::as_str).collect();
     let ends = ends.map(|end| ("expires_at", (end.as_millis() / 1000).to_string()));
     [

@@ -4,7 +4,7 @@
 
 use super::error::ServeError;
 use super::invocation::Also;
-use crate::outbound::{Fetcher, OutboundUrl, Reach};
+use crate::outbound::{AddressPolicy, Fetcher, OutboundUrl};
 use crate::store::dynamodb::DynamoTable;
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -55,7 +55,7 @@ impl CheckRequest {
     /// Sends the response to the place that CloudFormation has named.
     async fn answer(self, fault: Option<&str>) {
         // Only who may invoke the function can name it. In a VPC its address may be private.
-        let reach = Reach::Anything;
+        let reach = AddressPolicy::Anything;
         let Ok(url) = OutboundUrl::parse(&self.response_url, reach) else {
             tracing::error!("CloudFormation has named no URL for the response");
             return;

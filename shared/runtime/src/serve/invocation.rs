@@ -127,10 +127,10 @@ where
             // Also `lambda_http` panics, if it cannot read what a client has sent.
             let exchange = AssertUnwindSafe(async {
                 match integration {
-                    Integration::Buffered => invocation.whole(&handler, event, context).await,
+                    Integration::Buffered => invocation.post_whole(&handler, event, context).await,
                     Integration::Streaming => {
                         let request = lambda_http::Request::from(event);
-                        invocation.streamed(handler(request.with_lambda_context(context)).await)
+                        invocation.post_stream(handler(request.with_lambda_context(context)).await)
                     }
                 }
             });
@@ -138,7 +138,7 @@ where
                 Ok(result) => result?,
                 Err(_) => {
                     tracing::error!(aws.request_id = id, "a call panicked");
-                    invocation.error(&panicked())?
+                    invocation.error(&panic_diagnostic())?
                 }
             }
         }
@@ -166,7 +166,7 @@ where
 
 /// The error of a handler that panicked. It does not repeat the panic message, which is
 /// private. The panic hook has logged the place.
-fn panicked() -> Diagnostic {
+fn panic_diagnostic() -> Diagnostic {
     Diagnostic {
         error_type: "Panic".to_owned(),
         error_message: "the function panicked".to_owned(),
@@ -192,7 +192,7 @@ struct Invocation {
 
 impl Invocation {
     /// The request that posts the whole response to an event, in its envelope.
-    async fn whole<H, F>(
+    async fn post_whole<H, F>(
         &self,
         handler: &H,
         event: LambdaRequest,
@@ -209,7 +209,7 @@ impl Invocation {
     }
 
     /// The request that posts a response in chunks.
-    fn streamed(&self, response: Response<Body>) -> Result<Request<body::Body>, Error> {
+    fn post_stream(&self, response: Response<Body>) -> Result<Request<body::Body>, Error> {
         let mut request = self.post("response", streaming::body(response)?)?;
         streaming::add_headers(request.headers_mut());
         Ok(request)

@@ -62,7 +62,7 @@ impl Relay<'_> {
             let result = EventRecord::deserialize(record).map_err(|error| error.to_string());
             let result = result.and_then(|record| {
                 let image = task_image_of_event(&record).map_err(|error| error.to_string())?;
-                Ok(image.map(|image| (image, place(record))))
+                Ok(image.map(|image| (image, sequence_number(record))))
             });
             match result {
                 Ok(Some((image, number))) => {
@@ -92,7 +92,7 @@ impl Relay<'_> {
 
 /// The sequence number of a record. It is empty if the record has none; then AWS
 /// Lambda repeats the whole batch.
-fn place(record: EventRecord) -> String {
+fn sequence_number(record: EventRecord) -> String {
     record.change.sequence_number.unwrap_or_default()
 }
 

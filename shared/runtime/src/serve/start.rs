@@ -130,7 +130,7 @@ impl Started {
 #[cfg(feature = "secrets")]
 fn with_stored_keys(mut settings: Settings) -> Settings {
     if let Some(id) = settings.secret_key_id.clone() {
-        settings.policy.secrets = SecretKeys::stored(Arc::new(SecretsManagerKeys { id }));
+        settings.policy.secrets = SecretKeys::from_reader(Arc::new(SecretsManagerKeys { id }));
     }
     settings
 }

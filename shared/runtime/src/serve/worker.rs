@@ -51,7 +51,7 @@ async fn respond(
 ) -> SqsEventResponse {
     let handle = async |item: WorkItem, message: &SqsMessage| {
         let handle = message.receipt_handle.clone().unwrap_or_default();
-        let receipt = queues.0.receipt(handle).received(receives(message));
+        let receipt = queues.0.receipt(handle).with_receives(receives(message));
         turn(&item, &receipt, deadline).await
     };
     batch::respond(queues, event, sqs::decode, handle).await

@@ -3,7 +3,7 @@
 use super::SettingsError;
 use super::variables::{Variables, first_owner, or, words};
 use crate::auth::JwtIssuer;
-use crate::outbound::{OutboundUrl, Reach};
+use crate::outbound::{AddressPolicy, OutboundUrl};
 use crate::task::Owner;
 
 /// The text of an error about a URL of the issuer.
@@ -24,7 +24,7 @@ pub struct CredentialSettings {
     /// counts for this tenant alone.
     pub first_owner: Owner,
     /// Which addresses the issuer may have.
-    pub reach: Reach,
+    pub reach: AddressPolicy,
 }
 
 impl CredentialSettings {
@@ -68,9 +68,9 @@ impl Variables {
         is_deployed: bool,
     ) -> Result<CredentialSettings, SettingsError> {
         let reach = if is_deployed {
-            Reach::Public
+            AddressPolicy::Public
         } else {
-            Reach::Loopback
+            AddressPolicy::Loopback
         };
         // As it is written: a slash at the end of an issuer is part of its name.
         let issuer = self.a2a_jwt_issuer;

@@ -7,7 +7,7 @@ use crate::engine::{
     CallRate, LimitPolicy, Policy, RatePolicy, ReadSecretKeys, SECRET_KEY_MIN, SecretKeys,
     SharedStreams,
 };
-use crate::outbound::Reach;
+use crate::outbound::AddressPolicy;
 use crate::store::StoreError;
 use crate::task::Secret;
 use async_trait::async_trait;
@@ -50,8 +50,8 @@ impl Variables {
         let (limits, defaults) = (self.clone().limits(is_deployed), Policy::default());
         let reach = match or(self.a2a_push_allow_private, false) {
             true if is_deployed => return Err(SettingsError::PrivateDeployed),
-            true => Reach::Anything,
-            false => Reach::Public,
+            true => AddressPolicy::Anything,
+            false => AddressPolicy::Public,
         };
         let thread_ttl = or(self.a2a_thread_ttl, defaults.thread_ttl);
         let state_ttl = or(self.a2a_state_ttl, defaults.state_ttl);
@@ -122,9 +122,11 @@ impl Variables {
     ) -> Result<(SecretKeys, Option<String>), SettingsError> {
         let keys = match (self.a2a_secret_key, &self.a2a_secret_key_id) {
             (Some(_), Some(_)) => return Err(SettingsError::TwoSecretKeys),
-            (None, Some(_)) => SecretKeys::stored(Arc::new(Unread)),
+            (None, Some(_)) => SecretKeys::from_reader(Arc::new(Unread)),
             (Some(keys), None) => fixed_keys(&keys)?,
-            (None, None) if auth == AuthMode::Dev => SecretKeys::fixed([DEVELOPMENT_KEY.to_vec()]),
+            (None, None) if auth == AuthMode::Dev => {
+                SecretKeys::from_keys([DEVELOPMENT_KEY.to_vec()])
+            }
             (None, None) => {
                 return Err(SettingsError::Missing {
                     name: SECRET_KEY,
@@ -145,7 +147,7 @@ fn unless_zero<N: Default + PartialEq>(number: Option<impl Into<N>>, default: N)
 fn fixed_keys(text: &str) -> Result<SecretKeys, SettingsError> {
     let keys: Vec<Vec<u8>> = text.split(',').map(|key| key.trim().into()).collect();
     if keys.iter().all(|key| key.len() >= SECRET_KEY_MIN) {
-        return Ok(SecretKeys::fixed(keys));
+        return Ok(SecretKeys::from_keys(keys));
     }
     // The error ends in the log, so it must not hold the secret.
     Err(SettingsError::Bad {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::SecretKeys;
-use crate::outbound::Reach;
+use crate::outbound::AddressPolicy;
 use crate::telemetry::lines::Lines;
 use a2a_lambda_rows::each_row;
 use std::collections::BTreeMap;
@@ -79,12 +79,12 @@ fn a_deployed_function_reads_keys_of_an_issuer_over_https_only() {
 fn a_deployed_function_connects_to_no_private_address() {
     let private = ("A2A_PUSH_ALLOW_PRIVATE", "on");
     let here = Settings::read_public(&BTreeMap::from([private])).unwrap();
-    assert_eq!(here.policy.reach, Reach::Anything);
+    assert_eq!(here.policy.reach, AddressPolicy::Anything);
     let deployed = ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand");
     let refused = Settings::read_public(&BTreeMap::from([private, deployed]));
     assert_eq!(refused, Err(SettingsError::PrivateDeployed));
     let plain = Settings::read_public(&BTreeMap::from([deployed])).unwrap();
-    assert_eq!(plain.policy.reach, Reach::Public);
+    assert_eq!(plain.policy.reach, AddressPolicy::Public);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_key_and_the_one_before_it_are_one_setting() {
     let (new, old) = ("n".repeat(32), "o".repeat(32));
     let both = format!("{new},{old}");
     let read = Settings::read(&BTreeMap::from([("A2A_SECRET_KEY", &*both)])).unwrap();
-    let expected = SecretKeys::fixed([new.clone().into_bytes(), old.into_bytes()]);
+    let expected = SecretKeys::from_keys([new.clone().into_bytes(), old.into_bytes()]);
     assert_eq!(read.policy.secrets, expected);
     let short = format!("{new},short");
     assert!(Settings::read(&BTreeMap::from([("A2A_SECRET_KEY", &*short)])).is_err());

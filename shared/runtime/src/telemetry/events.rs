@@ -84,7 +84,7 @@ pub(crate) fn call(scope: &CallScope, end: CallEnd) {
 
 /// Logs a call that got an error. `left_out` is the number of such lines that were not written
 /// since the last one; `None` counts the call without a line: a flood of calls is no flood of lines.
-pub(crate) fn refused(scope: &CallScope, end: CallEnd, reason: &str, left_out: Option<u64>) {
+pub(crate) fn call_error(scope: &CallScope, end: CallEnd, reason: &str, left_out: Option<u64>) {
     match left_out {
         Some(left_out) => call_event!(CALL, "refused", scope, end, {
             class = end.class,

@@ -105,7 +105,7 @@ mod tests {
                 class: None,
                 ms: 12,
             };
-            events::refused(&scope, end, "TASK_NOT_FOUND", Some(3));
+            events::call_error(&scope, end, "TASK_NOT_FOUND", Some(3));
             tracing::warn!("another line");
         });
         let text = lines.text();

@@ -191,7 +191,7 @@ fn a_malformed_scope_gives_neither_role_nor_membership() {
     let context = context();
     let access = access(&caller, &context);
     assert_eq!(role_of(&caller), CallerRole::Member);
-    assert_eq!(access.own(Layer::Project).len(), 0);
+    assert_eq!(access.scope_ids(Layer::Project).len(), 0);
     assert!(!is_scope_id(&"a".repeat(129)));
 }
 

@@ -64,7 +64,9 @@ impl<'a> Check<'a> {
         }
         let mut members: BTreeMap<(&str, usize), u64> = BTreeMap::new();
         for (rule, cost) in &self.searches {
-            let sum = members.entry(self.facts.searched(rule.demand)).or_default();
+            let sum = members
+                .entry(self.facts.search_size(rule.demand))
+                .or_default();
             *sum = sum.saturating_add(*cost);
         }
         let most = members.into_iter().max_by_key(|(_, cost)| *cost);
@@ -103,7 +105,7 @@ impl<'a> Check<'a> {
 
 /// The cost of a search for a rule.
 fn search_cost(rule: &EffectiveRule<'_>, facts: &CheckFacts) -> AgentResult<u64> {
-    let (member, bytes) = facts.searched(rule.demand);
+    let (member, bytes) = facts.search_size(rule.demand);
     let size = rule.demand.matcher.size();
     let search = cost(size, bytes);
     if search > SEARCH_MAX {

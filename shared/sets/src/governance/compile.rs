@@ -226,7 +226,7 @@ fn matcher(budget: &mut Budget, field: &str, rule: &PolicyRule) -> Checked<Match
         RuleKind::MustExist | RuleKind::MustNotExist if rule.target == RuleTarget::Code => text(),
         RuleKind::MustExist | RuleKind::MustNotExist => {
             let glob = regex_of(&rule.pattern).map_err(|fault| wrong(field, fault))?;
-            Matcher::Name(budget.build(field, &mut whole(&glob))?)
+            Matcher::Name(budget.build(field, &mut anchor(&glob))?)
         }
     })
 }
@@ -242,7 +242,7 @@ fn applies(field: &str, globs: &[String]) -> Checked<Option<Expression>> {
     if expressions.is_empty() {
         return Ok(None);
     }
-    build(field, &mut whole(&expressions.join("|"))).map(Some)
+    build(field, &mut anchor(&expressions.join("|"))).map(Some)
 }
 
 impl Budget {
@@ -272,7 +272,7 @@ fn build(field: &str, builder: &mut RegexBuilder) -> Checked<Expression> {
 }
 
 /// The expression for names that match `expression` from the first to the last character.
-fn whole(expression: &str) -> RegexBuilder {
+fn anchor(expression: &str) -> RegexBuilder {
     let mut builder = RegexBuilder::new(&format!("^(?:{expression})$"));
     // A name can contain a line break.
     builder.dot_matches_new_line(true);

@@ -113,7 +113,7 @@ impl CheckFacts {
     }
 
     /// The member of the context that a rule searches, and the bytes that the search looks at.
-    pub(super) fn searched(&self, rule: &CompiledRule) -> (&'static str, usize) {
+    pub(super) fn search_size(&self, rule: &CompiledRule) -> (&'static str, usize) {
         let target = rule.rule.target;
         match self.files_for(rule) {
             Some(files) => {

@@ -22,7 +22,7 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The accepted policies of some scopes.
 #[derive(Debug, Default)]
-pub(crate) struct InForce {
+pub(crate) struct ActivePolicies {
     pub(crate) policies: Vec<CompiledPolicy>,
     /// Policies that cannot be evaluated, for the caller.
     pub(super) warnings: Vec<String>,
@@ -34,13 +34,14 @@ pub(crate) struct InForce {
 
 /// Compiled policies, by tenant and version: the last ones that were used.
 #[derive(Debug, Default)]
-pub(crate) struct PolicyCache(Mutex<VecDeque<(TenantId, Arc<InForce>)>>);
+pub(crate) struct PolicyCache(Mutex<VecDeque<(TenantId, Arc<ActivePolicies>)>>);
 
 impl PolicyCache {
     /// The policies of a version.
-    fn get(&self, tenant: &TenantId, version: &str) -> Option<Arc<InForce>> {
+    fn get(&self, tenant: &TenantId, version: &str) -> Option<Arc<ActivePolicies>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |(of, it): &(TenantId, Arc<InForce>)| of == tenant && it.version == version;
+        let is_it =
+            |(of, it): &(TenantId, Arc<ActivePolicies>)| of == tenant && it.version == version;
         let entry = all
             .iter()
             .position(is_it)
@@ -51,7 +52,7 @@ impl PolicyCache {
     }
 
     /// Keeps a version, and drops those that were not used for the longest time.
-    fn keep(&self, tenant: TenantId, in_force: Arc<InForce>) {
+    fn keep(&self, tenant: TenantId, in_force: Arc<ActivePolicies>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_back((tenant, in_force));
         loop {
@@ -68,7 +69,10 @@ impl PolicyCache {
 ///
 /// # Errors
 /// `TOO_MANY_POLICIES` rather than a check that leaves some out.
-pub(crate) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<Arc<InForce>> {
+pub(crate) async fn load(
+    cx: &TaskContext<'_>,
+    scopes: &[Scope],
+) -> AgentResult<Arc<ActivePolicies>> {
     let store = KnowledgeStore::of(cx)?;
     let entries = store.items(scopes, |_, head| head.is_in_force(ItemKind::Policy));
     let entries = entries.await?;
@@ -85,7 +89,7 @@ pub(crate) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<
     if let Some(in_force) = cache.as_ref().and_then(|it| it.get(tenant, &version)) {
         return Ok(in_force);
     }
-    let in_force = Arc::new(compiled(&store, &entries, version).await?);
+    let in_force = Arc::new(compile_policies(&store, &entries, version).await?);
     if let Some(cache) = cache {
         cache.keep(tenant.clone(), Arc::clone(&in_force));
     }
@@ -105,21 +109,21 @@ fn version(entries: &[Listed]) -> String {
 }
 
 /// Reads and compiles the policies as they are in their commits, which never change.
-async fn compiled(
+async fn compile_policies(
     store: &KnowledgeStore<'_>,
     entries: &[Listed],
     version: String,
-) -> AgentResult<InForce> {
-    let reads = entries.iter().map(|entry| store.listed(entry).boxed());
+) -> AgentResult<ActivePolicies> {
+    let reads = entries.iter().map(|entry| store.load_entry(entry).boxed());
     let reads = stream::iter(reads.collect::<Vec<_>>()).buffered(PARALLEL_READS);
     let items: Vec<Option<StoredItem>> = reads.try_collect().await?;
-    let mut in_force = InForce {
+    let mut in_force = ActivePolicies {
         version,
-        ..InForce::default()
+        ..ActivePolicies::default()
     };
     for (entry, item) in entries.iter().zip(items) {
         let Some(item) = item else {
-            in_force.unused(entry, "its commit is missing");
+            in_force.warn_unused(entry, "its commit is missing");
             continue;
         };
         match CompiledPolicy::in_force(&item.content) {
@@ -127,16 +131,16 @@ async fn compiled(
                 in_force.size += policy.size() + item.content.len();
                 in_force.policies.push(policy);
             }
-            Ok(_) => in_force.unused(entry, "it names another layer"),
-            Err(error) => in_force.unused(entry, &error.to_string()),
+            Ok(_) => in_force.warn_unused(entry, "it names another layer"),
+            Err(error) => in_force.warn_unused(entry, &error.to_string()),
         }
         tokio::task::yield_now().await;
     }
     Ok(in_force)
 }
 
-impl InForce {
-    fn unused(&mut self, entry: &Listed, why: &str) {
+impl ActivePolicies {
+    fn warn_unused(&mut self, entry: &Listed, why: &str) {
         let text = format!("the policy {} is not used: {why}", entry.location.file());
         self.warnings.push(text);
     }
@@ -146,11 +150,11 @@ impl InForce {
 mod tests {
     use super::*;
 
-    fn in_force(version: usize, size: usize) -> Arc<InForce> {
-        Arc::new(InForce {
+    fn in_force(version: usize, size: usize) -> Arc<ActivePolicies> {
+        Arc::new(ActivePolicies {
             version: version.to_string(),
             size,
-            ..InForce::default()
+            ..ActivePolicies::default()
         })
     }
 

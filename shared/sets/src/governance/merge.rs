@@ -83,7 +83,7 @@ fn narrow<'a>(broader: Rules<'a>, policy: &'a CompiledPolicy) -> Rules<'a> {
     let mut result = Rules::new();
     for (id, broader) in broader {
         let rule = match narrower.remove(id) {
-            Some(rule) if broader.mandatory => broader.tightened(rule.demand),
+            Some(rule) if broader.mandatory => broader.tighten(rule.demand),
             Some(rule) => rule,
             None if broader.mandatory || policy.merge == MergeMode::Merge => broader,
             None => continue,
@@ -112,7 +112,7 @@ impl<'a> EffectiveRule<'a> {
 
     /// This rule with severity and globs of the narrower one, if that one is nowhere weaker.
     /// The message stays: it is that of the layer that demands.
-    fn tightened(self, narrower: &'a CompiledRule) -> Self {
+    fn tighten(self, narrower: &'a CompiledRule) -> Self {
         let (rule, other) = (&self.demand.rule, &narrower.rule);
         let is_same =
             (rule.kind, rule.target, &rule.pattern) == (other.kind, other.target, &other.pattern);

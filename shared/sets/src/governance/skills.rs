@@ -3,11 +3,11 @@
 use super::check::Check;
 use super::compile::{CompiledPolicy, ConstraintError};
 use super::facts::{CheckContext, CheckFacts};
-use super::in_force::{InForce, load};
+use super::in_force::{ActivePolicies, load};
 use super::merge::merge;
 use super::policy::{PolicyDocument, Severity};
 use super::validate::{Violation, is_valid};
-use crate::access::{Access, Denial, Refusal, Verb};
+use crate::access::{Access, Denial, OperationError, Verb};
 use crate::content::{check_content, data_or};
 use crate::knowledge::item::ItemKind;
 use crate::knowledge::skills::CONTENT_MAX;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// What the policies say about a context.
 struct Judgement {
-    in_force: Arc<InForce>,
+    in_force: Arc<ActivePolicies>,
     /// The ids of the policies.
     policies: Vec<String>,
     violations: Vec<Violation>,
@@ -33,7 +33,7 @@ async fn judge(
     verb: Verb,
     (target, scope_id): (KnowledgeLayer, Option<&str>),
     context: CheckContext,
-) -> Result<Judgement, Refusal> {
+) -> Result<Judgement, OperationError> {
     let access = Access::in_turn(cx);
     let mut scopes = match access.scope(verb, target.layer(), scope_id) {
         Ok(scope) => vec![scope],

@@ -46,7 +46,7 @@ pub(crate) async fn export(
         head.map(|head| (head, Kind::Commit)).into_iter().collect();
     while let Some((id, kind)) = open.pop() {
         let (loose, data) = load_loose(objects, id, kind).await?;
-        let below = named(id, kind, &data)?;
+        let below = references(id, kind, &data)?;
         let name = id.to_hex().to_string();
         let (first, rest) = name.split_at_checked(2).unwrap_or((&name, ""));
         write(&folder.join("objects").join(first).join(rest), &loose)?;
@@ -75,7 +75,11 @@ fn prepare(folder: &Path) -> Result<(), ExportError> {
 }
 
 /// The objects that an object names, with the kinds they must have.
-fn named(id: ObjectId, kind: Kind, data: &[u8]) -> Result<Vec<(ObjectId, Kind)>, KnowledgeError> {
+fn references(
+    id: ObjectId,
+    kind: Kind,
+    data: &[u8],
+) -> Result<Vec<(ObjectId, Kind)>, KnowledgeError> {
     match kind {
         Kind::Commit => {
             let commit = parse_commit(id, data)?;

@@ -35,7 +35,7 @@ impl Repository<'_> {
         location: &ItemLocation,
     ) -> Result<Option<Vec<u8>>, KnowledgeError> {
         let names: Vec<&str> = location.segments().collect();
-        let (_, trail) = self.load_trail(commit, &names, &Trail::new()).await?;
+        let (_, trail) = self.load_trail(commit, &names, &Ancestry::new()).await?;
         match trail.get(names.len()) {
             Some(id) => load(self.objects, *id, Kind::Blob).await.map(Some),
             None => Ok(None),
@@ -53,17 +53,17 @@ impl Repository<'_> {
     ) -> Result<Vec<FileCommit>, KnowledgeError> {
         let names: Vec<&str> = location.segments().collect();
         // The last id of a complete trail is the file.
-        let file = |trail: &Trail| trail.get(names.len()).copied();
+        let file = |trail: &Ancestry| trail.get(names.len()).copied();
         let mut commits = Vec::new();
         let mut next = Some(commit);
-        let mut next_trail: Option<(Vec<u8>, Trail)> = None;
+        let mut next_trail: Option<(Vec<u8>, Ancestry)> = None;
         for _ in 0..walk {
             let Some(id) = next.filter(|_| commits.len() < limit) else {
                 break;
             };
             let (data, trail) = match next_trail.take() {
                 Some(next_trail) => next_trail,
-                None => self.load_trail(id, &names, &Trail::new()).await?,
+                None => self.load_trail(id, &names, &Ancestry::new()).await?,
             };
             let current = parse_commit(id, &data)?;
             // A repository of this program has no merges.
@@ -108,8 +108,8 @@ impl Repository<'_> {
         &self,
         commit: ObjectId,
         names: &[&str],
-        like: &Trail,
-    ) -> Result<(Vec<u8>, Trail), KnowledgeError> {
+        like: &Ancestry,
+    ) -> Result<(Vec<u8>, Ancestry), KnowledgeError> {
         let data = load(self.objects, commit, Kind::Commit).await?;
         let tree = parse_commit(commit, &data)?.tree();
         let trail = self.trail(tree, names, like).await?;
@@ -122,8 +122,8 @@ impl Repository<'_> {
         &self,
         root: ObjectId,
         names: &[&str],
-        like: &Trail,
-    ) -> Result<Trail, KnowledgeError> {
+        like: &Ancestry,
+    ) -> Result<Ancestry, KnowledgeError> {
         let mut trail = vec![root];
         let mut folder = root;
         for (depth, name) in names.iter().enumerate() {
@@ -144,7 +144,7 @@ impl Repository<'_> {
 }
 
 /// The ids from a root folder to a file.
-type Trail = Vec<ObjectId>;
+type Ancestry = Vec<ObjectId>;
 
 fn describe(commit: ObjectId, data: &CommitRef<'_>) -> FileCommit {
     let author = data.author().ok();

@@ -4,8 +4,8 @@ use super::authors::subject_of;
 use super::history::FileCommit;
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemLocation, ItemPath};
-use super::store::{Entry, KnowledgeStore, Listed, error, parsed};
-use crate::access::{Access, Denial, Refusal, Scope, Verb};
+use super::store::{Entry, KnowledgeStore, Listed, error, parse_commit_id};
+use crate::access::{Access, Denial, OperationError, Scope, Verb};
 use crate::content::{check_content, check_count, check_tags, data_or};
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::layer::{KnowledgeLayer, Layer};
@@ -110,7 +110,7 @@ pub(crate) async fn knowledge_store(
         Ok(scope) => scope,
         Err(denial) => return denial.rejection(),
     };
-    let location = place(&scope, &item.path)?;
+    let location = locate(&scope, &item.path)?;
     let head = item.head(&location);
     let decide = |before: Option<&StoredItem>| {
         let is_decided = before.is_some_and(|before| !is_open(before.head.status));
@@ -146,7 +146,7 @@ pub(crate) async fn knowledge_store(
 
 /// The result of a commit as that of a skill.
 fn answer<T>(
-    result: Result<ObjectId, Refusal>,
+    result: Result<ObjectId, OperationError>,
     output: impl FnOnce(String) -> T,
 ) -> AgentResult<OnRequestResult<T>> {
     match result {
@@ -275,8 +275,8 @@ pub(crate) async fn knowledge_show(
         Err(Denial::Foreign) => return absent(),
         Err(denial) => return denial.rejection(),
     };
-    let location = place(&scope, &name.path)?;
-    let at = name.at.as_deref().map(parsed).transpose()?;
+    let location = locate(&scope, &name.path)?;
+    let at = name.at.as_deref().map(parse_commit_id).transpose()?;
     let store = KnowledgeStore::of(cx)?;
     let Some(item) = store.item(&location, at).await? else {
         return absent();
@@ -549,11 +549,11 @@ pub(crate) async fn knowledge_status(
         Ok(scope) => scope,
         Err(denial) => return denial.rejection(),
     };
-    let location = place(&scope, &change.path)?;
+    let location = locate(&scope, &change.path)?;
     let store = KnowledgeStore::of(cx)?;
     if let Some(path) = &successor
         && (*path == location.path().as_str()
-            || store.item(&place(&scope, path)?, None).await?.is_none())
+            || store.item(&locate(&scope, path)?, None).await?.is_none())
     {
         let text = "`supersededBy` names no other item of the same layer and scope";
         return Err(AgentError::domain("NOT_FOUND", text));
@@ -612,7 +612,7 @@ impl NewItemStatus {
 }
 
 /// The location of a path in a scope.
-fn place(scope: &Scope, path: &str) -> AgentResult<ItemLocation> {
+fn locate(scope: &Scope, path: &str) -> AgentResult<ItemLocation> {
     let path = ItemPath::parse(path);
     let location = path.and_then(|path| ItemLocation::new(scope.layer(), scope.membership(), path));
     location.map_err(|wrong| error(wrong.into()))

@@ -13,7 +13,7 @@ use super::item::{ItemHead, StoredItem};
 use super::objects::GitObjects;
 use super::path::ItemLocation;
 use super::repository::{NewVersion, Repository};
-use crate::access::{Refusal, Scope};
+use crate::access::{OperationError, Scope};
 use crate::memory::SEARCH_MAX;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::{Collection, Document, DocumentVersion, TenantDocuments};
@@ -165,13 +165,13 @@ impl<'a> KnowledgeStore<'a> {
         let Some(document) = self.heads.get::<Head>(MAIN).await? else {
             return Ok(None);
         };
-        let commit = parsed(&document.value.commit)?;
+        let commit = parse_commit_id(&document.value.commit)?;
         Ok(Some((document.value, commit, document.version)))
     }
 
     /// The item as an entry of the list has it; `None` if its commit is missing.
-    pub(crate) async fn listed(&self, entry: &Listed) -> AgentResult<Option<StoredItem>> {
-        let commit = parsed(entry.commit())?;
+    pub(crate) async fn load_entry(&self, entry: &Listed) -> AgentResult<Option<StoredItem>> {
+        let commit = parse_commit_id(entry.commit())?;
         self.item(&entry.location, Some(commit)).await
     }
 
@@ -220,8 +220,8 @@ impl<'a> KnowledgeStore<'a> {
         cx: &TaskContext<'_>,
         location: &ItemLocation,
         message: &str,
-        decide: impl Fn(Option<&StoredItem>) -> Result<Vec<u8>, Refusal>,
-    ) -> Result<ObjectId, Refusal> {
+        decide: impl Fn(Option<&StoredItem>) -> Result<Vec<u8>, OperationError>,
+    ) -> Result<ObjectId, OperationError> {
         let repository = self.repository();
         let author = CommitAuthor::in_turn(cx).await?;
         for _ in 0..ATTEMPTS {
@@ -248,7 +248,7 @@ impl<'a> KnowledgeStore<'a> {
             };
             // The writer of the head may have died before it listed its item.
             if let Some((head, commit, _)) = &head
-                && let Some(location) = head.place()
+                && let Some(location) = head.location()
             {
                 self.list(&location, *commit, head.number).await?;
             }
@@ -347,7 +347,7 @@ impl<'a> KnowledgeStore<'a> {
             after = Some(last.key.clone());
             list.extend(page);
         }
-        self.wanted(newest, list, scopes, admits).await
+        self.select(newest, list, scopes, admits).await
     }
 
     /// The wanted items of the part of the list that a query reads, by their location, and where
@@ -366,11 +366,11 @@ impl<'a> KnowledgeStore<'a> {
             let file = newest.take().and_then(|(head, ..)| head.file);
             list.retain(|it| Some(&it.value.file) != file.as_ref());
         }
-        Ok((self.wanted(newest, list, scopes, admits).await?, next))
+        Ok((self.select(newest, list, scopes, admits).await?, next))
     }
 
     /// The wanted entries of a list, with that of the newest commit, which it may not have yet.
-    async fn wanted(
+    async fn select(
         &self,
         mut newest: Option<(Head, ObjectId, DocumentVersion)>,
         list: Vec<Document<Entry>>,
@@ -388,13 +388,13 @@ impl<'a> KnowledgeStore<'a> {
                 }
                 newest = None;
             }
-            entries.extend(listed(scopes, entry, &admits));
+            entries.extend(filter_entry(scopes, entry, &admits));
         }
         if let Some((head, commit, _)) = newest
-            && let Some(location) = head.place()
+            && let Some(location) = head.location()
             && let Some(entry) = self.entry(&location, commit, head.number).await?
         {
-            entries.extend(listed(scopes, entry, &admits));
+            entries.extend(filter_entry(scopes, entry, &admits));
         }
         // By the text that a cursor names, so that pages join to all items.
         entries.sort_by_cached_key(|entry| entry.location.file());
@@ -404,13 +404,13 @@ impl<'a> KnowledgeStore<'a> {
 
 impl Head {
     /// The location of the item that its commit changed.
-    fn place(&self) -> Option<ItemLocation> {
+    fn location(&self) -> Option<ItemLocation> {
         ItemLocation::of_file(self.file.as_ref()?)
     }
 }
 
 /// The item of an entry, if it is wanted and in one of the scopes.
-fn listed(
+fn filter_entry(
     scopes: &[Scope],
     entry: Entry,
     admits: impl Fn(&ItemLocation, &ItemHead) -> bool,
@@ -422,7 +422,7 @@ fn listed(
 }
 
 /// The id of a commit that a document or a caller names.
-pub(super) fn parsed(commit: &str) -> AgentResult<ObjectId> {
+pub(super) fn parse_commit_id(commit: &str) -> AgentResult<ObjectId> {
     ObjectId::from_hex(commit.as_bytes())
         .map_err(|_| AgentError::invalid_input("a commit is 40 hexadecimal digits"))
 }

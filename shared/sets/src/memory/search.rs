@@ -82,7 +82,7 @@ pub(super) fn search<'a>(memories: &'a [Memory], search: &MemorySearch) -> Agent
     };
     let texts: Vec<WordMatch> = memories
         .iter()
-        .map(|memory| matched(memory, &query))
+        .map(|memory| match_words(memory, &query))
         .collect();
     let ranking = rank(&texts);
     let scores = memories.iter().zip(ranking.scores);
@@ -118,7 +118,7 @@ impl MemorySearch {
 }
 
 /// What a memory has of the words of a query, which are sorted.
-fn matched(memory: &Memory, query: &[String]) -> WordMatch {
+fn match_words(memory: &Memory, query: &[String]) -> WordMatch {
     let content = words(&memory.record.content);
     let mut text = WordMatch::new(query.len(), content.len());
     content.iter().for_each(|word| text.add(query, word, 1.0));

@@ -1,7 +1,7 @@
 //! The operations on memories, each a skill.
 
 use super::search::{Hit, MemorySearch, search};
-use super::store::{self, MEMORY_MAX, Memory, MemoryPlace, StoredMemory};
+use super::store::{self, MEMORY_MAX, Memory, MemoryKey, StoredMemory};
 use crate::access::{Access, Denial, Scope, Verb};
 use crate::content::{check_content, check_length, check_tags, data_or};
 use crate::layer::Layer;
@@ -141,7 +141,7 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
         WhichLayer(memory): WhichLayer,
         answer: Content,
     ) -> AgentResult<OnInputResult<AddedMemory, WhichLayer>> {
-        let layer = Layer::named(&answer.text()?.trim().to_lowercase());
+        let layer = Layer::from_name(&answer.text()?.trim().to_lowercase());
         memory.add_or_ask(cx, layer).await
     }
 }
@@ -277,7 +277,7 @@ pub(crate) async fn memory_search(
         query,
         ..MemorySearch::default()
     });
-    let memories = found(cx, &options).await?;
+    let memories = find_memories(cx, &options).await?;
     let about = quote(&options.query);
     let nouns = NOUNS.map(|noun| format!("{noun} about {about}"));
     let texts = memories.results.iter().map(|it| &it.memory.content);
@@ -301,14 +301,14 @@ pub(crate) async fn recall(
         limit: Some(limit),
         ..MemorySearch::default()
     };
-    let memories = found(cx, &options).await?;
+    let memories = find_memories(cx, &options).await?;
     let json = memories.results.iter().map(serde_json::to_value);
     let json = json.collect::<Result<_, _>>();
     Ok((json.map_err(AgentError::serialization)?, memories.partial))
 }
 
 /// The memories that a caller finds.
-async fn found(cx: &TaskContext<'_>, options: &MemorySearch) -> AgentResult<FoundMemories> {
+async fn find_memories(cx: &TaskContext<'_>, options: &MemorySearch) -> AgentResult<FoundMemories> {
     let (memories, partial) = store::newest(cx, &scopes(cx, &options.layers)).await?;
     let hits = search(&memories, options)?;
     Ok(FoundMemories {
@@ -382,12 +382,12 @@ pub(crate) async fn memory_list(
 ) -> AgentResult<OnRequestResult<ListedMemories>> {
     let options = data_or(input, |_| MemoryList::default());
     let limit = pages::limit(options.limit)?;
-    let after: Option<MemoryPlace> = pages::position(options.cursor.as_deref())?;
+    let after: Option<MemoryKey> = pages::position(options.cursor.as_deref())?;
     let scopes = scopes(cx, &options.layers);
     let mut memories = store::page(cx, &scopes, after.as_ref(), limit + 1).await?;
     let has_more = memories.len() > limit;
     memories.truncate(limit);
-    let last = memories.last().filter(|_| has_more).map(Memory::place);
+    let last = memories.last().filter(|_| has_more).map(Memory::key);
     let cursor = pages::cursor(last)?;
     let texts = memories.iter().map(|it| &it.record.content);
     let line = list(memories.len(), NOUNS, texts);

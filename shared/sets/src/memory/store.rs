@@ -45,7 +45,7 @@ pub(super) struct Memory {
 
 /// The place of a memory in the order of all memories: narrow layers first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct MemoryPlace(Layer, String, String);
+pub(super) struct MemoryKey(Layer, String, String);
 
 impl Memory {
     fn new(scope: &Scope, document: Document<StoredMemory>) -> Self {
@@ -57,8 +57,8 @@ impl Memory {
         }
     }
 
-    pub(super) fn place(&self) -> MemoryPlace {
-        MemoryPlace(self.layer, self.scope_id.clone(), self.id.clone())
+    pub(super) fn key(&self) -> MemoryKey {
+        MemoryKey(self.layer, self.scope_id.clone(), self.id.clone())
     }
 }
 
@@ -112,15 +112,15 @@ pub(super) async fn newest(
 pub(super) async fn page(
     cx: &TaskContext<'_>,
     scopes: &[Scope],
-    after: Option<&MemoryPlace>,
+    after: Option<&MemoryKey>,
     limit: usize,
 ) -> AgentResult<Vec<Memory>> {
     let mut memories: Vec<Memory> = Vec::new();
     for scope in scopes {
         let here = (scope.layer(), scope.id());
         let mut after = match after {
-            Some(MemoryPlace(layer, id, _)) if here < (*layer, id) => continue,
-            Some(MemoryPlace(layer, id, key)) if here == (*layer, id) => Some(key.clone()),
+            Some(MemoryKey(layer, id, _)) if here < (*layer, id) => continue,
+            Some(MemoryKey(layer, id, key)) if here == (*layer, id) => Some(key.clone()),
             Some(_) | None => None,
         };
         let documents = scope.documents(cx, KIND)?;

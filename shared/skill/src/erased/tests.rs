@@ -2,8 +2,8 @@ use crate::StartInput;
 use crate::erased::{AnySkill, ErasedSkill, SkillOutcome, TurnStart};
 use crate::testing::{RecordingHost, block_on, caller, delivered, request, turn};
 use crate::{
-    AgentError, AgentResult, Artifact, AuthHint, Content, ErrorCode, NoOutput, NoSlot,
-    OnInputResult, OnRequestResult, Saying, Settled, Skill, SkillHandler, SkillMetadata, SkillSlot,
+    AgentError, AgentResult, Artifact, AuthHint, Content, ErrorCode, FinishedTask, NoOutput,
+    NoSlot, OnInputResult, OnRequestResult, Saying, Skill, SkillHandler, SkillMetadata, SkillSlot,
     TaskContext, TextOr,
 };
 use a2a_lambda_model::task::{ContextId, Part, SavedSlot, SkillId, TaskId, TaskState};
@@ -390,13 +390,13 @@ fn on_completed_runs_after_the_end_of_a_task() {
         ) -> AgentResult<OnRequestResult<()>> {
             OnRequestResult::done(())
         }
-        async fn on_completed(&self, task: &Settled) {
+        async fn on_completed(&self, task: &FinishedTask) {
             self.0.lock().unwrap().push(task.state.to_string());
         }
     }
     let notes = Notes::default();
     let taken = Arc::clone(&notes.0);
-    let settled = Settled {
+    let settled = FinishedTask {
         task_id: TaskId::made_of(1),
         context_id: ContextId::made_of(1),
         skill: SkillId::parse("notes").unwrap(),

@@ -203,15 +203,15 @@ fn readable_name(name: &str, omission: &mut usize) -> String {
 fn readable(text: &str, omission: &mut usize) -> String {
     let count = text.chars().count();
     if count <= BEGIN + END {
-        return quoted(text.chars());
+        return quote(text.chars());
     }
     *omission += count - BEGIN - END;
-    let begin = quoted(text.chars().take(BEGIN));
-    let end = quoted(text.chars().skip(count - END));
+    let begin = quote(text.chars().take(BEGIN));
+    let end = quote(text.chars().skip(count - END));
     format!("{begin} … {end} ({count} characters)")
 }
 
-fn quoted(letters: impl Iterator<Item = char>) -> String {
+fn quote(letters: impl Iterator<Item = char>) -> String {
     let mut text = String::from('"');
     for letter in letters {
         match letter {

@@ -7,7 +7,7 @@
 //! may call anyway, or a task that the sender may read. A skill that writes gets an input of the
 //! model only with the consent of its user: see [`gate`](crate::gate).
 
-use super::decision::{Route, joined, takers};
+use super::decision::{Route, join_messages, takers};
 use super::message_text::{cut, only_text, text_of};
 use super::offer::Offer;
 use super::prior_tasks::PriorTasks;
@@ -66,7 +66,7 @@ pub enum ModelChoice {
 
 /// What the model is asked.
 #[derive(Debug)]
-pub struct Undecided<'a> {
+pub struct RoutingQuestion<'a> {
     /// The message.
     pub message: &'a Message,
     /// What was said to the router before, if the message answers it.
@@ -93,7 +93,7 @@ impl RouterModel {
     pub async fn choose(
         &self,
         agent: &AgentDefinition,
-        case: &Undecided<'_>,
+        case: &RoutingQuestion<'_>,
         (meter, now): (&dyn MeterCalls, Timestamp),
     ) -> Option<ModelChoice> {
         let text = text_of(case.message);
@@ -156,7 +156,7 @@ const RELATION: &str = "`answers`: the message answers the question of the earli
                         `about`: it wishes something new of the result of `task`. `new`: neither.";
 
 /// The earlier tasks that the model may name, each once.
-fn list_tasks<'c>(case: &Undecided<'c>) -> Vec<&'c TaskRecord> {
+fn list_tasks<'c>(case: &RoutingQuestion<'c>) -> Vec<&'c TaskRecord> {
     let tasks = case.prior.tasks.iter();
     let mut all: Vec<_> = tasks.chain(&case.prior.references).collect();
     all.retain(|task| task.skill().is_some());
@@ -166,7 +166,7 @@ fn list_tasks<'c>(case: &Undecided<'c>) -> Vec<&'c TaskRecord> {
 }
 
 /// What the model gets of an earlier task.
-fn fact(case: &Undecided<'_>, task: &TaskRecord) -> Value {
+fn fact(case: &RoutingQuestion<'_>, task: &TaskRecord) -> Value {
     let names = task.artifacts().iter().filter_map(|it| it.name.as_deref());
     let names = names.take(NAMES).map(|name| cut(name, NAME));
     json!({
@@ -178,7 +178,7 @@ fn fact(case: &Undecided<'_>, task: &TaskRecord) -> Value {
     })
 }
 
-fn request(agent: &AgentDefinition, case: &Undecided<'_>, text: &str) -> ModelRequest {
+fn request(agent: &AgentDefinition, case: &RoutingQuestion<'_>, text: &str) -> ModelRequest {
     let mut system = RULES.to_owned();
     if let Some(prompt) = &agent.manifest().dispatcher_prompt {
         system.push_str("\n\n");
@@ -236,7 +236,7 @@ fn request(agent: &AgentDefinition, case: &Undecided<'_>, text: &str) -> ModelRe
 /// Reads the answer of the model.
 fn choice(
     agent: &AgentDefinition,
-    case: &Undecided<'_>,
+    case: &RoutingQuestion<'_>,
     content: &[ModelContent],
 ) -> AgentResult<ModelChoice> {
     let mut calls = content.iter().filter_map(|content| match content {
@@ -265,7 +265,7 @@ fn choice(
     };
     let only_chooses = arguments.get("only_chooses") == Some(&Value::Bool(true));
     let first = case.first.filter(|_| only_chooses);
-    let first = first.map(|first| joined(first, case.message));
+    let first = first.map(|first| join_messages(first, case.message));
     let (message, how) = match &first {
         Some(first) => (first, "answer"),
         None => (case.message, "model"),
@@ -303,7 +303,7 @@ fn choice(
 /// The earlier task that the model names, and whether the message answers it.
 fn earlier(
     agent: &AgentDefinition,
-    case: &Undecided<'_>,
+    case: &RoutingQuestion<'_>,
     arguments: &Value,
 ) -> AgentResult<Option<(TaskId, bool)>> {
     let text = |name| {

@@ -151,7 +151,7 @@ impl Route {
     ///
     /// # Errors
     /// When the skill is gone or does not take the parts.
-    pub fn admitted(self, agent: &AgentDefinition) -> Result<Routed, A2aError> {
+    pub fn admit(self, agent: &AgentDefinition) -> Result<Routed, A2aError> {
         // Also for the line of a refusal.
         CallNames::note(|names| &names.skill, self.id.as_str());
         let skill = agent
@@ -166,7 +166,7 @@ impl Route {
 
 /// The message for the skill that a reply to the router chose: the first message with the files
 /// and data of the reply, and with the references of both. It has the id of the reply.
-pub fn joined(first: &Message, reply: &Message) -> Message {
+pub fn join_messages(first: &Message, reply: &Message) -> Message {
     let mut message = reply.clone();
     message.parts.retain(|part| !is_text(part));
     message.parts.splice(..0, first.parts.iter().cloned());
@@ -190,7 +190,7 @@ pub fn with_line(mut first: Message, next: &Message) -> Message {
         None => first.parts.push(Part::text(line)),
         Some(_) => {}
     }
-    let both = joined(&first, next);
+    let both = join_messages(&first, next);
     Message {
         parts: both.parts,
         reference_task_ids: both.reference_task_ids,

@@ -79,16 +79,20 @@ fn call(
         let conflict = format!("contradicts `{field}`, which names `{}`", cut(id, SHOWN));
         return Err(A2aError::invalid(other.field, conflict));
     }
-    let id = known(agent, &field, id)?;
+    let id = require_skill(agent, &field, id)?;
     let mut route = Route::to(id, message, "explicit");
     if let Some((wrapper, arguments)) = arguments {
-        route.content = unwrapped(message, wrapper.part, arguments);
+        route.content = unwrap_call(message, wrapper.part, arguments);
         route.wrapper = Some(wrapper);
     }
     Ok(Some((field, route)))
 }
 
-fn known<'a>(agent: &'a AgentDefinition, field: &str, id: &str) -> Result<&'a SkillId, A2aError> {
+fn require_skill<'a>(
+    agent: &'a AgentDefinition,
+    field: &str,
+    id: &str,
+) -> Result<&'a SkillId, A2aError> {
     agent.find_skill(id).map(|(id, _)| id).ok_or_else(|| {
         let ids: Vec<_> = agent.skills().map(|(id, _)| format!("`{id}`")).collect();
         let (id, names) = (cut(id, SHOWN), ids.join(", "));
@@ -220,7 +224,7 @@ fn arguments<'a>(member: &str, value: &'a Value) -> Cow<'a, Value> {
 }
 
 fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result<(), A2aError> {
-    let id = known(agent, field, tool)?;
+    let id = require_skill(agent, field, tool)?;
     if agent.set_of(id) == Some(set) {
         return Ok(());
     }
@@ -230,7 +234,7 @@ fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result
 }
 
 /// The parts of the message, with the call replaced by its arguments.
-fn unwrapped(message: &Message, call: usize, arguments: PartContent) -> Content {
+fn unwrap_call(message: &Message, call: usize, arguments: PartContent) -> Content {
     let mut parts = message.parts.clone();
     if let Some(part) = parts.get_mut(call) {
         // The call may name its own media type.

@@ -33,8 +33,8 @@ pub(super) enum Answer<'c> {
 impl PriorTasks {
     /// The task that spoke last: the last reference, else the task of the context.
     pub(super) fn last(&self) -> Option<&TaskRecord> {
-        let mut references = self.skilled(&self.references);
-        let at_rest = self.skilled(&self.tasks);
+        let mut references = self.with_skill(&self.references);
+        let at_rest = self.with_skill(&self.tasks);
         let at_rest = at_rest.filter(|task| task.state().is_at_rest());
         references
             .next_back()
@@ -48,10 +48,10 @@ impl PriorTasks {
             let is_open = task.state() == TaskState::InputRequired;
             is_open && skill.is_some_and(|skill| admits(skill.metadata(), &message.parts))
         };
-        self.skilled(&self.tasks).filter(takes).collect()
+        self.with_skill(&self.tasks).filter(takes).collect()
     }
 
-    fn skilled<'c>(
+    fn with_skill<'c>(
         &self,
         tasks: &'c [TaskRecord],
     ) -> impl DoubleEndedIterator<Item = &'c TaskRecord> {
@@ -62,7 +62,7 @@ impl PriorTasks {
     /// in the same millisecond.
     pub(super) fn said_since(&self, task: &TaskRecord) -> bool {
         let asked_at = task.status().timestamp;
-        let mut others = self.skilled(&self.tasks);
+        let mut others = self.with_skill(&self.tasks);
         others.any(|other| other.id() != task.id() && said_at(other) >= asked_at)
     }
 
@@ -79,7 +79,7 @@ impl PriorTasks {
     /// # Errors
     /// [`A2aError::InvalidParams`] with the task and the way out.
     pub(super) fn check_credentials(&self) -> Result<(), A2aError> {
-        let questions = self.skilled(&self.tasks);
+        let questions = self.with_skill(&self.tasks);
         let questions = questions.filter(|task| task.state().is_interrupted());
         match questions.max_by_key(|task| task.status().timestamp) {
             Some(task) if task.state() == TaskState::AuthRequired => {

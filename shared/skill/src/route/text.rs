@@ -48,7 +48,7 @@ fn arguments(skill: &dyn AnySkill, text: &str) -> Option<Map<String, Value>> {
 
 /// The skills that declare the text of a message and can read it. A pattern also reads an
 /// example.
-pub(super) fn declared(skills: &Skills<'_>, message: &Message) -> Vec<Route> {
+pub(super) fn match_text(skills: &Skills<'_>, message: &Message) -> Vec<Route> {
     let text = text(message);
     if text.len() > TEXT_MAX {
         return Vec::new();

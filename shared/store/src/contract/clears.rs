@@ -3,7 +3,7 @@
 
 use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{
-    Committed, Expiring, ExpiringThread, KeyWrite, StoreError, TaskWrite, ThreadQuery,
+    CommitResult, Expiring, ExpiringThread, KeyWrite, StoreError, TaskWrite, ThreadQuery,
     ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
 };
 use a2a_lambda_model::task::{
@@ -21,7 +21,7 @@ fn context() -> Result<ContextId, Broken> {
 /// The write that deletes the context of `thread` at `at`.
 fn clearing(sample: &SampleData, thread: &ThreadRecord, at: Timestamp) -> ThreadWrite {
     ThreadWrite {
-        record: thread.clone().cleared(at),
+        record: thread.clone().clear(at),
         expect: thread.version,
         write: sample.write_id(),
     }
@@ -99,9 +99,9 @@ pub async fn pages_of_a_context_return_all_its_tasks(
     sample.stored(stores, &asked).await?;
     expected.insert(asked.id().clone());
     let over = finished(stores, sample, (&sample.owner, &mine), sample.now).await?;
-    let ended = over.ended(sample.write_id(), sample.at(-1));
+    let ended = over.with_expiry(sample.write_id(), sample.at(-1));
     let write = sample.update(&ended, &over);
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     expected.insert(over.id().clone());
     finished(stores, sample, (&sample.owner, &other), sample.now).await?;
     for theirs in [&sample.colleague, &sample.stranger] {
@@ -177,24 +177,27 @@ pub async fn a_reused_task_id_is_found_in_its_own_context_only(
     };
     let late = sample.expiry();
     let removed = create(&mine, sample.now)?;
-    assert_eq!(stores.records.commit(&removed).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&removed).await?, CommitResult::Done);
     assert!(stores.records.remove_task(&removed.record).await?);
     assert_eq!(found(stores, owner, &mine, 9).await?, []);
     let first = create(&mine, sample.now)?;
-    assert_eq!(stores.records.commit(&first).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&first).await?, CommitResult::Done);
     // A create that loses leaves nothing visible.
     let lost = create(&mine, sample.now)?;
     let answer = stores.records.commit(&lost).await?;
-    assert!(matches!(answer, Committed::Conflict(Some(_))), "{answer:?}");
+    assert!(
+        matches!(answer, CommitResult::Conflict(Some(_))),
+        "{answer:?}"
+    );
     let all = found(stores, owner, &mine, 9).await?;
     assert_eq!(all, std::slice::from_ref(&first.record));
     let second = create(&other, late)?;
-    assert_eq!(stores.records.commit(&second).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&second).await?, CommitResult::Done);
     assert_eq!(found(stores, owner, &mine, 9).await?, []);
     let all = found(stores, owner, &other, 9).await?;
     assert_eq!(all, std::slice::from_ref(&second.record));
     let third = create(&other, late.plus(Duration::from_secs(3600)))?;
-    assert_eq!(stores.records.commit(&third).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&third).await?, CommitResult::Done);
     let all = found(stores, owner, &other, 9).await?;
     assert_eq!(all, std::slice::from_ref(&third.record));
     Ok(())
@@ -220,7 +223,7 @@ pub async fn a_task_of_a_keyed_send_is_found_in_its_context(
         ..sample.create(&task)
     };
     for _ in 0..2 {
-        assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
         let all = found(stores, &sample.owner, &mine, 9).await?;
         assert_eq!(all, std::slice::from_ref(&task));
     }
@@ -377,15 +380,15 @@ pub async fn removing_a_task_removes_only_its_own_keys(
     );
     assert_eq!(
         stores.records.commit(&keyed(&first)).await?,
-        Committed::Done
+        CommitResult::Done
     );
-    let ended = first.ended(sample.write_id(), sample.now);
+    let ended = first.with_expiry(sample.write_id(), sample.now);
     let end = sample.update(&ended, &first);
-    assert_eq!(stores.records.commit(&end).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&end).await?, CommitResult::Done);
     let second = held(TaskId::parse("t:2")?)?;
     assert_eq!(
         stores.records.commit(&keyed(&second)).await?,
-        Committed::Done
+        CommitResult::Done
     );
     assert!(stores.records.remove_task(&ended).await?);
     let left = stores

@@ -2,11 +2,11 @@
 
 use super::{Broken, SampleData, Stores};
 use crate::records::end_of_life;
-use a2a_lambda_model::store::{Committed, Expect, StoreError};
+use a2a_lambda_model::store::{CommitResult, Expect, StoreError};
 use a2a_lambda_model::task::{Change, Message, Part, TaskId};
 
-fn conflict_with(record: &a2a_lambda_model::task::TaskRecord) -> Committed {
-    Committed::Conflict(Some(record.clone()))
+fn conflict_with(record: &a2a_lambda_model::task::TaskRecord) -> CommitResult {
+    CommitResult::Conflict(Some(record.clone()))
 }
 
 /// A load returns what was written.
@@ -25,7 +25,7 @@ pub async fn a_created_task_is_loaded_as_it_was_written(
         .records
         .commit(&sample.update(&working, &task))
         .await?;
-    assert_eq!(answer, Committed::Done);
+    assert_eq!(answer, CommitResult::Done);
     assert_eq!(sample.loaded(stores, &task).await?, Some(working));
     Ok(())
 }
@@ -88,7 +88,7 @@ pub async fn a_commit_needs_the_version_and_the_incarnation(
     }
     assert_eq!(sample.loaded(stores, &task).await?, Some(task.clone()));
     let answer = stores.records.commit(&sample.update(&next, &task)).await?;
-    assert_eq!(answer, Committed::Done);
+    assert_eq!(answer, CommitResult::Done);
     Ok(())
 }
 
@@ -107,12 +107,12 @@ pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
     let working = sample.next(&first, [sample.start()])?;
     let ended = sample
         .next(&first, [Change::Cancel])?
-        .ended(sample.write_id(), sample.now);
+        .with_expiry(sample.write_id(), sample.now);
     let answer = stores
         .records
         .commit(&sample.update(&ended, &first))
         .await?;
-    assert_eq!(answer, Committed::Done);
+    assert_eq!(answer, CommitResult::Done);
     assert!(stores.records.remove_task(&ended).await?);
 
     let second = sample.new_task(&sample.owner, id)?;
@@ -122,7 +122,7 @@ pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
         .records
         .commit(&sample.update(&running, &second))
         .await?;
-    assert_eq!(answer, Committed::Done);
+    assert_eq!(answer, CommitResult::Done);
     assert_eq!(
         (running.version(), running.epoch()),
         (working.version(), working.epoch())
@@ -165,7 +165,7 @@ pub async fn a_turn_stores_nothing_after_the_erasure_of_its_task_has_begun(
         .records
         .commit(&sample.update(&working, &task))
         .await?;
-    assert_eq!(answer, Committed::Done);
+    assert_eq!(answer, CommitResult::Done);
     let (table, [end, removal]) = (stores.records.table(), end_of_life(&task.key()));
     assert!(table.write(end.into()).await?.is_done()?);
     assert_eq!(sample.loaded(stores, &task).await?, None);
@@ -174,7 +174,7 @@ pub async fn a_turn_stores_nothing_after_the_erasure_of_its_task_has_begun(
         .records
         .commit(&sample.update(&late, &working))
         .await?;
-    assert_eq!(answer, Committed::Conflict(None));
+    assert_eq!(answer, CommitResult::Conflict(None));
 
     let second = sample.new_task(&sample.owner, id)?;
     sample.stored(stores, &second).await?;
@@ -194,7 +194,7 @@ pub async fn a_commit_to_an_absent_task_is_a_conflict(
     let task = sample.task()?;
     let next = sample.next(&task, [sample.start()])?;
     let answer = stores.records.commit(&sample.update(&next, &task)).await?;
-    assert_eq!(answer, Committed::Conflict(None));
+    assert_eq!(answer, CommitResult::Conflict(None));
     assert_eq!(sample.loaded(stores, &task).await?, None);
     Ok(())
 }
@@ -228,7 +228,7 @@ pub async fn a_repeated_write_is_done_once(
     let working = sample.next(&task, [sample.start()])?;
     let update = sample.update(&working, &task);
     for write in [&create, &create, &update, &update] {
-        assert_eq!(stores.records.commit(write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(write).await?, CommitResult::Done);
     }
     assert_eq!(sample.loaded(stores, &task).await?, Some(working));
     Ok(())
@@ -258,14 +258,14 @@ pub async fn a_repeated_write_is_recognised_after_later_commits(
         };
         let next = sample.next(&last, [change])?;
         let write = sample.update(&next, &last);
-        assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
         writes.push(write);
         last = next;
     }
     for (age, write) in writes.iter().rev().enumerate() {
         let known = last.was_written_by(write.checked_id()?);
         let answer = stores.records.commit(write).await?;
-        assert_eq!(answer == Committed::Done, known, "{age} commits ago");
+        assert_eq!(answer == CommitResult::Done, known, "{age} commits ago");
         assert_eq!(known, age < 8 || age == 10, "{age} commits ago");
     }
     assert_eq!(sample.loaded(stores, &task).await?, Some(last));
@@ -292,11 +292,11 @@ pub async fn exactly_one_of_eight_concurrent_writes_wins(
     let mut won = 0;
     for (write, answer) in writes.iter().zip(answers) {
         match answer? {
-            Committed::Done => {
+            CommitResult::Done => {
                 won += 1;
                 assert_eq!(stored.as_ref(), Some(&write.record));
             }
-            answer => assert_eq!(answer, Committed::Conflict(stored.clone())),
+            answer => assert_eq!(answer, CommitResult::Conflict(stored.clone())),
         }
     }
     assert_eq!(won, 1, "exactly one write is stored");
@@ -323,7 +323,7 @@ pub async fn a_finished_task_keeps_its_content(
         .records
         .commit(&sample.update(&canceled, &working))
         .await?;
-    assert_eq!(answer, Committed::Done);
+    assert_eq!(answer, CommitResult::Done);
     let late = Message::from_agent("m-2", vec![Part::text("late")]);
     let done = sample.next(
         &working,

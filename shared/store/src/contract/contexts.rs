@@ -2,7 +2,7 @@
 
 use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::{
-    Committed, Expiring, ExpiringThread, RecordQuery, ThreadPage, ThreadPosition, ThreadQuery,
+    CommitResult, Expiring, ExpiringThread, RecordQuery, ThreadPage, ThreadPosition, ThreadQuery,
     ThreadRecord, ThreadState,
 };
 use a2a_lambda_model::task::{Change, ContextId, TaskId, TaskRecord, Timestamp};
@@ -208,8 +208,14 @@ pub async fn a_pointer_without_its_task_shows_nothing(
     };
     let mut placed = finished(sample, false, sample.now)?;
     *placed.fields().context_id = context.clone();
-    stores.records.put_pointer(&placed, sample.at(1000)).await?;
-    stores.records.put_pointer(&placed, sample.at(2000)).await?;
+    stores
+        .records
+        .link_context(&placed, sample.at(1000))
+        .await?;
+    stores
+        .records
+        .link_context(&placed, sample.at(2000))
+        .await?;
     assert_eq!(shown().await?, (0, 0, 0, 0));
     let mut alone = finished(sample, false, sample.now)?;
     *alone.fields().context_id = context.clone();
@@ -217,7 +223,7 @@ pub async fn a_pointer_without_its_task_shows_nothing(
     assert_eq!(shown().await?, (1, 1, 1, 1));
     let mut write = sample.create(&placed);
     write.has_pointer = true;
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     assert_eq!(shown().await?, (2, 2, 2, 1));
     Ok(())
 }
@@ -337,7 +343,7 @@ pub async fn a_removed_task_is_gone_with_everything_beside_it(
     let again = sample.new_task(owner, id.clone())?;
     assert_eq!(
         stores.records.commit(&sample.create(&again)).await?,
-        Committed::Done
+        CommitResult::Done
     );
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::{Broken, SampleData, Stores};
 use crate::item::{self, TTL};
 use crate::keys::{self, META, SK};
 use crate::table::{self, Query};
-use a2a_lambda_model::store::{Committed, KeyWrite, RecordQuery, StoreError, TaskWrite};
+use a2a_lambda_model::store::{CommitResult, KeyWrite, RecordQuery, StoreError, TaskWrite};
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{
     Change, ContextId, IdempotencyKey, Message, Part, PushId, SavedSlot, TaskRecord, ThreadKey,
@@ -56,9 +56,9 @@ pub async fn a_task_at_rest_is_gone_from_its_expiry_on(
         let mut write = sample.update(&next, &task);
         write.now = now;
         let expected = if there {
-            Committed::Done
+            CommitResult::Done
         } else {
-            Committed::Conflict(None)
+            CommitResult::Conflict(None)
         };
         let answer = stores.records.commit(&write).await?;
         assert_eq!(answer, expected, "commit at {offset} ms");
@@ -82,9 +82,9 @@ pub async fn a_create_takes_the_place_of_an_expired_task_only(
         write.now =
             a2a_lambda_model::task::Timestamp::from_millis(sample.expiry().as_millis() + offset);
         let (answer, stays) = if free {
-            (Committed::Done, again)
+            (CommitResult::Done, again)
         } else {
-            (Committed::Conflict(Some(task.clone())), task)
+            (CommitResult::Conflict(Some(task.clone())), task)
         };
         assert_eq!(stores.records.commit(&write).await?, answer, "{offset} ms");
         assert_eq!(sample.loaded(stores, &stays).await?, Some(stays));
@@ -103,12 +103,12 @@ pub async fn a_create_that_arrives_again_does_not_replace_its_own_expired_task(
 ) -> Result<(), Broken> {
     let task = sample.task()?;
     let mut create = sample.create(&task);
-    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     let ended = sample.next(&task, [Change::Cancel])?;
     let update = sample.update(&ended, &task);
-    assert_eq!(stores.records.commit(&update).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&update).await?, CommitResult::Done);
     create.now = sample.expiry();
-    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     assert_eq!(sample.loaded(stores, &ended).await?, Some(ended));
     Ok(())
 }
@@ -129,7 +129,7 @@ pub async fn an_open_task_does_not_expire(
     let working = sample.next(&task, [sample.start()])?;
     let mut write = sample.update(&working, &task);
     write.now = late;
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     let query = RecordQuery {
         now: late,
         ..sample.everything()
@@ -139,7 +139,10 @@ pub async fn an_open_task_does_not_expire(
     let mut create = sample.create(&sample.new_task(&sample.owner, task.id().clone())?);
     create.now = late;
     let answer = stores.records.commit(&create).await?;
-    assert!(matches!(answer, Committed::Conflict(Some(_))), "{answer:?}");
+    assert!(
+        matches!(answer, CommitResult::Conflict(Some(_))),
+        "{answer:?}"
+    );
     Ok(())
 }
 
@@ -176,7 +179,7 @@ pub async fn a_continued_task_does_not_expire(
     let done = sample.next(&working, [Change::Complete { message: None }])?;
     let mut write = sample.update(&done, &working);
     write.now = late;
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     Ok(())
 }
 
@@ -192,9 +195,9 @@ pub async fn a_write_that_was_stored_is_done_even_after_its_expiry(
     sample.stored(stores, &task).await?;
     let done = sample.finished(&task)?;
     let mut write = sample.update(&done, &task);
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     write.now = sample.expiry();
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     Ok(())
 }
 
@@ -209,8 +212,8 @@ async fn beside(stores: &Stores, task: &TaskRecord) -> Result<Vec<(String, i64)>
     let tenant = &task.owner().tenant;
     let of_sends = task.held_keys().iter();
     let of_sends: Vec<_> = of_sends.map(|key| keys::idempotency(tenant, key)).collect();
-    let mut items = table::whole(&*table, keys::task_items(&task.key()).into()).await?;
-    items.extend(table::whole(&*table, pointers).await?);
+    let mut items = table::query_all(&*table, keys::task_items(&task.key()).into()).await?;
+    items.extend(table::query_all(&*table, pointers).await?);
     items.extend(table.get(&of_sends).await?);
     let ttls = items
         .iter()
@@ -238,7 +241,7 @@ pub async fn items_beside_a_task_are_kept_and_removed_with_it(
         key: Some(KeyWrite { key, content }),
         ..sample.create(&task)
     };
-    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     let push = sample.push(&task, &PushId::made_of(1));
     let listen = Change::RegisterPush(Box::new(push.listener.clone()));
     let grown = sample.next(&task, [sample.start(), listen, chunk("a", false, 9_000)])?;
@@ -246,21 +249,21 @@ pub async fn items_beside_a_task_are_kept_and_removed_with_it(
         pushes: vec![push],
         ..sample.update(&grown, &task)
     };
-    assert_eq!(stores.records.commit(&grows).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&grows).await?, CommitResult::Done);
     let end = grown.kept_until().plus(Duration::from_secs(1));
     let last = [chunk("a", true, 9_000), Change::Complete { message: None }];
     let mut done = grown.next(last, sample.write_id(), sample.now, end)?;
     stored::arrange(&mut done);
     let ends = sample.update(&done, &grown);
-    assert_eq!(stores.records.commit(&ends).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&ends).await?, CommitResult::Done);
     let items = beside(stores, &done).await?;
     assert_eq!(items.len(), 5, "{items:?}");
     let mut early = items.iter().filter(|(_, ttl)| *ttl < end.ttl_seconds());
     assert_eq!(early.next(), None);
 
-    let ended = done.ended(sample.write_id(), Timestamp::from_millis(0));
+    let ended = done.with_expiry(sample.write_id(), Timestamp::from_millis(0));
     let end = sample.update(&ended, &done);
-    assert_eq!(stores.records.commit(&end).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&end).await?, CommitResult::Done);
     assert!(stores.records.remove_task(&ended).await?);
     assert_eq!(beside(stores, &ended).await?, []);
     Ok(())

@@ -1,7 +1,7 @@
 //! Idempotency keys: written with their commit, free when their task has ended.
 
 use super::{Broken, SampleData, Stores};
-use a2a_lambda_model::store::{Committed, KeyWrite, Keyed, TaskWrite};
+use a2a_lambda_model::store::{CommitResult, KeyWrite, Keyed, TaskWrite};
 use a2a_lambda_model::task::{
     Change, IdempotencyKey, KeyHash, Message, Metadata, Owner, Part, SavedSlot, TaskId, TaskRecord,
     Timestamp,
@@ -44,8 +44,8 @@ fn keyed(content: &str, record: &TaskRecord) -> Keyed {
     }
 }
 
-fn taken(content: &str, record: &TaskRecord) -> Committed {
-    Committed::KeyTaken(Box::new(keyed(content, record)))
+fn taken(content: &str, record: &TaskRecord) -> CommitResult {
+    CommitResult::KeyTaken(Box::new(keyed(content, record)))
 }
 
 fn question() -> Change {
@@ -79,7 +79,7 @@ pub async fn a_key_is_stored_with_its_task(
     for (name, task) in [("k", sample.task()?), ("\u{1F600} x#y~z", client_made)] {
         assert_eq!(found(stores, sample, name, sample.now).await?, None);
         let create = under(&sample.create(&task), name, "c")?;
-        assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+        assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
         assert_eq!(sample.loaded(stores, &task).await?, Some(task.clone()));
         let there = found(stores, sample, name, sample.now).await?;
         assert_eq!(there, Some(keyed("c", &task)));
@@ -97,7 +97,7 @@ pub async fn a_taken_key_shows_its_task_as_it_is_now(
 ) -> Result<(), Broken> {
     let task = sample.task()?;
     let create = under(&sample.create(&task), "k", "c")?;
-    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     let done = sample.finished(&task)?;
     stores.records.commit(&sample.update(&done, &task)).await?;
     for content in ["c", "other"] {
@@ -126,11 +126,11 @@ pub async fn a_repeated_keyed_write_is_done_once(
     let working = sample.next(&asking, [answer(sample)])?;
     let resume = under(&sample.update(&working, &asking), "a", "c")?;
     for write in [&create, &create, &sample.update(&asking, &task), &create] {
-        assert_eq!(stores.records.commit(write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(write).await?, CommitResult::Done);
     }
     let mut last = working.clone();
     for write in [&resume, &resume] {
-        assert_eq!(stores.records.commit(write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(write).await?, CommitResult::Done);
     }
     for _ in 0..9 {
         let said = Change::Update {
@@ -142,7 +142,7 @@ pub async fn a_repeated_keyed_write_is_done_once(
         last = next;
     }
     for write in [&create, &resume] {
-        assert_eq!(stores.records.commit(write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(write).await?, CommitResult::Done);
     }
     assert_eq!(sample.loaded(stores, &task).await?, Some(last));
     Ok(())
@@ -162,14 +162,14 @@ pub async fn a_keyed_continuation_is_stored_with_its_key_or_not_at_all(
     stores.records.commit(&sample.create(&task)).await?;
     let working = sample.next(&asking, [answer(sample)])?;
     let early = under(&sample.update(&working, &asking), "k", "c")?;
-    let conflict = Committed::Conflict(Some(task.clone()));
+    let conflict = CommitResult::Conflict(Some(task.clone()));
     assert_eq!(stores.records.commit(&early).await?, conflict);
     assert_eq!(found(stores, sample, "k", sample.now).await?, None);
     stores
         .records
         .commit(&sample.update(&asking, &task))
         .await?;
-    assert_eq!(stores.records.commit(&early).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&early).await?, CommitResult::Done);
     let again = sample.next(&asking, [answer(sample)])?;
     let late = under(&sample.update(&again, &asking), "k", "c")?;
     assert_eq!(stores.records.commit(&late).await?, taken("c", &working));
@@ -198,7 +198,7 @@ pub async fn exactly_one_create_takes_a_key_that_is_free_again(
 ) -> Result<(), Broken> {
     let task = sample.finished(&sample.task()?)?;
     let create = under(&sample.create(&task), "k", "c")?;
-    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     one_wins(stores, sample, sample.expiry()).await
 }
 
@@ -216,13 +216,13 @@ async fn one_wins(stores: &Stores, sample: &SampleData, now: Timestamp) -> Resul
     for (write, answer) in writes.iter().zip(answers) {
         let there = sample.loaded(stores, &write.record).await?;
         match answer? {
-            Committed::Done => {
+            CommitResult::Done => {
                 won += 1;
                 assert_eq!(winner, Some(keyed("c", &write.record)));
                 assert_eq!(there, Some(write.record.clone()));
             }
             answer => {
-                let shown = winner.clone().map(Box::new).map(Committed::KeyTaken);
+                let shown = winner.clone().map(Box::new).map(CommitResult::KeyTaken);
                 assert_eq!(Some(answer), shown);
                 assert_eq!(there, None);
             }
@@ -242,12 +242,12 @@ pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
 ) -> Result<(), Broken> {
     let open = sample.task()?;
     let create = under(&sample.create(&open), "open", "c")?;
-    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     for offset in [-1, 0, 1] {
         let name = format!("k{offset}");
         let task = sample.finished(&sample.task()?)?;
         let create = under(&sample.create(&task), &name, "c")?;
-        assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+        assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
         let now = Timestamp::from_millis(sample.expiry().as_millis() + offset);
         let there = (offset < 0).then(|| keyed("c", &task));
         assert_eq!(found(stores, sample, &name, now).await?, there, "{offset}");
@@ -255,8 +255,8 @@ pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
         let mut write = under(&sample.create(&second), &name, "other")?;
         write.now = now;
         let expected = match &there {
-            Some(keyed) => Committed::KeyTaken(Box::new(keyed.clone())),
-            None => Committed::Done,
+            Some(keyed) => CommitResult::KeyTaken(Box::new(keyed.clone())),
+            None => CommitResult::Done,
         };
         assert_eq!(stores.records.commit(&write).await?, expected, "{offset}");
         if there.is_none() {
@@ -267,7 +267,7 @@ pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
                 .records
                 .commit(&under(&write, &name, "other")?)
                 .await?;
-            assert_eq!(again, Committed::Done);
+            assert_eq!(again, CommitResult::Done);
         }
         let still = found(stores, sample, "open", now).await?;
         assert_eq!(still, Some(keyed("c", &open)), "{offset}");
@@ -286,11 +286,11 @@ pub async fn a_key_does_not_pass_to_a_later_task_of_the_same_id(
     let id = TaskId::parse("mine")?;
     let task = sample.finished(&sample.new_task(&sample.owner, id.clone())?)?;
     let create = under(&sample.create(&task), "k", "c")?;
-    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     let again = sample.new_task(&sample.owner, id)?;
     let mut write = sample.create(&again);
     write.now = sample.expiry();
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     assert_eq!(found(stores, sample, "k", sample.now).await?, None);
     Ok(())
 }
@@ -317,11 +317,11 @@ pub async fn a_key_that_is_gone_is_not_prolonged(
     )?;
     let write = sample.update(&next, &task);
     assert!(write.prolongs());
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     assert_eq!(found(stores, sample, "k", sample.now).await?, None);
     let second = sample.task()?;
     let write = under(&sample.create(&second), "k", "c")?;
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     let there = found(stores, sample, "k", sample.now).await?;
     assert_eq!(there, Some(keyed("c", &second)));
     Ok(())
@@ -340,7 +340,7 @@ pub async fn a_caller_finds_only_its_own_key(
     for owner in owners {
         let task = sample.new_task(owner, TaskId::made_of(sample.number()))?;
         let create = under(&sample.create(&task), "k", "c")?;
-        assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+        assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     }
     for owner in owners {
         for other in owners {

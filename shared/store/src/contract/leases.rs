@@ -1,7 +1,7 @@
 //! Leases: what a heartbeat may change, and when.
 
 use super::{Broken, SampleData, Stores};
-use a2a_lambda_model::store::Committed;
+use a2a_lambda_model::store::CommitResult;
 use a2a_lambda_model::task::{Change, Message, OutputCounts, Part, SavedSlot, TaskRecord};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn commit(
 ) -> Result<TaskRecord, Broken> {
     let next = sample.next(before, [change])?;
     let answer = stores.records.commit(&sample.update(&next, before)).await?;
-    assert_eq!(answer, Committed::Done);
+    assert_eq!(answer, CommitResult::Done);
     Ok(next)
 }
 

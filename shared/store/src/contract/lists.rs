@@ -1,7 +1,7 @@
 //! Lists of tasks: order, filters, pages, counts.
 
 use super::{Broken, SampleData, Stores};
-use a2a_lambda_model::store::{Committed, ListPosition, RecordPage, RecordQuery};
+use a2a_lambda_model::store::{CommitResult, ListPosition, RecordPage, RecordQuery};
 use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskRecord, TaskState};
 
 /// A submitted task with a status time `millis` after now.
@@ -224,7 +224,7 @@ pub async fn a_list_shows_tasks_as_they_are_now(
     sample.stored(stores, &task).await?;
     let done = sample.finished(&task)?;
     let answer = stores.records.commit(&sample.update(&done, &task)).await?;
-    assert_eq!(answer, Committed::Done);
+    assert_eq!(answer, CommitResult::Done);
     let query = sample.everything();
     let right = |page: &RecordPage| !page.records.is_empty();
     let page = settled(stores, &sample.owner, &query, right).await?;

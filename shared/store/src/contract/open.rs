@@ -2,7 +2,7 @@
 
 use super::{Broken, SampleData, Stores};
 use a2a_lambda_model::store::queue::OpenTask;
-use a2a_lambda_model::store::{Committed, StoreError};
+use a2a_lambda_model::store::{CommitResult, StoreError};
 use a2a_lambda_model::task::{
     Change, Message, Owner, Part, SavedSlot, Subject, TaskId, TaskRecord,
 };
@@ -88,7 +88,7 @@ pub async fn a_sweep_finds_open_tasks_and_none_at_rest(
     for (change, is_open) in steps {
         let next = sample.next(&task, [change])?;
         let answer = stores.records.commit(&sample.update(&next, &task)).await?;
-        assert_eq!(answer, Committed::Done);
+        assert_eq!(answer, CommitResult::Done);
         task = next;
         let expected: Vec<_> = is_open.then(|| open(&task)).into_iter().collect();
         let found = found(stores, sample, 100).await?;

@@ -1,7 +1,7 @@
 //! No owner sees the tasks of another.
 
 use super::{Broken, SampleData, Stores};
-use a2a_lambda_model::store::Committed;
+use a2a_lambda_model::store::CommitResult;
 use a2a_lambda_model::task::{Owner, Subject, TaskId, TenantId};
 
 /// Another subject and another tenant find nothing, change nothing and learn nothing.
@@ -25,13 +25,13 @@ pub async fn only_the_owner_reads_or_writes_a_task(
             .records
             .commit(&sample.update(&next, &theirs))
             .await?;
-        assert_eq!(answer, Committed::Conflict(None), "{other:?}");
+        assert_eq!(answer, CommitResult::Conflict(None), "{other:?}");
     }
     // Another subject cannot take the same server-made id, and the response does not
     // show the owner.
     let theirs = sample.new_task(&sample.colleague, task.id().clone())?;
     let answer = stores.records.commit(&sample.create(&theirs)).await?;
-    assert_eq!(answer, Committed::Conflict(None));
+    assert_eq!(answer, CommitResult::Conflict(None));
     assert_eq!(sample.loaded(stores, &task).await?, Some(task));
     Ok(())
 }

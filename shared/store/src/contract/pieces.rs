@@ -2,7 +2,7 @@
 
 use super::{Broken, SampleData, Stores, noise};
 use a2a_lambda_model::store::queue::OpenTask;
-use a2a_lambda_model::store::{Committed, Expect, ProjectedTask, Projection, StoreError, Tail};
+use a2a_lambda_model::store::{CommitResult, Expect, ProjectedTask, Projection, StoreError, Tail};
 use a2a_lambda_model::task::{
     Artifact, ArtifactUpdate, Change, Message, Metadata, OutputCounts, Owner, Part, Task, TaskId,
     TaskRecord, WriteId,
@@ -223,7 +223,7 @@ pub async fn children_of_an_earlier_task_of_the_id_are_not_read(
         record: new.clone(),
         ..now
     };
-    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     assert_eq!(sample.loaded(stores, &new).await?, Some(new.clone()));
     reported(stores, sample, &new).await?;
     new = sample.committed(stores, &new, [sample.start()]).await?;
@@ -262,7 +262,7 @@ pub async fn a_conflict_shows_the_whole_of_a_large_task(
         },
     );
     let answer = stores.records.commit(&write).await?;
-    let whole = Committed::Conflict(Some(task.clone()));
+    let whole = CommitResult::Conflict(Some(task.clone()));
     assert!(answer == whole, "the whole task");
     reported(stores, sample, &task).await?;
     assert!(
@@ -286,18 +286,18 @@ pub async fn a_large_commit_that_is_repeated_is_done_once(
     let next = sample.next(&task, changes)?;
     let write = sample.update(&next, &task);
     for _ in 0..3 {
-        assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     }
     assert!(sample.loaded(stores, &task).await? == Some(next.clone()));
     let later = sample.committed(stores, &next, [chunk("b", true, 9_000)]);
     let later = later.await?;
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     assert!(sample.loaded(stores, &task).await? == Some(later.clone()));
     // Another write of the same version is not recognised as this one.
     let mut other = next;
     *other.fields().write_ids = vec![WriteId::made_of(sample.number())];
     let answer = stores.records.commit(&sample.update(&other, &task)).await?;
-    assert!(answer == Committed::Conflict(Some(later)));
+    assert!(answer == CommitResult::Conflict(Some(later)));
     Ok(())
 }
 
@@ -481,7 +481,7 @@ pub async fn heads_returns_only_tasks_that_load_returns(
         assert_eq!(one.as_ref(), Some(head));
         assert_eq!(head.version(), whole.version());
         assert_eq!(head.lease_until(), whole.lease_until());
-        assert_eq!(head.listeners(), whole.listeners());
+        assert_eq!(head.push_ids(), whole.push_ids());
     }
     assert_eq!(stores.records.heads(&[], sample.now).await?, []);
     Ok(())

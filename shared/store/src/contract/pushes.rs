@@ -3,7 +3,7 @@
 use super::{Broken, SampleData, Stores};
 use crate::records::Deliveries;
 use a2a_lambda_model::store::queue::OpenTask;
-use a2a_lambda_model::store::{Committed, TaskWrite};
+use a2a_lambda_model::store::{CommitResult, TaskWrite};
 use a2a_lambda_model::task::{
     Change, Delivery, Generation, PushId, PushLease, PushRecord, PushRegistration, Sealed,
     TaskRecord, WriteId,
@@ -25,7 +25,7 @@ impl SampleData {
                 generation: Generation::V03,
                 url: "https://hook.example/x".to_owned(),
                 schemes: vec!["Bearer".to_owned()],
-                token: Some(Sealed::stored(format!("sealed {}", self.number()))),
+                token: Some(Sealed::from_text(format!("sealed {}", self.number()))),
                 credentials: None,
             },
             created_at: self.now,
@@ -60,7 +60,7 @@ impl SampleData {
         let push = self.push(&task, &PushId::only());
         let write = self.registers(&task, &push)?;
         let answer = stores.records.commit(&write).await?;
-        assert_eq!(answer, Committed::Done, "a push config is registered");
+        assert_eq!(answer, CommitResult::Done, "a push config is registered");
         Ok((write.record, push))
     }
 }
@@ -91,7 +91,7 @@ pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
         kept_until: record.kept_until(),
     };
     let answer = stores.records.commit(&lost).await?;
-    assert_eq!(answer, Committed::Conflict(Some(record.clone())));
+    assert_eq!(answer, CommitResult::Conflict(Some(record.clone())));
     assert_eq!(
         stored(&stores.deliveries, &record).await?,
         std::slice::from_ref(&push)
@@ -99,9 +99,9 @@ pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
     // Another config of the same id replaces the first; the list is ordered by id.
     let (again, other) = (sample.push(&record, &PushId::only()), late);
     let first = sample.registers(&record, &again)?;
-    assert_eq!(stores.records.commit(&first).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&first).await?, CommitResult::Done);
     let second = sample.registers(&first.record, &other)?;
-    assert_eq!(stores.records.commit(&second).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&second).await?, CommitResult::Done);
     assert_eq!(stored(&stores.deliveries, &record).await?, [again, other]);
     Ok(())
 }
@@ -329,7 +329,7 @@ pub async fn a_push_lease_holds_for_one_registration_only(
     assert!(taken(&stores.deliveries, sample, &push, &lease).await?);
     let anew = sample.push(&record, &push.listener.id);
     let write = sample.registers(&record, &anew)?;
-    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     assert!(!taken(&stores.deliveries, sample, &push, &lease).await?);
     let moved = noted(&stores.deliveries, &push, &lease, Delivery::after(9));
     assert!(!moved.await?);

@@ -3,7 +3,7 @@
 use crate::records::{Deliveries, Records, Sweep};
 use crate::table::Table;
 use a2a_lambda_model::store::{
-    Blobs, Committed, Expect, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadState,
+    Blobs, CommitResult, Expect, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadState,
     ThreadStatus, ThreadWrite,
 };
 use a2a_lambda_model::stored;
@@ -238,7 +238,7 @@ impl SampleData {
     /// [`Broken::Store`] when the store fails.
     pub async fn stored(&self, stores: &Stores, record: &TaskRecord) -> Result<(), Broken> {
         let answer = stores.records.commit(&self.create(record)).await?;
-        assert_eq!(answer, Committed::Done, "a new task is stored");
+        assert_eq!(answer, CommitResult::Done, "a new task is stored");
         Ok(())
     }
 
@@ -256,7 +256,7 @@ impl SampleData {
     ) -> Result<TaskRecord, Broken> {
         let next = self.next(record, changes)?;
         let answer = stores.records.commit(&self.update(&next, record)).await?;
-        assert_eq!(answer, Committed::Done, "version {}", next.version());
+        assert_eq!(answer, CommitResult::Done, "version {}", next.version());
         let found = self.loaded(stores, record).await?;
         assert!(found.as_ref() == Some(&next), "version {}", next.version());
         Ok(next)

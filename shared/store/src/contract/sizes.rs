@@ -1,7 +1,7 @@
 //! Large content: messages, values, whole tasks.
 
 use super::{Broken, SampleData, Stores, noise};
-use a2a_lambda_model::store::{Committed, StoreError, ThreadState};
+use a2a_lambda_model::store::{CommitResult, StoreError, ThreadState};
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{
     Change, Message, OutputCounts, Part, Saved, SavedSlot, Sealed, SealedAnswer, TaskId, TaskRecord,
@@ -57,7 +57,10 @@ pub async fn a_record_above_the_largest_size_is_refused(
     write.thread = Some(thread);
     let answer = stores.records.commit(&write).await;
     assert!(
-        matches!(answer, Ok(Committed::Done) | Err(StoreError::TooLarge(_))),
+        matches!(
+            answer,
+            Ok(CommitResult::Done) | Err(StoreError::TooLarge(_))
+        ),
         "stored or refused"
     );
     Ok(())
@@ -95,7 +98,7 @@ pub async fn a_large_message_is_stored_in_every_place(
         let answers = Change::Queue {
             message: said("m-3", size),
             secret: Some(SealedAnswer {
-                content: Sealed::stored(noise(2, size)),
+                content: Sealed::from_text(noise(2, size)),
                 fingerprint: "f".repeat(52),
             }),
         };
@@ -142,7 +145,7 @@ pub async fn saved_data_of_any_size_is_stored(
         let next = keeping(sample, &task, size)?;
         assert_eq!(stored::saved_size(next.saved()), size);
         let answer = stores.records.commit(&sample.update(&next, &task)).await?;
-        assert_eq!(answer, Committed::Done, "{size}");
+        assert_eq!(answer, CommitResult::Done, "{size}");
         let found = sample.loaded(stores, &task).await?;
         assert!(found.as_ref() == Some(&next), "{size}");
         let update = Change::Update {
@@ -189,7 +192,7 @@ pub async fn thread_state_of_any_size_is_stored(
         let mut write = sample.update(&next, &task);
         write.thread = Some(beside.clone());
         let answer = stores.records.commit(&write).await?;
-        assert_eq!(answer, Committed::Done, "{size}");
+        assert_eq!(answer, CommitResult::Done, "{size}");
         let found = stores.records.load_thread(&sample.owner, id).await?;
         assert!(found.as_ref() == Some(&beside.record), "{size}");
         task = next;

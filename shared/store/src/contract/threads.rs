@@ -1,7 +1,7 @@
 //! Threads, written alone and with a task.
 
 use super::{Broken, SampleData, Stores};
-use a2a_lambda_model::store::{Committed, ThreadRecord, ThreadState, ThreadWrite};
+use a2a_lambda_model::store::{CommitResult, ThreadRecord, ThreadState, ThreadWrite};
 use a2a_lambda_model::task::ContextId;
 
 /// A load returns what was written, with and without state.
@@ -198,12 +198,12 @@ pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
     let mut create = sample.create(&task);
     create.thread = Some(sample.thread(&sample.owner, &id, 3));
     let answer = stores.records.commit(&create).await?;
-    assert_eq!(answer, Committed::ThreadConflict);
+    assert_eq!(answer, CommitResult::ThreadConflict);
     assert_eq!(sample.loaded(stores, &task).await?, None);
 
     let first = sample.thread(&sample.owner, &id, 0);
     create.thread = Some(first.clone());
-    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     let stored = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(stored.as_ref(), Some(&first.record));
 
@@ -213,13 +213,13 @@ pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
         write.thread = Some(sample.thread(&sample.owner, &id, expect));
         let answer = stores.records.commit(&write).await?;
         let current = Some(task.clone());
-        assert_eq!(answer, Committed::Conflict(current), "thread {expect}");
+        assert_eq!(answer, CommitResult::Conflict(current), "thread {expect}");
     }
     let working = sample.next(&task, [sample.start()])?;
     let mut write = sample.update(&working, &task);
     write.thread = Some(sample.thread(&sample.owner, &id, 0));
     let answer = stores.records.commit(&write).await?;
-    assert_eq!(answer, Committed::ThreadConflict);
+    assert_eq!(answer, CommitResult::ThreadConflict);
     assert_eq!(sample.loaded(stores, &task).await?, Some(task));
     let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, stored);
@@ -243,7 +243,7 @@ pub async fn a_repeated_write_of_task_and_thread_is_done(
     let second = sample.thread(&sample.owner, &id, 1);
     update.thread = Some(second.clone());
     for write in [&create, &create, &update, &create, &update] {
-        assert_eq!(stores.records.commit(write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(write).await?, CommitResult::Done);
     }
     assert_eq!(sample.loaded(stores, &task).await?, Some(working));
     let found = stores.records.load_thread(&sample.owner, &id).await?;
@@ -265,10 +265,10 @@ pub async fn a_repeated_create_of_a_removed_task_is_a_thread_conflict(
     let first = sample.thread(&sample.owner, &id, 0);
     let mut create = sample.create(&task);
     create.thread = Some(first.clone());
-    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     assert!(stores.records.remove_task(&task).await?);
     let answer = stores.records.commit(&create).await?;
-    assert_eq!(answer, Committed::ThreadConflict);
+    assert_eq!(answer, CommitResult::ThreadConflict);
     assert_eq!(sample.loaded(stores, &task).await?, None);
     let found = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(found, Some(first.record));

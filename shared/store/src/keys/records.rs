@@ -164,7 +164,7 @@ pub(crate) fn pushes() -> Range {
 #[must_use]
 pub fn task_key_of(partition: &str) -> Option<TaskKey> {
     let (tenant, local) = partition.strip_prefix("T#")?.split_once("#K#")?;
-    TaskKey::stored(tenant, local)
+    TaskKey::from_stored(tenant, local)
 }
 
 /// The tenant and the id in the partition key of a task; `None` for another kind.
@@ -182,7 +182,7 @@ pub(crate) fn open(shard: u32) -> Partition {
 
 /// The shard of a task.
 pub(crate) fn open_of(task: &TaskKey) -> Partition {
-    open(hashed(&in_task(task, META).partition) % OPEN_SHARDS)
+    open(hash(&in_task(task, META).partition) % OPEN_SHARDS)
 }
 
 fn in_thread(thread: &ThreadKey, sort: impl Into<String>) -> Key {
@@ -228,10 +228,10 @@ pub fn expiring(shard: u32) -> Partition {
 
 /// The shard of a thread.
 pub(crate) fn expiring_of(thread: &ThreadKey) -> Partition {
-    expiring(hashed(&in_thread(thread, META).partition) % EXPIRY_SHARDS)
+    expiring(hash(&in_thread(thread, META).partition) % EXPIRY_SHARDS)
 }
 
-fn hashed(name: &str) -> u32 {
+fn hash(name: &str) -> u32 {
     let hash = Sha256::digest(name);
     let first = hash.iter().take(4);
     first.fold(0_u32, |number, byte| (number << 8) | u32::from(*byte))
@@ -284,10 +284,10 @@ pub(crate) fn pointers_by(at: Timestamp) -> Range {
 }
 
 /// The task and the incarnation in the sort key of a pointer.
-pub(crate) fn pointed(sort: &str) -> Option<(TaskId, WriteId)> {
+pub(crate) fn parse_pointer(sort: &str) -> Option<(TaskId, WriteId)> {
     let (_, task) = sort.strip_prefix(TASKS)?.split_once('#')?;
     let (task, incarnation) = task.split_once('#')?;
-    Some((TaskId::parse(task).ok()?, WriteId::stored(incarnation)))
+    Some((TaskId::parse(task).ok()?, WriteId::from_stored(incarnation)))
 }
 
 fn list_of(owner: &Owner, kind: &str) -> Partition {
@@ -307,11 +307,11 @@ pub(crate) fn list(owner: &Owner) -> Partition {
 }
 
 /// The sort key of a task or a context in its list; text order is list order.
-pub(crate) fn place(at: Timestamp, id: impl std::fmt::Display) -> String {
+pub(crate) fn list_sort(at: Timestamp, id: impl std::fmt::Display) -> String {
     format!("{}#{id}", millis(at))
 }
 
-/// The position of a task that [`place`] encoded as `text`.
+/// The position of a task that [`list_sort`] encoded as `text`.
 pub(crate) fn position(text: &str) -> Option<ListPosition> {
     let (at, task) = text.split_once('#')?;
     Some(ListPosition {
@@ -320,7 +320,7 @@ pub(crate) fn position(text: &str) -> Option<ListPosition> {
     })
 }
 
-/// The position of a context that [`place`] encoded as `text`.
+/// The position of a context that [`list_sort`] encoded as `text`.
 pub(crate) fn context_position(text: &str) -> Option<ThreadPosition> {
     let (at, context) = text.split_once('#')?;
     Some(ThreadPosition {
@@ -332,14 +332,14 @@ pub(crate) fn context_position(text: &str) -> Option<ThreadPosition> {
 /// The places from this status time on, up to the place `last` or the end of the list.
 pub(crate) fn places(first: Option<Timestamp>, last: Option<&ListPosition>) -> Range {
     // DynamoDB refuses an empty string in a key condition.
-    let first = first.map_or_else(|| "0".to_owned(), |at| place(at, ""));
-    let last = last.map_or_else(after_all, |last| place(last.at, &last.task));
+    let first = first.map_or_else(|| "0".to_owned(), |at| list_sort(at, ""));
+    let last = last.map_or_else(after_all, |last| list_sort(last.at, &last.task));
     between(first, last)
 }
 
 /// The places up to all of this time, or to the end of the list.
 pub(crate) fn places_until(last: Option<Timestamp>) -> Range {
-    Range::Below(last.map_or_else(after_all, |at| place(at, "~")).into())
+    Range::Below(last.map_or_else(after_all, |at| list_sort(at, "~")).into())
 }
 
 /// A sort key after every place.

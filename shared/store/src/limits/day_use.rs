@@ -6,10 +6,10 @@
 //! is never below what was billed.
 
 use super::slots::{ENDED, times};
-use super::{DayRoom, DayUse, Limits, ROUNDS, Reservation, SCARCE_TOKENS, SUM, contended};
+use super::{DayRoom, DayUse, Limits, ROUNDS, Reservation, SCARCE_TOKENS, SUM, contention_error};
 use crate::item::{self, TTL, as_i64};
 use crate::keys::{self, PK, SK};
-use crate::table::{Comparison, Condition, Item, ItemChange, Path, Statement, Value, whole};
+use crate::table::{Comparison, Condition, Item, ItemChange, Path, Statement, Value, query_all};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{TenantId, Timestamp, TokenUse};
 use std::ops::RangeInclusive;
@@ -104,9 +104,9 @@ fn day_use(item: &Item) -> Result<DayUse, StoreError> {
 
 impl Limits {
     /// Runs one statement, and again if no reply came: its id shows whether it is done.
-    async fn sent(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
-        match self.refused(statement.clone()).await {
-            Err(StoreError::Unavailable(_)) => self.refused(statement).await,
+    async fn retry_write(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
+        match self.try_write(statement.clone()).await {
+            Err(StoreError::Unavailable(_)) => self.try_write(statement).await,
             result => result,
         }
     }
@@ -127,7 +127,7 @@ impl Limits {
         let mut room = DayRoom::default();
         let mut write = reserve(call, plenty, now, &Known::default(), room);
         for _ in 0..ROUNDS {
-            let Some(item) = self.sent(write).await? else {
+            let Some(item) = self.retry_write(write).await? else {
                 return Ok(Some(room));
             };
             let open = times(&item, OPEN)?;
@@ -154,7 +154,7 @@ impl Limits {
             let dead = dead.map(|(id, _)| id).collect();
             write = reserve(call, most, now, &Known { is_new, dead }, room);
         }
-        Err(contended())
+        Err(contention_error())
     }
 
     /// Replaces what a call of `model` has reserved by what it usage. A call that counts as dead
@@ -182,7 +182,7 @@ impl Limits {
             .collect();
         let settle = Statement::update(keys::day_use(&call.tenant, call.day), changes);
         let is_open = Condition::Exists(of(call));
-        self.sent(settle.when(is_open)).await.map(drop)
+        self.retry_write(settle.when(is_open)).await.map(drop)
     }
 
     /// The tokens on these days, of one tenant or of all, in the order of the days.
@@ -200,7 +200,7 @@ impl Limits {
             items = self.table.get(&keys).await?;
         } else {
             for day in days {
-                items.extend(whole(&*self.table, keys::day_uses(day).into()).await?);
+                items.extend(query_all(&*self.table, keys::day_uses(day).into()).await?);
             }
         }
         let uses: Result<Vec<_>, _> = items.iter().map(day_use).collect();

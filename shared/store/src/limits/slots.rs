@@ -3,7 +3,7 @@
 //! A pool is one item with a map from each holder to the end of its lease. So the cap is one
 //! condition. A writer that finds the pool full removes the leases that have ended.
 
-use super::{Limits, ROUNDS, Slot, SlotLease, SlotPool, contended};
+use super::{Limits, ROUNDS, Slot, SlotLease, SlotPool, contention_error};
 use crate::item::{TTL, as_i64};
 use crate::keys;
 use crate::table::{self, Comparison, Condition, Item, ItemChange, Path, Statement, Value};
@@ -30,10 +30,10 @@ fn of(holder: &str) -> Path {
 /// The changes of a lease that ends at `until`.
 fn until(holder: &WriteId, until: Timestamp) -> Vec<ItemChange> {
     let end = ItemChange::Set(of(holder.as_str()), until.as_millis().into());
-    vec![end, kept(until)]
+    vec![end, set_ttl(until)]
 }
 
-fn kept(until: Timestamp) -> ItemChange {
+fn set_ttl(until: Timestamp) -> ItemChange {
     ItemChange::set(TTL, until.plus(KEPT).ttl_seconds())
 }
 
@@ -50,7 +50,7 @@ fn free(pool: &SlotPool, holder: &WriteId, lease: SlotLease) -> Statement {
 fn first(pool: &SlotPool, holder: &WriteId, lease: SlotLease) -> Statement {
     let leases = [(holder.as_str().to_owned(), lease.until.as_millis().into())];
     let leases = ItemChange::Set(LEASES.into(), Value::Map(leases.into()));
-    let first = Statement::update(keys::pool(pool), [leases, kept(lease.until)]);
+    let first = Statement::update(keys::pool(pool), [leases, set_ttl(lease.until)]);
     first.when(Condition::absent(LEASES))
 }
 
@@ -96,7 +96,7 @@ impl Limits {
     ) -> Result<Slot, StoreError> {
         let mut write = free(pool, holder, lease);
         for _ in 0..ROUNDS {
-            let Some(item) = self.refused(write).await? else {
+            let Some(item) = self.try_write(write).await? else {
                 return Ok(Slot::Leased);
             };
             write = match times(&item, LEASES)? {
@@ -114,7 +114,7 @@ impl Limits {
                 }
             };
         }
-        Err(contended())
+        Err(contention_error())
     }
 
     /// Extends the lease of `holder` to `end`. Returns `false` if the pool no longer has it.
@@ -129,7 +129,7 @@ impl Limits {
     ) -> Result<bool, StoreError> {
         let renewal = Statement::update(keys::pool(pool), until(holder, end));
         let has_one = Condition::Exists(of(holder.as_str()));
-        self.table.done(renewal.when(has_one)).await
+        self.table.try_write(renewal.when(has_one)).await
     }
 
     /// How many slots of a pool are leased at `now`.
@@ -151,7 +151,7 @@ impl Limits {
         let lease = of(holder.as_str());
         let removal = Statement::update(keys::pool(pool), [ItemChange::Remove(lease.clone())]);
         let is_held = Condition::Exists(lease);
-        self.table.done(removal.when(is_held)).await.map(drop)
+        self.table.try_write(removal.when(is_held)).await.map(drop)
     }
 }
 

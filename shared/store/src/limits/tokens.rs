@@ -8,7 +8,7 @@
 //! one.
 
 use super::gcra::{Grant, forgotten_at, full_at, grant, micros, time_of};
-use super::{BucketPause, Limits, ROUNDS, Rate, RateBucket, Tokens, contended};
+use super::{BucketPause, Limits, ROUNDS, Rate, RateBucket, Tokens, contention_error};
 use crate::item::{self, TTL};
 use crate::keys;
 use crate::table::{Comparison, Condition, Item, ItemChange, Statement};
@@ -150,7 +150,7 @@ impl Limits {
             } else {
                 taker.idle(lot)
             };
-            let Some(item) = self.refused(write).await? else {
+            let Some(item) = self.try_write(write).await? else {
                 self.buckets.took(bucket, micros(now), time_of(rate, lot));
                 return Ok(Tokens::Taken(lot));
             };
@@ -164,13 +164,13 @@ impl Limits {
                 Grant::Tokens(tokens) => lot = tokens,
                 Grant::NoneUntil(at) => return Ok(Tokens::NoneUntil(at)),
                 Grant::Stale => {
-                    if self.table.done(taker.reset(tat)).await? {
+                    if self.table.try_write(taker.reset(tat)).await? {
                         return Ok(Tokens::NoneUntil(now.plus(rate.every)));
                     }
                 }
             }
         }
-        Err(contended())
+        Err(contention_error())
     }
 
     /// Replaces the pause `before` of a bucket by `next`. Returns `false`, and changes nothing,
@@ -197,7 +197,7 @@ impl Limits {
         };
         let key = keys::bucket(bucket).0;
         let pause = Statement::update(key, changes).when(same);
-        self.table.done(pause).await
+        self.table.try_write(pause).await
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) fn page(items: &Items, query: &Query, largest: usize) -> QueryPage {
     let mut page = QueryPage::default();
     let mut bytes = 0;
     let mut last = None;
-    for item in found(items, query) {
+    for item in find_items(items, query) {
         let item = entry(item, query.partition.source());
         bytes += size::size(&item);
         if bytes > largest && page.read > 0 {
@@ -33,7 +33,7 @@ pub(super) fn page(items: &Items, query: &Query, largest: usize) -> QueryPage {
 }
 
 /// The items of the partition behind the start of the query, in its order.
-fn found<'i>(items: &'i Items, query: &Query) -> Vec<&'i Item> {
+fn find_items<'i>(items: &'i Items, query: &Query) -> Vec<&'i Item> {
     let source = query.partition.source();
     let (partition, sort) = source.keys();
     let behind = |item: &Item| {
@@ -74,7 +74,7 @@ fn entry(item: &Item, source: QuerySource) -> Item {
     }
     let (partition, sort) = source.keys();
     let keys = [PK, SK, partition, sort];
-    let names = keys.iter().chain(source.projected());
+    let names = keys.iter().chain(source.projection());
     let attributes = names.filter_map(|name| item.get_key_value(*name));
     attributes
         .map(|(name, value)| (name.clone(), value.clone()))

@@ -7,7 +7,7 @@ use crate::table::{
     Action, Condition, Item, ItemChange, Outcome, Query, QueryPage, ReadTable, Statement, Table,
     Write,
 };
-use a2a_lambda_model::store::{Committed, KeyWrite, StoreError, TaskWrite};
+use a2a_lambda_model::store::{CommitResult, KeyWrite, StoreError, TaskWrite};
 use a2a_lambda_model::task::{Change, IdempotencyKey, TaskState};
 use async_trait::async_trait;
 use futures::FutureExt as _;
@@ -60,14 +60,20 @@ async fn a_write_without_a_reply_is_found_by_its_key_after_later_turns() {
         key: Some(KeyWrite { key, content }),
         ..sample.update(&next, &task)
     };
-    assert_eq!(stores.records.commit(&lost).await.unwrap(), Committed::Done);
+    assert_eq!(
+        stores.records.commit(&lost).await.unwrap(),
+        CommitResult::Done
+    );
     let mut last = next;
     for _ in 0..9 {
         last = sample.committed(&stores, &last, []).await.unwrap();
     }
     assert!(!last.was_written_by(lost.checked_id().unwrap()));
     table.set(Fault::NoReply);
-    assert_eq!(stores.records.commit(&lost).await.unwrap(), Committed::Done);
+    assert_eq!(
+        stores.records.commit(&lost).await.unwrap(),
+        CommitResult::Done
+    );
 }
 
 /// A table in which another writer commits to a task right before its removal.

@@ -83,7 +83,7 @@ impl Path {
     ///
     /// # Errors
     /// [`StoreError::Refused`] if a member has no map.
-    fn place<'i>(&'i self, item: &'i mut Item) -> Result<(&'i mut Item, &'i str), StoreError> {
+    fn locate<'i>(&'i self, item: &'i mut Item) -> Result<(&'i mut Item, &'i str), StoreError> {
         let Some(member) = &self.member else {
             return Ok((item, &self.name));
         };
@@ -110,11 +110,11 @@ impl ItemChange {
     fn apply(&self, old: &Item, next: &mut Item) -> Result<(), StoreError> {
         match self {
             Self::Set(path, value) => {
-                let (map, name) = path.place(next)?;
+                let (map, name) = path.locate(next)?;
                 map.insert(name.to_owned(), value.clone());
             }
             Self::Remove(path) => {
-                let (map, name) = path.place(next)?;
+                let (map, name) = path.locate(next)?;
                 map.remove(name);
             }
             Self::Add(name, amount) => plus(old, next, name, Some(0), *amount)?,

@@ -23,7 +23,7 @@ impl RecordReader {
     ///
     /// # Errors
     /// [`StoreError`] when the table does not answer or an item is corrupt.
-    pub(super) async fn whole(
+    pub(super) async fn join_children(
         &self,
         mut record: TaskRecord,
     ) -> Result<Option<TaskRecord>, StoreError> {
@@ -68,7 +68,7 @@ impl RecordReader {
             ..keys::task_items(&record.key()).into()
         };
         let mut children = BTreeMap::new();
-        for item in table::whole(&*self.table, query).await? {
+        for item in table::query_all(&*self.table, query).await? {
             if let Some(name) = keys::child_of(item::text(&item, SK)?) {
                 children.insert(name, item);
             }
@@ -102,7 +102,7 @@ impl RecordReader {
         let mut reads = TornReads::default();
         for _ in 0..TRIES {
             let log = self.read_log(owner, &task, after).await?;
-            let is_visible = |head: &TaskRecord| head.owner() == owner && !head.expired(now);
+            let is_visible = |head: &TaskRecord| head.owner() == owner && !head.is_expired(now);
             let Some((head, children)) = log.filter(|(head, _)| is_visible(head)) else {
                 return Ok(None);
             };
@@ -140,7 +140,7 @@ impl RecordReader {
             range: keys::log_after(after),
             ..keys::task_items(task).into()
         };
-        let mut items = table::whole(&*self.table, query).await?;
+        let mut items = table::query_all(&*self.table, query).await?;
         // `META` sorts behind the children, so it is the last item.
         let Some(meta) = items.pop() else {
             return Ok(None);
@@ -207,7 +207,7 @@ impl RecordReader {
             // Another commit was made meanwhile, or a child is missing.
             reads.note(head.version());
             let current = self.own_item(&task).await?;
-            match current.filter(|it| *it.owner() == owner && !it.expired(now)) {
+            match current.filter(|it| *it.owner() == owner && !it.is_expired(now)) {
                 Some(fresh) => head = fresh,
                 None => return Ok(None),
             }

@@ -11,7 +11,7 @@ use super::{Records, TRIES, changes, idempotency, pushes, task_pointers};
 use crate::item::{self, EXPIRES_AT, TTL};
 use crate::keys::{self, Key, PK};
 use crate::table::{Comparison, Condition, ConditionCheck, ItemChange, Outcome, Statement};
-use a2a_lambda_model::store::{Committed, Expect, StoreError, TaskWrite};
+use a2a_lambda_model::store::{CommitResult, Expect, StoreError, TaskWrite};
 use a2a_lambda_model::stored::{self, Encoded};
 use a2a_lambda_model::task::TaskRecord;
 
@@ -87,7 +87,7 @@ impl Records {
         for key in self.keys_beside(record).await? {
             let later = Statement::update(key, [ItemChange::set(TTL, until)]);
             let is_below = Condition::is(TTL, Comparison::Below, until);
-            self.table.done(later.when(is_below)).await?;
+            self.table.try_write(later.when(is_below)).await?;
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Records {
             let children = self.child_keys(record).await?.into_keys();
             keys.extend(children.map(|name| keys::child(&task, name)));
         }
-        for id in record.listeners() {
+        for id in record.push_ids() {
             keys.extend([keys::push(&task, id), keys::delivery(&task, id)]);
         }
         let of_sends = record.held_keys().iter();
@@ -113,13 +113,13 @@ impl Records {
 
     /// Stores one commit if its conditions hold: all of it or nothing.
     ///
-    /// Before it returns [`Committed::Conflict`], it looks for the write id in the
+    /// Before it returns [`CommitResult::Conflict`], it looks for the write id in the
     /// stored record. A write that was applied but whose response was lost is
-    /// [`Committed::Done`].
+    /// [`CommitResult::Done`].
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
-    pub async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+    pub async fn commit(&self, write: &TaskWrite) -> Result<CommitResult, StoreError> {
         write.checked_id()?;
         let mut statements = self.statements(write, None).await?;
         if write.prolongs() {
@@ -131,18 +131,18 @@ impl Records {
         if statements.len() == 1
             && let Some(pointer) = task_pointers::missing(write)
         {
-            self.table.done(pointer).await?;
+            self.table.try_write(pointer).await?;
         }
         // If the key has become free, the statements are built again. What follows a failed
         // condition is boxed: else each commit would move the room for it.
         for _ in 0..TRIES {
             let checks = match self.table.write(statements.into()).await? {
-                Outcome::Done(_) => return Ok(Committed::Done),
+                Outcome::Done(_) => return Ok(CommitResult::Done),
                 Outcome::Unknown(why) => return Box::pin(self.look_for(write, why)).await,
                 Outcome::Refused(checks) => checks,
             };
             match Box::pin(self.key_conflict(write, &checks)).await? {
-                KeyConflict::Free => return Box::pin(self.refused(write, checks)).await,
+                KeyConflict::Free => return Box::pin(self.resolve_conflict(write, checks)).await,
                 KeyConflict::Outcome(outcome) => return Ok(outcome),
                 KeyConflict::Dead(by) => {
                     let again = self.statements(write, by.as_deref());
@@ -155,11 +155,11 @@ impl Records {
     }
 
     /// The result of a commit that failed a condition.
-    async fn refused(
+    async fn resolve_conflict(
         &self,
         write: &TaskWrite,
         checks: Vec<ConditionCheck>,
-    ) -> Result<Committed, StoreError> {
+    ) -> Result<CommitResult, StoreError> {
         let record = &write.record;
         let mut checks = checks.into_iter();
         let item = match checks.next() {
@@ -169,7 +169,7 @@ impl Records {
                 let at = usize::from(write.key.is_some());
                 let thread = matches!(checks.nth(at), Some(ConditionCheck::Failed(_)));
                 if write.thread.is_some() && thread {
-                    return Ok(Committed::ThreadConflict);
+                    return Ok(CommitResult::ThreadConflict);
                 }
                 let why = "task has a child item of a later version";
                 return Err(StoreError::Corrupt(why.to_owned()));
@@ -190,19 +190,19 @@ impl Records {
         if let (Some(task), Some(id)) = (&mine, write.id())
             && task.was_written_by(id)
         {
-            return Ok(Committed::Done);
+            return Ok(CommitResult::Done);
         }
-        let live = mine.filter(|task| !task.expired(write.now));
-        Ok(Committed::Conflict(live))
+        let live = mine.filter(|task| !task.is_expired(write.now));
+        Ok(CommitResult::Conflict(live))
     }
 
     /// Looks up whether a write with an unknown result is stored.
-    async fn look_for(&self, write: &TaskWrite, why: String) -> Result<Committed, StoreError> {
+    async fn look_for(&self, write: &TaskWrite, why: String) -> Result<CommitResult, StoreError> {
         let id = write.checked_id()?;
         let task = self.own_item(&write.record.key()).await?;
         match task {
-            Some(task) if task.was_written_by(id) => Ok(Committed::Done),
-            _ if self.has_key(write).await? => Ok(Committed::Done),
+            Some(task) if task.was_written_by(id) => Ok(CommitResult::Done),
+            _ if self.has_key(write).await? => Ok(CommitResult::Done),
             _ => Err(StoreError::Unavailable(why)),
         }
     }

@@ -27,10 +27,10 @@ const AT_ONCE: usize = 16;
 const POINTERS: usize = 10;
 
 /// A position, and the task that has it; `None` if the thread has it.
-type ContextPlace = (ThreadPosition, Option<TaskId>);
+type ContextPosition = (ThreadPosition, Option<TaskId>);
 
 /// Returns the position that an index item shows, if there can be a context.
-type ReadPlace = fn(&Item, &ThreadQuery) -> Option<ContextPlace>;
+type ReadPosition = fn(&Item, &ThreadQuery) -> Option<ContextPosition>;
 
 impl RecordReader {
     /// A page of `owner`'s live contexts, without their state, from an index, never
@@ -75,8 +75,8 @@ impl RecordReader {
         &self,
         partition: Partition,
         query: &ThreadQuery,
-        read_place: ReadPlace,
-    ) -> Result<(Vec<ContextPlace>, Option<ThreadPosition>), StoreError> {
+        read_place: ReadPosition,
+    ) -> Result<(Vec<ContextPosition>, Option<ThreadPosition>), StoreError> {
         let after = query.after.as_ref();
         let request = Query {
             range: keys::places_until(after.map(|after| after.at)),
@@ -85,7 +85,7 @@ impl RecordReader {
             filter: Some(item::is_live(query.now)),
             ..partition.into()
         };
-        let is_after = |(position, _): &ContextPlace| after.is_none_or(|it| position < it);
+        let is_after = |(position, _): &ContextPosition| after.is_none_or(|it| position < it);
         let read = |item: &Item| Ok(read_place(item, query).filter(is_after));
         let (places, last) = self.walk(request, query.limit, read).await?;
         Ok((places, last.as_ref().map(stop_at).transpose()?))
@@ -96,7 +96,7 @@ impl RecordReader {
     async fn contexts_at(
         &self,
         owner: &Owner,
-        places: &[ContextPlace],
+        places: &[ContextPosition],
         query: &ThreadQuery,
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         let mut threads = BTreeMap::new();
@@ -110,16 +110,16 @@ impl RecordReader {
             threads.insert(thread.context_id.clone(), thread);
         }
         // A context with a live thread is listed by the position of the thread, not of a task.
-        let is_own = |(position, task): &&ContextPlace| {
+        let is_own = |(position, task): &&ContextPosition| {
             let thread = threads.get(&position.context);
             task.is_none() || thread.is_none_or(|it| !it.lives(query.now) && !it.is_cleared())
         };
-        let places: Vec<&ContextPlace> = places.iter().filter(is_own).collect();
+        let places: Vec<&ContextPosition> = places.iter().filter(is_own).collect();
         let tasks = places.iter().filter_map(|(_, task)| task.as_ref());
         let tasks = tasks.map(|id| TaskKey::new(owner, id));
         for task in self.heads_of(tasks).await? {
             let is_shown = task.is_open(query.now) || task.names_its_context();
-            if task.owner() != owner || task.expired(query.now) || !is_shown {
+            if task.owner() != owner || task.is_expired(query.now) || !is_shown {
                 continue;
             }
             let derived = ThreadRecord::from_first_task(&task, query.ttl, query.now);
@@ -151,7 +151,7 @@ impl RecordReader {
         let bare = threads.values().filter(|thread| thread.is_bare());
         let bare: Vec<ContextId> = bare.map(|thread| thread.context_id.clone()).collect();
         let checks = bare.into_iter().map(|context| async move {
-            let lives = |task: &TaskRecord| !task.expired(query.now);
+            let lives = |task: &TaskRecord| !task.is_expired(query.now);
             let has_task = self.has_task(owner, &context, POINTERS, lives).await?;
             Ok::<_, StoreError>((!has_task).then_some(context))
         });
@@ -197,7 +197,7 @@ impl RecordReader {
 }
 
 /// The position of a thread in the index.
-fn thread_place(item: &Item, _: &ThreadQuery) -> Option<ContextPlace> {
+fn thread_place(item: &Item, _: &ThreadQuery) -> Option<ContextPosition> {
     let position = keys::context_position(item::text(item, LISTS_SK).ok()?)?;
     Some((position, None))
 }
@@ -205,7 +205,7 @@ fn thread_place(item: &Item, _: &ThreadQuery) -> Option<ContextPlace> {
 /// The position of a task that its context is named after, or of an open one whose context has
 /// been without activity for longer than contexts live. `None` if a task has ended so long ago:
 /// it is kept much longer than its context is listed.
-fn task_place(item: &Item, query: &ThreadQuery) -> Option<ContextPlace> {
+fn task_place(item: &Item, query: &ThreadQuery) -> Option<ContextPosition> {
     let position = keys::position(item::text(item, LISTS_SK).ok()?)?;
     let state = item::text(item, STATE).ok().and_then(TaskState::parse);
     let is_old = position.at.plus(query.ttl) <= query.now;

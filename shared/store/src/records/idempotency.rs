@@ -9,7 +9,7 @@ use super::{RecordReader, task_item};
 use crate::item::{self, INCARNATION, SCHEMA, TTL, corrupt};
 use crate::keys::{self, PK};
 use crate::table::{Comparison, Condition, ConditionCheck, Item, Statement};
-use a2a_lambda_model::store::{Committed, KeyWrite, Keyed, StoreError, TaskWrite};
+use a2a_lambda_model::store::{CommitResult, KeyWrite, Keyed, StoreError, TaskWrite};
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp, WriteId};
 
@@ -22,7 +22,7 @@ pub(super) enum KeyConflict {
     /// The condition of the key held; another condition failed.
     Free,
     /// This same commit has written the key, or it belongs to a live task.
-    Outcome(Committed),
+    Outcome(CommitResult),
     /// The task of the key is gone, or the item is. Holds the write id that may be
     /// replaced.
     Dead(Option<String>),
@@ -72,11 +72,11 @@ impl RecordReader {
         };
         let by = item::text(item, WRITE)?;
         if write.id().is_some_and(|id| id.as_str() == by) {
-            return Ok(KeyConflict::Outcome(Committed::Done));
+            return Ok(KeyConflict::Outcome(CommitResult::Done));
         }
         let owner = write.record.owner();
         Ok(match self.task_of_key(owner, item, write.now).await? {
-            Some(holder) => KeyConflict::Outcome(Committed::KeyTaken(Box::new(holder))),
+            Some(holder) => KeyConflict::Outcome(CommitResult::KeyTaken(Box::new(holder))),
             None => KeyConflict::Dead(Some(by.to_owned())),
         })
     }
@@ -104,7 +104,7 @@ impl RecordReader {
         let incarnation = item::text(item, INCARNATION)?;
         let content = item::text(item, CONTENT)?.to_owned();
         let is_same =
-            |task: &TaskRecord| task.incarnation().as_str() == incarnation && !task.expired(now);
+            |task: &TaskRecord| task.incarnation().as_str() == incarnation && !task.is_expired(now);
         let task = TaskKey::new(owner, &id);
         let live = self.stored_task(Some(owner), &task, is_same).await?;
         Ok(live.map(|record| Keyed { content, record }))

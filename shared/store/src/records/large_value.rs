@@ -67,7 +67,7 @@ impl RecordReader {
         };
         let blobs = self.blobs.as_ref().ok_or_else(error)?;
         let bytes = {
-            let _permit = self.objects.acquire().await.map_err(closed)?;
+            let _permit = self.objects.acquire().await.map_err(semaphore_error)?;
             blobs.get(name).await?
         };
         let Some(bytes) = bytes else {
@@ -133,7 +133,7 @@ impl Records {
     /// Removes the object of an item that is gone, and returns how many objects were removed.
     /// If S3 does not remove it, the sweep of all objects does later.
     pub(super) async fn remove_object_of(&self, item: &Item) -> usize {
-        let (Some(blobs), Some(name)) = (&self.blobs, named(item)) else {
+        let (Some(blobs), Some(name)) = (&self.blobs, object_name(item)) else {
             return 0;
         };
         match blobs.remove(&[name]).await {
@@ -147,7 +147,7 @@ impl Records {
 }
 
 /// The object that an item names, if it has one.
-pub(super) fn named(item: &Item) -> Option<String> {
+pub(super) fn object_name(item: &Item) -> Option<String> {
     item::text(item, KEY).ok().map(str::to_owned)
 }
 
@@ -159,7 +159,7 @@ pub(super) fn written_at(name: &str) -> Option<Timestamp> {
     Some(Timestamp::from_millis(at))
 }
 
-fn closed(_: tokio::sync::AcquireError) -> StoreError {
+fn semaphore_error(_: tokio::sync::AcquireError) -> StoreError {
     StoreError::Unavailable("the semaphore for object reads is closed".to_owned())
 }
 

@@ -90,7 +90,7 @@ fn push_of(item: &Item, progress: Option<&Item>) -> Result<PushRecord, StoreErro
 fn delivery_of(item: &Item) -> Result<Delivery, StoreError> {
     let lease = || {
         Ok::<_, StoreError>(PushLease {
-            holder: WriteId::stored(item::text(item, HOLDER)?),
+            holder: WriteId::from_stored(item::text(item, HOLDER)?),
             until: item::time(item, LEASE_UNTIL)?,
         })
     };
@@ -169,7 +169,7 @@ impl Records {
     /// [`StoreError`] when the store does not answer.
     pub async fn put_push(&self, push: &PushRecord, until: Timestamp) -> Result<(), StoreError> {
         let both = Vec::from(self::push(push, until)?);
-        self.table.done(both).await.map(drop)
+        self.table.try_write(both).await.map(drop)
     }
 
     /// Removes a push config; succeeds if there is none.
@@ -188,7 +188,7 @@ impl Records {
         let mine = Condition::is(SUBJECT, Comparison::Equal, owner.subject.hash());
         let config = Statement::delete(keys::push(&task, id)).when(mine);
         let progress = Statement::delete(keys::delivery(&task, id));
-        self.table.done(vec![config, progress]).await.map(drop)
+        self.table.try_write(vec![config, progress]).await.map(drop)
     }
 }
 
@@ -222,7 +222,10 @@ impl Deliveries {
         ]);
         // A repeated write finds its own lease and succeeds.
         let free = Condition::Any(vec![is_held_by(&lease.holder), is_free]);
-        self.0.table.done(delivery(push, attributes, free)?).await
+        self.0
+            .table
+            .try_write(delivery(push, attributes, free)?)
+            .await
     }
 
     /// Records the progress of a config's deliveries; the lease ends if `delivery`
@@ -239,7 +242,7 @@ impl Deliveries {
     ) -> Result<bool, StoreError> {
         let attributes = delivery_attributes(delivery);
         let note = self::delivery(push, attributes, is_held_by(holder))?;
-        self.0.table.done(note).await
+        self.0.table.try_write(note).await
     }
 
     /// Removes a task at rest from the sweep's index, because every push is delivered
@@ -258,7 +261,7 @@ impl Deliveries {
             task_item::has_version(record.version()),
             task_item::is_same(record.incarnation()),
         ]);
-        self.0.table.done(confirm.when(is_stored)).await
+        self.0.table.try_write(confirm.when(is_stored)).await
     }
 }
 

@@ -62,11 +62,13 @@ impl Records {
                 break;
             }
             for item in beside {
-                self.table.done(as_seen(item)?).await?;
+                self.table.try_write(as_seen(item)?).await?;
             }
         }
         for key in record.held_keys() {
-            self.table.done(idempotency::no_key(record, key)).await?;
+            self.table
+                .try_write(idempotency::no_key(record, key))
+                .await?;
         }
         let as_stored = Condition::All(vec![
             task_item::has_version(record.version()),
@@ -77,7 +79,7 @@ impl Records {
         // task by its pointer, or neither is left.
         let mut last = vec![Statement::delete(meta).when(as_stored)];
         last.extend(task_pointers::no_pointer(record));
-        let is_removed = self.table.done(last).await?;
+        let is_removed = self.table.try_write(last).await?;
         // A repeated call finds no item, which is success.
         Ok(is_removed || self.own_item(&record.key()).await?.is_none())
     }
@@ -92,7 +94,7 @@ impl Records {
         let thread = threads::key(record);
         let earlier = Condition::is(VERSION, Comparison::AtMost, count(record.version));
         self.table
-            .done(Statement::delete(keys::thread_state(&thread)).when(earlier))
+            .try_write(Statement::delete(keys::thread_state(&thread)).when(earlier))
             .await?;
         let Some(blobs) = &self.blobs else {
             return Ok(());
@@ -129,6 +131,6 @@ impl Records {
         let key = keys::thread(&threads::key(record));
         let removal = Statement::delete(key.clone()).when(task_item::has_version(record.version));
         // A repeated call finds no item, which is success.
-        Ok(self.table.done(removal).await? || self.item(key).await?.is_none())
+        Ok(self.table.try_write(removal).await? || self.item(key).await?.is_none())
     }
 }

@@ -129,7 +129,7 @@ impl Sweep {
         let note = Statement::update(key, changes(expiry));
         self.0
             .table
-            .done(note.when(task_item::has_version(thread.state_version)))
+            .try_write(note.when(task_item::has_version(thread.state_version)))
             .await
             .map(drop)
     }
@@ -192,7 +192,7 @@ impl Sweep {
     /// As [`Sweep::load_by_key`].
     pub async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
         let state = self.0.item(keys::thread_state(thread)).await?;
-        Ok(state.as_ref().and_then(large_value::named))
+        Ok(state.as_ref().and_then(large_value::object_name))
     }
 
     /// The objects in which the store itself keeps content of the task under `key`,
@@ -207,7 +207,7 @@ impl Sweep {
         let mut objects = Vec::new();
         for (name, item) in self.0.child_keys(&head).await? {
             if is_named(&head, name, item::number(&item, VERSION)?) {
-                objects.extend(large_value::named(&item));
+                objects.extend(large_value::object_name(&item));
             }
         }
         Ok(objects)
@@ -239,7 +239,7 @@ impl Sweep {
             (AFTER, position.after.as_deref().map(Into::into)),
         ]);
         let note = Statement::put(keys::objects_place(), item);
-        self.0.table.done(note).await.map(drop)
+        self.0.table.try_write(note).await.map(drop)
     }
 }
 

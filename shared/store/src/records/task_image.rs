@@ -37,9 +37,9 @@ pub fn task_image(
     Ok(Some(TaskImage {
         owner: Owner { tenant, subject },
         task,
-        incarnation: WriteId::stored(incarnation),
-        turn: parsed(&text(TURN)?, TURN)?,
-        version: parsed(&text(VERSION)?, VERSION)?,
+        incarnation: WriteId::from_stored(incarnation),
+        turn: parse_number(&text(TURN)?, TURN)?,
+        version: parse_number(&text(VERSION)?, VERSION)?,
         dispatch: optional(attribute, DISPATCH)?,
         not_before: optional(attribute, NOT_BEFORE)?.map(Timestamp::from_millis),
         notify: optional(attribute, NOTIFY)?,
@@ -52,10 +52,10 @@ fn optional<N: FromStr>(
     name: &'static str,
 ) -> Result<Option<N>, StoreError> {
     let digits = attribute(name);
-    digits.map(|digits| parsed(&digits, name)).transpose()
+    digits.map(|digits| parse_number(&digits, name)).transpose()
 }
 
-fn parsed<N: FromStr>(digits: &str, name: &'static str) -> Result<N, StoreError> {
+fn parse_number<N: FromStr>(digits: &str, name: &'static str) -> Result<N, StoreError> {
     digits.parse().map_err(|_| missing(name))
 }
 

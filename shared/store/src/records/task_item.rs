@@ -31,11 +31,11 @@ pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attribu
     let at_rest = record.state().is_at_rest();
     let ends = at_rest.then(|| record.expires_at());
     // A task at rest stays in the sweep index until its push deliveries are confirmed.
-    let is_swept = !at_rest || !record.listeners().is_empty();
+    let is_swept = !at_rest || !record.push_ids().is_empty();
     let open = is_swept.then(|| keys::open_of(&record.key()));
     // The creation time never changes, so later commits and heartbeats do not write to the index.
     let since = is_swept.then(|| item::millis(record.created_at()));
-    let list_key = keys::place(record.status().timestamp, record.id());
+    let list_key = keys::list_sort(record.status().timestamp, record.id());
     let incarnation = record.incarnation().as_str();
     vec![
         (SCHEMA, Some(i64::from(stored::SCHEMA).into())),
@@ -55,15 +55,15 @@ pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attribu
         (EXPIRES_AT, ends.map(item::millis)),
         (TTL, ends.map(item::seconds)),
         (NOTIFY, record.notify().map(count)),
-        (LISTENERS, listeners(record).map(Into::into)),
+        (LISTENERS, join_push_ids(record).map(Into::into)),
         (SWEEP_PK, open.map(|open| open.key().into())),
         (SWEEP_SK, since),
     ]
 }
 
 /// The ids of a task's push configs as one text. No id contains a space.
-fn listeners(record: &TaskRecord) -> Option<String> {
-    let ids: Vec<&str> = record.listeners().iter().map(PushId::as_str).collect();
+fn join_push_ids(record: &TaskRecord) -> Option<String> {
+    let ids: Vec<&str> = record.push_ids().iter().map(PushId::as_str).collect();
     (!ids.is_empty()).then(|| ids.join(" "))
 }
 
@@ -101,7 +101,7 @@ fn facts(item: &Item) -> Result<TaskFacts, StoreError> {
         tenant,
         subject: item::subject(item)?,
         context_id: ContextId::parse(item::text(item, CONTEXT)?).map_err(corrupt)?,
-        incarnation: WriteId::stored(item::text(item, INCARNATION)?),
+        incarnation: WriteId::from_stored(item::text(item, INCARNATION)?),
         state: state.ok_or_else(|| corrupt("unknown state"))?,
         version: item::number(item, VERSION)?,
         epoch: item::number(item, EPOCH)?,

@@ -84,7 +84,7 @@ impl RecordReader {
     ) -> Result<Vec<TaskRecord>, StoreError> {
         let mut targets: Vec<(TaskId, Option<_>)> = Vec::new();
         for pointer in pointers {
-            let target = keys::pointed(pointer.sort());
+            let target = keys::parse_pointer(pointer.sort());
             targets.extend(target.map(|(task, incarnation)| (task, Some(incarnation))));
         }
         targets.extend(context.first_task().filter(|_| end).map(|it| (it, None)));
@@ -159,7 +159,7 @@ impl Records {
         loop {
             let (pointers, more) = self.pointers(&thread, by.clone(), None, REMOVED).await?;
             for pointer in pointers {
-                self.table.done(Statement::delete(pointer)).await?;
+                self.table.try_write(Statement::delete(pointer)).await?;
             }
             if more.is_none() {
                 return Ok(());

@@ -53,7 +53,7 @@ impl RecordReader {
                 return Ok(None);
             };
             reads.note(head.version());
-            let task = self.whole(head).await;
+            let task = self.join_children(head).await;
             if let Some(task) = reads.result(task)? {
                 return Ok(Some(task));
             }
@@ -85,7 +85,7 @@ impl RecordReader {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let lives = |record: &TaskRecord| !record.expired(now);
+        let lives = |record: &TaskRecord| !record.is_expired(now);
         self.stored_task(Some(owner), &TaskKey::new(owner, id), lives)
             .await
     }
@@ -105,7 +105,7 @@ impl RecordReader {
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
         let head = self.item_for(owner, &TaskKey::new(owner, id)).await?;
-        Ok(head.filter(|record| !record.expired(now)))
+        Ok(head.filter(|record| !record.is_expired(now)))
     }
 
     /// The heads of those of `tasks` for which [`RecordReader::head`] returns one, in no
@@ -122,7 +122,7 @@ impl RecordReader {
         let mut heads = self.heads_of(keys).await?;
         heads.retain(|head| {
             let same = |open: &OpenTask| open.owner == *head.owner() && open.task == *head.id();
-            tasks.iter().any(same) && !head.expired(now)
+            tasks.iter().any(same) && !head.is_expired(now)
         });
         Ok(heads)
     }
@@ -157,7 +157,7 @@ impl RecordReader {
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
         let head = self.own_item(&TaskKey::new(owner, id)).await?;
-        Ok(head.filter(|record| record.owner() == owner && record.expired(now)))
+        Ok(head.filter(|record| record.owner() == owner && record.is_expired(now)))
     }
 }
 
@@ -167,13 +167,13 @@ impl Records {
     ///
     /// # Errors
     /// [`StoreError`]; then the task must not be stored.
-    pub async fn put_pointer(
+    pub async fn link_context(
         &self,
         record: &TaskRecord,
         until: Timestamp,
     ) -> Result<(), StoreError> {
         if let Some(pointer) = super::task_pointers::pointer(record, until) {
-            self.table.done(pointer).await?;
+            self.table.try_write(pointer).await?;
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ impl Records {
         ]);
         let key = keys::task(&record.key());
         self.table
-            .done(Statement::update(key, lease).when(is_running))
+            .try_write(Statement::update(key, lease).when(is_running))
             .await
     }
 }

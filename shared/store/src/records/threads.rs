@@ -29,7 +29,7 @@ pub(super) fn key(record: &ThreadRecord) -> ThreadKey {
 pub(super) fn attributes(write: &ThreadWrite) -> Result<Attributes, StoreError> {
     let record = &write.record;
     let list = (!record.is_cleared()).then(|| keys::contexts(&record.owner));
-    let list_key = || keys::place(record.updated_at, &record.context_id);
+    let list_key = || keys::list_sort(record.updated_at, &record.context_id);
     let list_key = list.as_ref().map(|_| list_key().into());
     let body = item::content(stored::thread_body(record)?);
     let mut attributes = vec![
@@ -113,7 +113,7 @@ pub(super) fn head(meta: &Item) -> Result<ThreadRecord, StoreError> {
         expires_at: item::time(meta, EXPIRES_AT)?,
         state_version: item::number(meta, STATE_VERSION)?,
         kept_until: Timestamp::from_millis(item::number::<i64>(meta, TTL)?.saturating_mul(1000)),
-        ..ThreadRecord::begun(owner, context_id, created_at, updated_at)
+        ..ThreadRecord::new(owner, context_id, created_at, updated_at)
     };
     stored::restore_thread(&mut record, &item::body(meta)?)?;
     Ok(record)

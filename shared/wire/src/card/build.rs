@@ -108,11 +108,11 @@ fn capabilities(info: &CardInfo, is_v1: bool, is_old: bool) -> Value {
 fn extensions(info: &CardInfo) -> Vec<Value> {
     let extensions = OFFERED.into_iter().filter_map(|extension| {
         if extension == SKILL_SCHEMAS {
-            skill_schemas(info).map(|schemas| extension.declared(Some(schemas)))
+            skill_schemas(info).map(|schemas| extension.declaration(Some(schemas)))
         } else if extension == WEBHOOK_SIGNATURES && !info.capabilities.push_notifications {
             None
         } else {
-            Some(extension.declared(None))
+            Some(extension.declaration(None))
         }
     });
     extensions.collect()

@@ -48,7 +48,7 @@ pub const OFFERED: [Extension; 6] = [
 
 impl Extension {
     /// The extension as a card shows it.
-    pub(super) fn declared(self, params: Option<Value>) -> Value {
+    pub(super) fn declaration(self, params: Option<Value>) -> Value {
         let mut value = json!({"uri": self.uri, "description": self.description});
         if let (Some(params), Value::Object(members)) = (params, &mut value) {
             members.insert("params".to_owned(), params);

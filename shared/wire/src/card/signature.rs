@@ -137,7 +137,7 @@ impl Unsigned {
 
     /// The finished signature; `signature` is the two numbers of ES256.
     #[must_use]
-    pub fn signed(self, signature: [u8; 64]) -> CardSignature {
+    pub fn with_signature(self, signature: [u8; 64]) -> CardSignature {
         CardSignature {
             protected: self.protected,
             signature: URL_SAFE_NO_PAD.encode(signature),
@@ -212,22 +212,22 @@ fn as_read(card: &Value) -> Value {
         let schemes = schemes.values_mut().filter_map(Value::as_object_mut);
         schemes.for_each(|scheme| scheme.retain(|name, _| name.ends_with("SecurityScheme")));
     }
-    filled(card).unwrap_or_else(|| Value::Object(Map::new()))
+    drop_empty(card).unwrap_or_else(|| Value::Object(Map::new()))
 }
 
 /// The value without its empty values; `None` if nothing remains.
-fn filled(value: Value) -> Option<Value> {
+fn drop_empty(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
         Value::String(text) => (!text.is_empty()).then_some(Value::String(text)),
         Value::Array(items) => {
-            let items: Vec<Value> = items.into_iter().filter_map(filled).collect();
+            let items: Vec<Value> = items.into_iter().filter_map(drop_empty).collect();
             (!items.is_empty()).then_some(Value::Array(items))
         }
         Value::Object(members) => {
             let members: Map<String, Value> = members
                 .into_iter()
-                .filter_map(|(name, value)| Some((name, filled(value)?)))
+                .filter_map(|(name, value)| Some((name, drop_empty(value)?)))
                 .collect();
             (!members.is_empty()).then_some(Value::Object(members))
         }
@@ -260,7 +260,7 @@ mod tests {
     fn signed(card: &Value) -> Vec<CardSignature> {
         Unsigned::of(card, "key-1", None)
             .into_iter()
-            .map(|unsigned| unsigned.signed([7; 64]))
+            .map(|unsigned| unsigned.with_signature([7; 64]))
             .collect()
     }
 

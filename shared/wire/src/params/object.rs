@@ -129,14 +129,14 @@ impl<'a> Object<'a> {
             (Some((name, Some(content))), None) => Ok((name, content)),
             _ => {
                 let words = names.iter().flat_map(|name| self.words(name).first());
-                let why = format!("must have exactly one of {}", quoted(words.copied()));
+                let why = format!("must have exactly one of {}", quote_all(words.copied()));
                 Err(A2aError::invalid(&self.path, why))
             }
         }
     }
 
     /// `value`, which member `name` holds; a fault if there is none.
-    pub(crate) fn required<T>(&self, name: &str, value: Option<T>) -> ReadResult<T> {
+    pub(crate) fn require<T>(&self, name: &str, value: Option<T>) -> ReadResult<T> {
         value.ok_or_else(|| match self.member(name) {
             Ok(Some(_)) => self.fault(name, "must not be empty"),
             _ => self.fault(name, "is required"),
@@ -181,7 +181,7 @@ impl<'a> Object<'a> {
 
     /// A required string that is not empty.
     pub(crate) fn required_text(&self, name: &str) -> ReadResult<&'a str> {
-        self.required(name, self.text(name)?)
+        self.require(name, self.text(name)?)
     }
 
     /// An optional string of 1 to `max` printable ASCII characters, which fits in a
@@ -209,7 +209,7 @@ impl<'a> Object<'a> {
     where
         T: TryFrom<String, Error = IdError>,
     {
-        self.required(name, self.id(name)?)
+        self.require(name, self.id(name)?)
     }
 
     /// An optional boolean.
@@ -273,7 +273,7 @@ impl<'a> Object<'a> {
         let names = self.words(&"ROLE_USER");
         let is_user = |role: &Value| names.iter().any(|name| role == name).then_some(());
         let role = self.value_as("role", one_of(names.iter().copied()), is_user)?;
-        self.required("role", role)
+        self.require("role", role)
     }
 
     /// Optional bytes, in base64.
@@ -290,7 +290,7 @@ impl<'a> Object<'a> {
 
     /// A required object.
     pub(crate) fn required_object(&self, name: &str) -> ReadResult<Self> {
-        self.required(name, self.object(name)?)
+        self.require(name, self.object(name)?)
     }
 
     /// An object with any members; empty if absent.
@@ -326,7 +326,7 @@ impl<'a> Object<'a> {
     pub(crate) fn parts<T>(&self, read: impl Fn(&Self) -> ReadResult<T>) -> ReadResult<Vec<T>> {
         let read = |path, value| read(&self.inside(path, value)?);
         let parts = self.list("parts", "must be a list of parts", read)?;
-        let parts = self.required("parts", parts)?;
+        let parts = self.require("parts", parts)?;
         // A2A 1.0 §4.1.4; A2A 0.3 §6.4: a message has a part. The server sets the upper limit.
         match parts.len() {
             1..=MAX_PARTS => Ok(parts),
@@ -342,13 +342,13 @@ impl<'a> Object<'a> {
     }
 }
 
-fn quoted<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+fn quote_all<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     let words = words.into_iter().map(|word| format!("`{word}`"));
     words.collect::<Vec<_>>().join(", ")
 }
 
 fn one_of<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
-    format!("must be one of {}", quoted(words))
+    format!("must be one of {}", quote_all(words))
 }
 
 /// `taskId` as `task_id`.

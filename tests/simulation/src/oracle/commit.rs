@@ -31,7 +31,7 @@ impl Oracle {
         self.check_life(write, &life, &mut faults);
         self.check_added(write, &life, &mut faults);
         self.check_thread(write, &mut faults);
-        let ends = record.expired(write.now);
+        let ends = record.is_expired(write.now);
         let follows = record.skill().is_some_and(|skill| skill.as_str() != ECHO);
         if record.state() == TaskState::Completed && follows && !ends {
             self.check_artifacts(write, &mut faults);
@@ -80,7 +80,7 @@ impl Oracle {
                 faults.push(format!("G2: task {life} takes its id back from {before}"));
             }
         }
-        if !write.record.expired(write.now) {
+        if !write.record.is_expired(write.now) {
             return;
         }
         let context = write.record.context_id().to_string();
@@ -224,7 +224,7 @@ impl Seen {
                 ));
             }
         }
-        self.ended = record.expired(write.now);
+        self.ended = record.is_expired(write.now);
         self.record = Arc::new(record.clone());
         self.stored.push((now, Arc::clone(&self.record)));
     }
@@ -297,7 +297,7 @@ fn line(write: &TaskWrite, life: &Life) -> String {
         image.turn,
         image.dispatch,
         record.events_after(0).count(),
-        if record.expired(write.now) {
+        if record.is_expired(write.now) {
             " ends"
         } else {
             ""

@@ -1,7 +1,7 @@
 //! Reads an answer, which is whole or in chunks.
 
 use super::kept;
-use crate::openai::failure::reported;
+use crate::openai::failure::reported_error;
 use crate::openai::quirks::OpenAiQuirks;
 use crate::openai::sse::{ServerEvent, WHOLE};
 use crate::openai::tool_calls::ToolCallStream;
@@ -32,7 +32,7 @@ impl ReplyDecoder<ServerEvent> for ChatDecoder {
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelCallError> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(reported(&chunk));
+            return Err(reported_error(&chunk));
         }
         // The usage of a stream comes in its last chunk, which usually has no choice.
         if let Some(usage) = usage(&chunk, "prompt_tokens", "completion_tokens") {

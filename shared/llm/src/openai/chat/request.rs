@@ -2,7 +2,7 @@
 
 use super::kept;
 use crate::openai::quirks::OpenAiQuirks;
-use crate::openai::values::{merged, output_schema, result_text, set_in, set_tools};
+use crate::openai::values::{merge_options, output_schema, result_text, set_in, set_tools};
 use crate::provider::arguments;
 use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool};
 use serde_json::{Map, Value, json};
@@ -18,8 +18,8 @@ pub(crate) fn body(
     quirks: &OpenAiQuirks,
     streams: bool,
 ) -> Map<String, Value> {
-    let mut body = merged(options, &request.options, OWN);
-    set_tools(&mut body, request, quirks, tool, forced);
+    let mut body = merge_options(options, &request.options, OWN);
+    set_tools(&mut body, request, quirks, tool, tool_choice);
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
     set("model", Value::from(model));
     set("messages", Value::Array(messages(request)));
@@ -115,6 +115,6 @@ fn tool(tool: &ModelTool) -> Value {
     })
 }
 
-fn forced(name: &str) -> Value {
+fn tool_choice(name: &str) -> Value {
     json!({"type": "function", "function": {"name": name}})
 }

@@ -1,7 +1,7 @@
 //! Reads an answer, which is whole or in events.
 
 use super::ITEM;
-use crate::openai::failure::reported;
+use crate::openai::failure::reported_error;
 use crate::openai::sse::{ServerEvent, WHOLE};
 use crate::openai::tool_calls::ToolCallStream;
 use crate::openai::values::{arguments_piece, elements, text, usage};
@@ -53,7 +53,7 @@ impl ReplyDecoder<ServerEvent> for ResponsesDecoder {
                 }
                 self.stop(&data, out)?;
             }
-            "error" => return Err(reported(&data)),
+            "error" => return Err(reported_error(&data)),
             _ => {}
         }
         Ok(())
@@ -121,7 +121,7 @@ impl ResponsesDecoder {
                 _ => StopReason::Other,
             }),
             _ if response.get("error").is_some_and(|error| !error.is_null()) => {
-                Err(reported(response))
+                Err(reported_error(response))
             }
             _ => Err(ModelCallError::Form("a status that is not final")),
         }

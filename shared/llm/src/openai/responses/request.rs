@@ -3,7 +3,7 @@
 use super::ITEM;
 use crate::openai::quirks::OpenAiQuirks;
 use crate::openai::values::{
-    elements, merged, output_schema, result_text, set_in, set_tools, text,
+    elements, merge_options, output_schema, result_text, set_in, set_tools, text,
 };
 use crate::provider::arguments;
 use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool};
@@ -20,8 +20,8 @@ pub(crate) fn body(
     quirks: &OpenAiQuirks,
     streams: bool,
 ) -> Map<String, Value> {
-    let mut body = merged(options, &request.options, OWN);
-    set_tools(&mut body, request, quirks, tool, forced);
+    let mut body = merge_options(options, &request.options, OWN);
+    set_tools(&mut body, request, quirks, tool, tool_choice);
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
     set("model", Value::from(model));
     set("store", Value::Bool(false));
@@ -95,6 +95,6 @@ fn tool(tool: &ModelTool) -> Value {
     })
 }
 
-fn forced(name: &str) -> Value {
+fn tool_choice(name: &str) -> Value {
     json!({"type": "function", "name": name})
 }

@@ -38,7 +38,10 @@ fn now<I: Queued>(queue: &LocalQueue<I>) -> Option<Delivery<I>> {
 async fn filled(turns: &[u32]) -> (Arc<TestClock>, Turns) {
     let (time, queue) = queue();
     let items: Vec<_> = turns.iter().map(|turn| item(*turn).into()).collect();
-    assert_eq!(queue.send(&items).await.unwrap(), vec![true; turns.len()]);
+    assert_eq!(
+        WorkQueue::send(&queue, &items).await.unwrap(),
+        vec![true; turns.len()]
+    );
     (time, queue)
 }
 
@@ -106,7 +109,7 @@ async fn a_new_message_wakes_a_waiting_receiver() {
     let waiting = queue.receive();
     tokio::pin!(waiting);
     assert!(waiting.as_mut().now_or_never().is_none());
-    queue.send(&[item(7).into()]).await.unwrap();
+    WorkQueue::send(&queue, &[item(7).into()]).await.unwrap();
     assert_eq!(waiting.await.item, item(7));
 }
 
@@ -138,7 +141,7 @@ async fn rung(items: &[(&str, &str)]) -> (Arc<TestClock>, Pushes) {
         .iter()
         .map(|(tenant, config)| push(tenant, config))
         .collect();
-    let taken = queue.ring(&items, Duration::ZERO).await.unwrap();
+    let taken = queue.send(&items, Duration::ZERO).await.unwrap();
     assert_eq!(taken, vec![true; items.len()]);
     (time, queue)
 }
@@ -155,7 +158,7 @@ async fn tenants_take_turns_however_many_messages_one_has() {
     assert!(now(&queue).is_none());
     // A tenant that was not served yet comes before those that were.
     let late = [push("a", "4"), push("c", "1")];
-    queue.ring(&late, Duration::ZERO).await.unwrap();
+    queue.send(&late, Duration::ZERO).await.unwrap();
     assert_eq!(now(&queue).unwrap().item, push("c", "1"));
     assert!(order.iter().all(|delivery| delivery.receipt.delete()));
 }
@@ -164,8 +167,8 @@ async fn tenants_take_turns_however_many_messages_one_has() {
 async fn a_delayed_push_queue_message_is_hidden_until_its_time() {
     let (time, queue) = rung(&[]).await;
     let wait = Duration::from_secs(900);
-    queue.ring(&[push("a", "1")], wait).await.unwrap();
-    queue.ring(&[push("a", "2")], wait / 2).await.unwrap();
+    queue.send(&[push("a", "1")], wait).await.unwrap();
+    queue.send(&[push("a", "2")], wait / 2).await.unwrap();
     assert!(now(&queue).is_none());
     time.advance(wait / 2);
     let first = now(&queue).unwrap();

@@ -92,7 +92,7 @@ pub struct ThreadRecord {
 impl ThreadRecord {
     /// A thread that is not stored, of a context that began at `began`, as of `now`.
     #[must_use]
-    pub fn begun(owner: Owner, context_id: ContextId, began: Timestamp, now: Timestamp) -> Self {
+    pub fn new(owner: Owner, context_id: ContextId, began: Timestamp, now: Timestamp) -> Self {
         Self {
             owner,
             context_id,
@@ -112,7 +112,7 @@ impl ThreadRecord {
     /// The thread after its context is deleted at `now`: no state, and the next
     /// version.
     #[must_use]
-    pub fn cleared(self, now: Timestamp) -> Self {
+    pub fn clear(self, now: Timestamp) -> Self {
         Self {
             version: self.version + 1,
             status: ThreadStatus::Cleared,
@@ -185,7 +185,7 @@ impl ThreadRecord {
         Self {
             updated_at: task.active_at(),
             expires_at: active.plus(ttl),
-            ..Self::begun(owner, id, task.created_at, now)
+            ..Self::new(owner, id, task.created_at, now)
         }
     }
 

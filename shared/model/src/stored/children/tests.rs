@@ -4,7 +4,7 @@ use super::super::tests::{plain, submitted};
 use super::super::{
     FoundChild, MAX_BYTES, OPEN_MAX_BYTES, StoreError, TaskFacts, head_of, join, names,
 };
-use super::{ChildName, arrange, filled, pieces};
+use super::{ChildName, arrange, fill, pieces};
 use crate::store::SizeError;
 use crate::task::distinct::noise;
 use crate::task::{
@@ -241,7 +241,7 @@ fn a_thousand_tokens_cost_at_most_260_units_and_random_ones_300() {
 /// An open task of exactly `size` bytes, by what it says it has moved to children.
 fn open_task_of(size: usize) -> TaskRecord {
     let mut task = after(&begin(), vec![asks("?")]);
-    filled(&mut task, size);
+    fill(&mut task, size);
     task
 }
 
@@ -296,9 +296,9 @@ fn a_long_question_leaves_room_for_its_place_in_the_history() {
     let rows = [3_000, 5_000, 15_000, 17_000, 1_000_000, 3_000_000];
     each_row(rows, |length| {
         let mut task = after(&begin(), vec![asks(&noise(5, length))]);
-        filled(&mut task, OPEN_MAX_BYTES + 1);
+        fill(&mut task, OPEN_MAX_BYTES + 1);
         assert!(pieces(&task).is_err(), "{length}");
-        filled(&mut task, OPEN_MAX_BYTES);
+        fill(&mut task, OPEN_MAX_BYTES);
         assert!(pieces(&task).is_ok(), "{length}");
         for end in [Change::Cancel, fails("why")] {
             let ended = pieces(&after(&task, vec![end]));

@@ -36,7 +36,7 @@ impl TaskFields {
                 self.used.is_partial |= is_partial;
                 return Ok(None);
             }
-            Change::RegisterPush(listener) => return Ok(self.listen(&listener.id)),
+            Change::RegisterPush(listener) => return Ok(self.add_push(&listener.id)),
             Change::Artifact(update) => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.grow(&update);
@@ -92,7 +92,7 @@ impl TaskFields {
                 self.checkpoint(outputs, reads)?;
                 self.make_progress(at);
                 if let Some((path, number)) = order {
-                    let result = StepResult::saved(number, save_place.at);
+                    let result = StepResult::from_save(number, save_place.at);
                     self.saved.steps.insert(path, result);
                 }
                 self.base.saves.insert(key.clone(), *save_place);
@@ -130,7 +130,7 @@ impl TaskFields {
     }
 
     fn accept(&mut self, message: Message) -> Option<Event> {
-        let message = self.own(message);
+        let message = self.adopt(message);
         self.history.push(message);
         self.set_base();
         None
@@ -162,7 +162,7 @@ impl TaskFields {
         Ok(None)
     }
 
-    fn listen(&mut self, id: &PushId) -> Option<Event> {
+    fn add_push(&mut self, id: &PushId) -> Option<Event> {
         if !self.listeners.contains(id) {
             self.listeners.push(id.clone());
         }
@@ -241,7 +241,7 @@ impl TaskFields {
     }
 
     /// The message as one of this task. So the stored form names task and context once.
-    fn own(&self, message: Message) -> Message {
+    fn adopt(&self, message: Message) -> Message {
         Message {
             task_id: Some(self.id.clone()),
             context_id: Some(self.context_id.clone()),
@@ -329,7 +329,7 @@ impl TaskFields {
         message: Option<Message>,
         at: Timestamp,
     ) -> Result<StatusUpdate, TransitionError> {
-        let message = message.map(|message| self.own(message));
+        let message = message.map(|message| self.adopt(message));
         let state = self.status.state.apply(event)?;
         if state != self.status.state {
             self.transitions.push(Transition { state, at });
@@ -390,7 +390,7 @@ impl TaskFields {
         match secret {
             Some(answer) => drop(self.seal(answer)),
             None => {
-                let message = self.own(message);
+                let message = self.adopt(message);
                 self.history.push(message);
             }
         }

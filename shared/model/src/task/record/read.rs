@@ -320,14 +320,14 @@ impl TaskFields {
     /// Whether the task is gone for every reader: at rest and past its expiry. A
     /// submitted or working task does not expire.
     #[must_use]
-    pub fn expired(&self, now: Timestamp) -> bool {
+    pub fn is_expired(&self, now: Timestamp) -> bool {
         self.state().is_at_rest() && self.expires_at <= now
     }
 
     /// Whether it still runs or waits for its client, and its readers find it.
     #[must_use]
     pub fn is_open(&self, now: Timestamp) -> bool {
-        !self.state().is_terminal() && !self.expired(now)
+        !self.state().is_terminal() && !self.is_expired(now)
     }
 
     /// Whether `other` is the same task, and not another one of the same id.
@@ -352,7 +352,7 @@ impl TaskFields {
     /// Whether the commits between `base` and this record only registered push
     /// configs, so that a decision based on `base` still holds.
     #[must_use]
-    pub fn differs_in_listeners_only(&self, base: &Self) -> bool {
+    pub fn differs_in_push_ids_only(&self, base: &Self) -> bool {
         let substance = |record: &Self| record.version.saturating_sub(record.registrations);
         self.incarnation == base.incarnation
             && self.epoch == base.epoch
@@ -370,7 +370,7 @@ impl TaskFields {
 
     /// The ids of its push configs; a removed one may be listed.
     #[must_use]
-    pub fn listeners(&self) -> &[PushId] {
+    pub fn push_ids(&self) -> &[PushId] {
         &self.listeners
     }
 

@@ -67,7 +67,7 @@ impl Engine {
         }
         match (self.target(caller, &command).await?, print) {
             (Some(record), Some(print)) => {
-                self.continued(caller, record, command, None, print, budget)
+                self.accept_for_task(caller, record, command, None, print, budget)
                     .await
             }
             (_, print) => self.new_turn(caller, command, print, budget).await,
@@ -75,7 +75,7 @@ impl Engine {
     }
 
     /// Accepts a message to an open task. With a `question` the router asks about it.
-    fn continued<'a>(
+    fn accept_for_task<'a>(
         &'a self,
         caller: &'a Caller,
         record: TaskRecord,
@@ -202,8 +202,8 @@ impl Engine {
         refer(&mut command.message, &full_message, &decision);
         let modes = &command.accepted_output_modes;
         let facts = self.facts(&record, caller, modes, Some(&command.message));
-        let listen = self.listen(&record, command.push.as_ref()).await?;
-        let message = placed(command.message, &record);
+        let listen = self.register_push(&record, command.push.as_ref()).await?;
+        let message = with_task_ids(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
         let input = self.route_message(decision, &facts, &mut opening)?;
@@ -255,7 +255,7 @@ impl Engine {
             }
             scope::note_skill_of(&record);
             let (print, retry) = (MessagePrint::of_send(&command), Some(command.clone()));
-            let acceptance = self.continued(caller, record, command, question, print, budget);
+            let acceptance = self.accept_for_task(caller, record, command, question, print, budget);
             let mut acceptance = acceptance.await?;
             if let Acceptance::Run(spec) = &mut acceptance {
                 spec.retry = retry;
@@ -291,7 +291,7 @@ impl Engine {
             ..command.clone()
         };
         let print = MessagePrint::of_send(&command);
-        let acceptance = self.continued(caller, task, command, None, print, budget);
+        let acceptance = self.accept_for_task(caller, task, command, None, print, budget);
         Ok(TurnInput::Forward(Box::new(acceptance.await?), false))
     }
 
@@ -377,7 +377,7 @@ impl Engine {
         let is_forward = matches!(input, TurnInput::Forward(..));
         let retry = is_forward.then(|| command.clone());
         facts.references = references.unwrap_or(facts.references);
-        let message = placed(command.message.clone(), &record);
+        let message = with_task_ids(command.message.clone(), &record);
         let skill = input.skill().map(|skill| *skill.metadata());
         let is_queued = is_queued(&input, command.mode);
         let mut opening = vec![if is_queued {
@@ -398,7 +398,7 @@ impl Engine {
         self.reader.charge_skill(caller, skill).await?;
         // The task that gets the message has the config.
         let push = command.push.as_ref().filter(|_| !is_forward);
-        opening.extend(self.listen(&record, push).await?);
+        opening.extend(self.register_push(&record, push).await?);
         opening.extend(kept_request(&facts, is_queued));
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
@@ -480,7 +480,7 @@ fn verdict(record: &TaskRecord, message: &Message) -> Verdict {
 }
 
 /// The message with the ids of its task and context.
-fn placed(mut message: Message, record: &TaskRecord) -> Message {
+fn with_task_ids(mut message: Message, record: &TaskRecord) -> Message {
     message.task_id = Some(record.id().clone());
     message.context_id = Some(record.context_id().clone());
     message
@@ -524,7 +524,7 @@ fn refer(message: &mut Message, original: &Message, decision: &Routed) -> Option
     let about = route.about.as_ref().map(ToString::to_string);
     references.extend(about.filter(|id| !references.contains(id)));
     let is_answer = route.how == "answer";
-    is_answer.then(|| route::joined(original, message).reference_task_ids)
+    is_answer.then(|| route::join_messages(original, message).reference_task_ids)
 }
 
 /// The error for a message to a task that is not interrupted.

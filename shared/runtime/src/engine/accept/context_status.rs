@@ -55,7 +55,7 @@ impl Engine {
         now: Timestamp,
     ) -> ContextStatus {
         ContextStatus {
-            opens: replaces.map(|version| self.opened(owner, &id, version, now, now)),
+            opens: replaces.map(|version| self.thread_opening(owner, &id, version, now, now)),
             id,
             began: now,
             reset: false,
@@ -168,7 +168,7 @@ impl Engine {
             began: record.created_at(),
             // A value to keep would have made a thread.
             reset: false,
-            opens: opens.then(|| self.opened(owner, id, 0, record.created_at(), now)),
+            opens: opens.then(|| self.thread_opening(owner, id, 0, record.created_at(), now)),
             stale: None,
             of: None,
         })
@@ -213,7 +213,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let mut races = Races::default();
         while let Some(head) = context_status.stale.take() {
-            let write = self.refreshed(&head, context_status.reset, now);
+            let write = self.thread_refresh(&head, context_status.reset, now);
             if self.records.put_thread(&write).await? {
                 break;
             }
@@ -227,7 +227,7 @@ impl Engine {
                 reset: context_status.reset || fresh.reset,
                 ..fresh
             };
-            races.lost()?;
+            races.note_loss()?;
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl Engine {
 
     /// The first write of a thread. It replaces version `version` of an earlier thread of the
     /// same id.
-    fn opened(
+    fn thread_opening(
         &self,
         owner: &Owner,
         id: &ContextId,
@@ -261,13 +261,13 @@ impl Engine {
         began: Timestamp,
         now: Timestamp,
     ) -> ThreadWrite {
-        let record = ThreadRecord::begun(owner.clone(), id.clone(), began, now);
-        self.renewed(ThreadRecord { version, ..record }, now)
+        let record = ThreadRecord::new(owner.clone(), id.clone(), began, now);
+        self.thread_renewal(ThreadRecord { version, ..record }, now)
     }
 
     /// The write that gives a thread its full life again. With `reset`, expired state stays
     /// expired.
-    pub(in crate::engine) fn refreshed(
+    pub(in crate::engine) fn thread_refresh(
         &self,
         head: &ThreadRecord,
         reset: bool,
@@ -277,11 +277,11 @@ impl Engine {
         if reset && record.state_expires_at <= now {
             record.state_version = 0;
         }
-        self.renewed(record, now)
+        self.thread_renewal(record, now)
     }
 
     /// The next write of `record`: active, with its full life.
-    pub(in crate::engine) fn renewed(
+    pub(in crate::engine) fn thread_renewal(
         &self,
         mut record: ThreadRecord,
         now: Timestamp,
@@ -329,7 +329,7 @@ impl Engine {
                 None if record.names_its_context() => return Ok(()),
                 None => {
                     let began = self.context_began_at(record, now).await?;
-                    self.opened(owner, id, 0, began, now)
+                    self.thread_opening(owner, id, 0, began, now)
                 }
                 // A task of a deleted or an earlier context keeps nothing alive.
                 Some(head)
@@ -339,12 +339,12 @@ impl Engine {
                     return Ok(());
                 }
                 Some(head) if head.lives(now) && !self.is_stale(&head, now) => return Ok(()),
-                Some(head) => self.refreshed(&head, false, now),
+                Some(head) => self.thread_refresh(&head, false, now),
             };
             if self.records.put_thread(&write).await? {
                 return Ok(());
             }
-            races.lost()?;
+            races.note_loss()?;
         }
     }
 

@@ -50,7 +50,7 @@ impl Engine {
     ) -> Result<Acceptance, EngineError> {
         match retry.filter(|_| matches!(error.a2a_error, A2aError::TaskBusy)) {
             Some(command) => {
-                races.lost()?;
+                races.note_loss()?;
                 self.accept(caller, command, budget).await
             }
             None => Err(error),

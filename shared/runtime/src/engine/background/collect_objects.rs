@@ -242,7 +242,7 @@ async fn named_by_task(
     let is_open = |task: &TaskRecord| !task.state().is_at_rest();
     match sweep.head_by_key(task).await? {
         Some(head) if is_open(&head) => return Ok(None),
-        Some(head) if !head.expired(now) => {}
+        Some(head) if !head.is_expired(now) => {}
         // An expired task needs no objects, and its other items may be gone.
         _ => return Ok(Some(BTreeSet::new())),
     }

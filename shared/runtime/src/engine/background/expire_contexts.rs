@@ -43,7 +43,7 @@ impl ThreadSweepReport {
         self.tasks_removed += other.tasks_removed;
     }
 
-    fn removed(&mut self, removal: StateRemoved) {
+    fn add_removal(&mut self, removal: StateRemoved) {
         self.states_cleaned += usize::from(removal.state);
         self.objects_removed += removal.objects;
     }
@@ -130,11 +130,11 @@ impl Engine {
                     .put_thread(&self.next_of(stateless(head)))
                     .await?
                 {
-                    report.removed(sweep.remove_state(owner, id, now).await?);
+                    report.add_removal(sweep.remove_state(owner, id, now).await?);
                 }
             }
             (_, Expiring::State) => {
-                report.removed(sweep.remove_state(owner, id, now).await?);
+                report.add_removal(sweep.remove_state(owner, id, now).await?);
             }
         }
         Ok(())

@@ -44,7 +44,7 @@ use crate::task::{
 use crate::telemetry::{TraceContext, events};
 use host::UnconnectedHosts;
 use pacing::ATTEMPTS;
-use resend::undelivered;
+use resend::find_undelivered;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -166,7 +166,7 @@ impl PushDispatcher {
                 DispatchEnd::Back(push) => Some(*push),
                 DispatchEnd::Astray => self.find(item).await?,
                 // Another invocation continues immediately.
-                DispatchEnd::Late => return self.ring(item, Duration::ZERO).await,
+                DispatchEnd::Late => return self.requeue(item, Duration::ZERO).await,
                 DispatchEnd::Left => return Ok(()),
             };
         }
@@ -332,7 +332,7 @@ impl PushDispatcher {
         let retry_at = self.to.clock.now().plus(wait);
         push.delivery.retry_at = retry_at.minus(pacing::SKEW);
         if push.delivery.attempts < ATTEMPTS {
-            self.ring(item, wait).await?;
+            self.requeue(item, wait).await?;
         }
         Ok(retry_at)
     }
@@ -351,8 +351,8 @@ impl PushDispatcher {
     }
 
     /// Sends a push queue message for the same push config, to be received after `wait`.
-    async fn ring(&self, item: &PushItem, wait: Duration) -> Result<(), EngineError> {
-        match self.to.queue.ring(std::slice::from_ref(item), wait).await?[..] {
+    async fn requeue(&self, item: &PushItem, wait: Duration) -> Result<(), EngineError> {
+        match self.to.queue.send(std::slice::from_ref(item), wait).await?[..] {
             [true] => Ok(()),
             _ => Err(
                 StoreError::Unavailable("the push queue did not accept a message".to_owned())
@@ -440,7 +440,7 @@ impl PushDispatcher {
             .head(&item.owner, &item.task, now)
             .await?
         {
-            undelivered(&self.to.deliveries, &head).await?;
+            find_undelivered(&self.to.deliveries, &head).await?;
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage], now: Timestamp) 
     if messages.is_empty() {
         return Vec::new();
     }
-    let is_sent = accepted(queue.send(&messages).await);
+    let is_sent = sent_flags(queue.send(&messages).await);
     let images = asking.into_iter().enumerate();
     let is_lost = |message: usize| !is_sent.get(message).copied().unwrap_or(false);
     let lost = images.filter(|(message, _)| is_lost(*message));
@@ -48,7 +48,7 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> usize 
     if items.is_empty() {
         return 0;
     }
-    let is_sent = accepted(queue.ring(&items, Duration::ZERO).await);
+    let is_sent = sent_flags(queue.send(&items, Duration::ZERO).await);
     let count = is_sent.into_iter().filter(|is_sent| *is_sent).count();
     let remaining = items.len().saturating_sub(count);
     if remaining > 0 {
@@ -62,7 +62,7 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> usize 
 }
 
 /// Whether the queue accepted each message; none if it did not answer.
-fn accepted(results: Result<Vec<bool>, StoreError>) -> Vec<bool> {
+fn sent_flags(results: Result<Vec<bool>, StoreError>) -> Vec<bool> {
     results.unwrap_or_else(|error| {
         tracing::warn!("failed to send messages to a queue: {error}");
         Vec::new()

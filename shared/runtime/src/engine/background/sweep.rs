@@ -290,7 +290,7 @@ impl Engine {
             return Ok(Some((item, is_released)));
         }
         // A write is decided on the whole task, not on its head.
-        let record = self.whole(head).await?;
+        let record = self.load_full(head).await?;
         let dead =
             |record: &TaskRecord| !record.state().is_at_rest() && self.is_overdue(record, leases);
         let Some(record) = record.filter(dead) else {

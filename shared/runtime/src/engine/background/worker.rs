@@ -59,7 +59,7 @@ impl Engine {
                     if waited_often {
                         return Ack::Delete;
                     }
-                    if let Err(error) = receipt.hide(grown(OUTAGE, receipt, OUTAGE_MAX)).await {
+                    if let Err(error) = receipt.hide(backoff(OUTAGE, receipt, OUTAGE_MAX)).await {
                         EngineError::from(error).log();
                     }
                 }
@@ -117,7 +117,7 @@ impl Engine {
         };
         let updated_at = record.updated_at();
         let Some(record) = self.write_unclaimed(record, claim).await? else {
-            return self.fenced(item).await;
+            return self.ack_if_settled(item).await;
         };
         // A claim is activity: the context stays alive while its task runs.
         if self.is_part_over(updated_at, LOOK, record.updated_at()) {
@@ -138,7 +138,7 @@ impl Engine {
         };
         match end {
             TurnEnd::Stopped(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
-            TurnEnd::Superseded(_) | TurnEnd::Duplicate(_) => self.fenced(item).await,
+            TurnEnd::Superseded(_) | TurnEnd::Duplicate(_) => self.ack_if_settled(item).await,
         }
     }
 
@@ -162,7 +162,7 @@ impl Engine {
         let before = history.get(..end.unwrap_or_default()).unwrap_or_default();
         let messages = route::said_to_router(&self.agent, before);
         let first = self.load_request(&messages).await?;
-        Ok(first.map(|first| route::joined(&first, &last)))
+        Ok(first.map(|first| route::join_messages(&first, &last)))
     }
 
     /// The task of a message whose turn can be claimed; else what to do with the message.
@@ -183,7 +183,7 @@ impl Engine {
         let delay = match (record.lease_until(), record.not_before()) {
             // Another worker has the turn. Its own message brings it back if it dies, so this
             // one returns less often each time.
-            (Some(until), _) if until > now => grown(until.since(now), receipt, LIVE_MAX),
+            (Some(until), _) if until > now => backoff(until.since(now), receipt, LIVE_MAX),
             (_, Some(at)) if at > now => at.since(now),
             _ => return Ok(Ok(record)),
         };
@@ -194,7 +194,7 @@ impl Engine {
     /// Decides about a message when another writer has the task. The message is kept
     /// until the task rests or is dispatched again: it starts the next attempt if the
     /// other writer dies.
-    async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
+    async fn ack_if_settled(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
         let head = self.records.head(&item.owner, &item.task, now).await?;
         let record = head.filter(|record| *record.incarnation() == item.incarnation);
@@ -361,7 +361,7 @@ fn is_settled(record: &TaskRecord, item: &WorkItem) -> bool {
 }
 
 /// `time`, doubled with each receive of the message after the first, up to `most`.
-fn grown(time: Duration, receipt: &dyn Receipt, most: Duration) -> Duration {
+fn backoff(time: Duration, receipt: &dyn Receipt, most: Duration) -> Duration {
     let doublings = receipt.receives().saturating_sub(1).min(16);
     time.saturating_mul(1 << doublings).min(most)
 }

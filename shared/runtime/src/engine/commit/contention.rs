@@ -20,7 +20,7 @@ impl Races {
     ///
     /// # Errors
     /// An outage after [`ROUNDS`] lost races.
-    pub(in crate::engine) fn lost(&mut self) -> Result<(), EngineError> {
+    pub(in crate::engine) fn note_loss(&mut self) -> Result<(), EngineError> {
         self.0 += 1;
         if self.0 < ROUNDS {
             return Ok(());
@@ -86,7 +86,7 @@ impl Engine {
 }
 
 /// The error of a turn that has lost every race for its thread.
-pub(in crate::engine) fn exhausted() -> StoreError {
+pub(in crate::engine) fn contention_error() -> StoreError {
     StoreError::Unavailable("lost too many races for the thread".to_owned())
 }
 

@@ -9,7 +9,7 @@ mod thread;
 
 use self::contention::Races;
 use super::{Engine, EngineError};
-use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadWrite, stored};
+use crate::store::{CommitResult, Expect, KeyWrite, Keyed, TaskWrite, ThreadWrite, stored};
 use crate::task::{A2aError, Change, KeyHash, TaskRecord, Timestamp, WriteId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl CommitOutcome {
         match self {
             Self::Stored(record) => Ok(Ok(record)),
             Self::Lost(current) => Ok(Err(current)),
-            Self::ThreadMoved | Self::KeyTaken(_) => Err(EngineError::broken(
+            Self::ThreadMoved | Self::KeyTaken(_) => Err(EngineError::internal(
                 "a commit of a task alone had a conflict of a thread or a key",
             )),
         }
@@ -167,32 +167,32 @@ impl Engine {
             }
             let base = &commit.base;
             commit.base = match self.records.commit(&write).await? {
-                Committed::Done => {
+                CommitResult::Done => {
                     self.trace_write(&write.record, began);
                     return Ok(CommitOutcome::Stored(write.record));
                 }
-                Committed::ThreadConflict => return Ok(CommitOutcome::ThreadMoved),
-                Committed::KeyTaken(holder) => return Ok(CommitOutcome::KeyTaken(holder)),
+                CommitResult::ThreadConflict => return Ok(CommitOutcome::ThreadMoved),
+                CommitResult::KeyTaken(holder) => return Ok(CommitOutcome::KeyTaken(holder)),
                 // The task is gone. Only a create may see which task has the id now.
-                Committed::Conflict(Some(current))
+                CommitResult::Conflict(Some(current))
                     if base.version() > 0 && !current.is_same_task(base) =>
                 {
                     return Ok(CommitOutcome::Lost(None));
                 }
-                Committed::Conflict(Some(current))
+                CommitResult::Conflict(Some(current))
                     if commit.on_conflict == OnConflict::Reapply && current.is_same_turn(base) =>
                 {
                     current
                 }
                 // Only a push config was added: the commit does not lose to it.
-                Committed::Conflict(Some(current))
-                    if !registers && current.differs_in_listeners_only(base) =>
+                CommitResult::Conflict(Some(current))
+                    if !registers && current.differs_in_push_ids_only(base) =>
                 {
                     current
                 }
-                Committed::Conflict(current) => return Ok(CommitOutcome::Lost(current)),
+                CommitResult::Conflict(current) => return Ok(CommitOutcome::Lost(current)),
             };
-            races.lost()?;
+            races.note_loss()?;
         }
     }
 
@@ -221,9 +221,9 @@ impl Engine {
                 at,
                 expires_at,
             )
-            .map_err(|e| EngineError::broken(e.to_string()))?;
+            .map_err(|e| EngineError::internal(e.to_string()))?;
         // A task that is created finished keeps its log only for webhooks.
-        if base.version() == 0 && next.state().is_terminal() && next.listeners().is_empty() {
+        if base.version() == 0 && next.state().is_terminal() && next.push_ids().is_empty() {
             next.forget_log();
         }
         if let Some(key) = key {
@@ -251,13 +251,13 @@ impl Engine {
         let now = self.reader.clock.now();
         // A reader with a slow clock must not find it either.
         let expiry = now.minus(CLOCKS_DIFFER);
-        if record.expired(expiry) {
+        if record.is_expired(expiry) {
             self.forget_trace(&record);
             return Ok(Some(record));
         }
         let write = TaskWrite {
             expect: Expect::of(&record),
-            record: record.ended(self.write_id(&record), expiry),
+            record: record.with_expiry(self.write_id(&record), expiry),
             thread: None,
             pushes: Vec::new(),
             key: None,
@@ -265,7 +265,7 @@ impl Engine {
             now,
         };
         let outcome = self.records.commit(&write).await?;
-        let is_done = outcome == Committed::Done;
+        let is_done = outcome == CommitResult::Done;
         if is_done {
             self.forget_trace(&write.record);
         }

@@ -6,12 +6,12 @@ use crate::engine::{CallBudget, Engine, Leases, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, WorkItem};
-use crate::store::{Committed, Expect, TaskWrite, stored};
+use crate::store::{CommitResult, Expect, TaskWrite, stored};
 use crate::task::{
     A2aError, CancelCommand, Message, Metadata, Part, SendCommand, SendMode, Sent, Task, TaskId,
     TaskRecord, TaskState, WriteId,
 };
-use a2a_lambda_model::stored::filled;
+use a2a_lambda_model::stored::fill;
 use a2a_lambda_rows::each_row_async;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,7 +103,7 @@ impl Fixture {
         let (write, at) = (WriteId::made_of(7), self.engine.reader.clock.now());
         let mut record = before.next([], write, at, before.expires_at()).unwrap();
         stored::arrange(&mut record);
-        filled(&mut record, usize::try_from(size).unwrap());
+        fill(&mut record, usize::try_from(size).unwrap());
         let write = TaskWrite {
             record: record.clone(),
             expect: Expect::of(&before),
@@ -114,7 +114,7 @@ impl Fixture {
             now: at,
         };
         let stored = self.memory.records.commit(&write).await.unwrap();
-        assert_eq!(stored, Committed::Done);
+        assert_eq!(stored, CommitResult::Done);
         record
     }
 

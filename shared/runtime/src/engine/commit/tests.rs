@@ -222,7 +222,7 @@ async fn a_context_that_two_releases_open_together_outlasts_the_open_tasks_of_bo
             .each_ref()
             .map(|engine| engine.fresh_context(&owner(), id.clone(), Some(0), now));
         for (engine, opening) in engines.iter().zip(openings) {
-            engine.place(None, opening.opens).await.unwrap();
+            engine.link_context(None, opening.opens).await.unwrap();
         }
         let head = store.records.load_thread_head(&owner(), &id).await;
         let head = head.unwrap().unwrap();

@@ -10,7 +10,7 @@ impl Engine {
     /// to the task, and the thread that it opens. A context that knows a task without items
     /// shows nothing. A task that its context does not know would be missing in each list
     /// of the context, and outlive its deletion.
-    pub(in crate::engine) async fn place(
+    pub(in crate::engine) async fn link_context(
         &self,
         pointer: Option<TaskRecord>,
         opens: Option<ThreadWrite>,
@@ -20,7 +20,7 @@ impl Engine {
             match &pointer {
                 Some(record) => {
                     let until = record.first_kept_until(life);
-                    Ok(self.records.put_pointer(record, until).await?)
+                    Ok(self.records.link_context(record, until).await?)
                 }
                 None => Ok::<(), EngineError>(()),
             }
@@ -58,7 +58,7 @@ impl Engine {
                 opens.record.version = 1;
             }
             Some(head) if head.lives(now) && self.is_stale(&head, now) => {
-                opens = self.refreshed(&head, false, now);
+                opens = self.thread_refresh(&head, false, now);
             }
             Some(_) => return Ok(()),
         }

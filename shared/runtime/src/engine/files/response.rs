@@ -36,7 +36,7 @@ enum FileForm {
 
 impl ResponseBudget {
     /// The bytes that are left.
-    pub(in crate::engine) const fn left(&self) -> usize {
+    pub(in crate::engine) const fn remaining(&self) -> usize {
         self.remaining
     }
 
@@ -254,7 +254,7 @@ fn show_last_once(task: &mut Task, room: &ResponseBudget) {
         return;
     };
     let is_status = history.last().is_some_and(|last| last.id == status.id);
-    if is_status && whole_size(status) > room.left() / 2 {
+    if is_status && whole_size(status) > room.remaining() / 2 {
         history.pop();
     }
 }

@@ -64,22 +64,22 @@ impl Engine {
             }
             match outcome.of_task()? {
                 Ok(record) => {
-                    self.canceled(caller, &record).await;
+                    self.notify_skill(caller, &record).await;
                     return Ok(record);
                 }
                 // The other write may have ended the task, so the cancel is decided again.
                 Err(current) => record = current.ok_or(A2aError::TaskNotFound)?,
             }
-            races.lost()?;
+            races.note_loss()?;
         }
     }
 
     /// Calls `on_completed` of the skill of a canceled task.
-    async fn canceled(&self, caller: &Caller, record: &TaskRecord) {
+    async fn notify_skill(&self, caller: &Caller, record: &TaskRecord) {
         let skill = record.skill().and_then(|id| self.agent.skill(id));
         if let Some(skill) = skill {
             let facts = TurnFacts::of(record, caller);
-            self.completed(&**skill, &facts, record).await;
+            self.call_on_completed(&**skill, &facts, record).await;
         }
     }
 }

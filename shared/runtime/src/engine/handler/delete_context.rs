@@ -115,17 +115,17 @@ impl Engine {
                         return Err(A2aError::TaskBusy.into());
                     }
                     let began = tasks.began.unwrap_or(now);
-                    let new_thread = || ThreadRecord::begun(owner.clone(), id.clone(), began, now);
+                    let new_thread = || ThreadRecord::new(owner.clone(), id.clone(), began, now);
                     let head = head.unwrap_or_else(new_thread);
                     let write = ThreadWrite {
                         expect: head.version,
-                        record: head.cleared(now),
+                        record: head.clear(now),
                         write: WriteId::made_of(self.ids.next()),
                     };
                     if self.records.put_thread(&write).await? {
                         return Ok((write.record, true));
                     }
-                    races.lost()?;
+                    races.note_loss()?;
                 }
             }
         }
@@ -159,7 +159,7 @@ impl Engine {
     /// Whether this task keeps a context without a thread alive.
     fn holds_thread(&self, task: &TaskRecord, now: Timestamp) -> bool {
         let until = task.active_at().plus(self.reader.policy.thread_ttl);
-        task.is_open(now) || (!task.expired(now) && until > now)
+        task.is_open(now) || (!task.is_expired(now) && until > now)
     }
 
     /// Removes the tasks of a deleted context until the time is up. A further call

@@ -63,14 +63,14 @@ impl Engine {
                 return Ok(());
             };
             record = again;
-            races.lost()?;
+            races.note_loss()?;
         }
     }
 
     /// Expires a task at rest; `None` if another write came first.
     async fn end_at_rest(&self, head: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
         // A commit needs the whole task as its base.
-        let Some(record) = self.whole(head.clone()).await? else {
+        let Some(record) = self.load_full(head.clone()).await? else {
             // It has expired meanwhile.
             return Ok(Some(head));
         };

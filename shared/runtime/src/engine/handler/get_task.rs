@@ -9,7 +9,7 @@ use crate::task::{A2aError, GetQuery, LoggedEvent, Part, Task, TaskId, TaskRecor
 
 impl Engine {
     /// The whole task of a head; `None` if it is gone.
-    pub(in crate::engine) async fn whole(
+    pub(in crate::engine) async fn load_full(
         &self,
         head: TaskRecord,
     ) -> Result<Option<TaskRecord>, EngineError> {
@@ -33,7 +33,7 @@ impl Reader {
         let projection = Projection {
             history_length: query.history_length,
             artifacts: true,
-            bytes: room.left(),
+            bytes: room.remaining(),
         };
         let head = head.ok_or(A2aError::TaskNotFound)?;
         // The store does not read what the response cannot hold.

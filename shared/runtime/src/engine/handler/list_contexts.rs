@@ -20,7 +20,7 @@ impl Reader {
         let token = query.page_token.as_deref();
         let keys = self.policy.secrets.keys_of(token).await?;
         let list = PagedList::contexts(&keys, caller);
-        let after = token.map(|token| list.place(token, now)).transpose()?;
+        let after = token.map(|token| list.position(token, now)).transpose()?;
         let page = self
             .records
             .list_threads(

@@ -23,7 +23,7 @@ impl Reader {
         let keys = self.policy.secrets.keys_of(token).await?;
         let list = PagedList::tasks(&keys, caller, query);
         let position: Option<TaskPosition> =
-            token.map(|token| list.place(token, now)).transpose()?;
+            token.map(|token| list.position(token, now)).transpose()?;
         // The first page counts; its token carries the total to the next pages.
         let count_limit = if position.is_none() {
             self.policy.list_count_max
@@ -41,7 +41,9 @@ impl Reader {
         };
         let page = self.records.list(&caller.owner, &of_owner).await?;
         let matches_query = |record: &TaskRecord| of_owner.matches(&caller.owner, record);
-        let tasks = self.shown(page.records, query, matches_query, now).await?;
+        let tasks = self
+            .load_entries(page.records, query, matches_query, now)
+            .await?;
         let (total, before) = position.map_or((page.matching, 0), |it| (it.total, it.offset));
         let offset = before + tasks.len();
         let more = usize::from(page.next.is_some());
@@ -66,7 +68,7 @@ impl Reader {
 
     /// What a page shows of its tasks. It reads no more stored bytes than the response
     /// can hold, even if some of what it reads is not shown.
-    async fn shown(
+    async fn load_entries(
         &self,
         heads: Vec<TaskRecord>,
         query: &ListQuery,
@@ -74,11 +76,11 @@ impl Reader {
         now: Timestamp,
     ) -> Result<Vec<Task>, EngineError> {
         let mut room = self.room(heads.len());
-        let mut reads = room.left();
+        let mut reads = room.remaining();
         let mut entries = Vec::with_capacity(heads.len());
         let mut heads = VecDeque::from(heads);
         while !heads.is_empty() {
-            let wave = next_wave(&mut heads, room.left().min(reads));
+            let wave = next_wave(&mut heads, room.remaining().min(reads));
             let excerpts = wave.iter().map(|(head, bytes)| {
                 let projection = Projection {
                     history_length: query.history_length,
@@ -95,7 +97,7 @@ impl Reader {
                     Ok(Some(excerpt)) if !matches_query(&excerpt.record) => continue,
                     Ok(Some(excerpt)) => {
                         reads = reads.saturating_sub(excerpt.read);
-                        self.planned(excerpt, query, &mut room).await
+                        self.fit_excerpt(excerpt, query, &mut room).await
                     }
                     Err(error) => Err(error.into()),
                 };
@@ -113,7 +115,7 @@ impl Reader {
     }
 
     /// What the response can hold of the task, without the bytes of files.
-    async fn planned(
+    async fn fit_excerpt(
         &self,
         excerpt: ProjectedTask,
         query: &ListQuery,

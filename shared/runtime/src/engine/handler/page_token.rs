@@ -62,7 +62,7 @@ impl<'a> PagedList<'a> {
         let until = now.plus(LIFETIME).as_millis();
         let plain = format!("{until} {}", position.write());
         let key = self.keys.current();
-        let tag = hmac::sign(&key.hmac_key(PURPOSE), &self.signed(&plain));
+        let tag = hmac::sign(&key.hmac_key(PURPOSE), &self.tag_input(&plain));
         let [plain, tag] = [plain.as_bytes(), tag.as_ref()].map(|it| URL_SAFE_NO_PAD.encode(it));
         format!("{}.{plain}.{tag}", key.id())
     }
@@ -72,7 +72,7 @@ impl<'a> PagedList<'a> {
     /// # Errors
     /// [`A2aError::InvalidParams`] unless this server made the token for this caller,
     /// list and filter within the last hour.
-    pub(crate) fn place<P: PagePosition>(
+    pub(crate) fn position<P: PagePosition>(
         &self,
         token: &str,
         now: Timestamp,
@@ -86,14 +86,14 @@ impl<'a> PagedList<'a> {
         let (plain, tag) = text.split_once('.')?;
         let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(plain).ok()?).ok()?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
-        hmac::verify(&key.hmac_key(PURPOSE), &self.signed(&plain), &tag).ok()?;
+        hmac::verify(&key.hmac_key(PURPOSE), &self.tag_input(&plain), &tag).ok()?;
         let (until, position) = plain.split_once(' ')?;
         let until = Timestamp::from_millis(until.parse().ok()?);
         (now < until).then(|| P::read(position)).flatten()
     }
 
     /// What the tag of a token authenticates.
-    fn signed(&self, plain: &str) -> Vec<u8> {
+    fn tag_input(&self, plain: &str) -> Vec<u8> {
         [&self.fields, bytes_of([plain]).as_slice()].concat()
     }
 }

@@ -7,7 +7,7 @@
 use crate::auth::Caller;
 
 use crate::engine::commit::contention::Races;
-use crate::engine::seal::SealPlace;
+use crate::engine::seal::AssociatedData;
 use crate::engine::{Engine, EngineError, Reader, SecretKeySet};
 use crate::outbound::OutboundUrl;
 use crate::task::{
@@ -101,7 +101,7 @@ impl Engine {
     ) -> Result<PushConfig, EngineError> {
         self.reader.has_push()?;
         let mut record = self.reader.load(caller, &command.task).await?;
-        let listener = self.listener(&record, &command.offer).await?;
+        let listener = self.registration(&record, &command.offer).await?;
         let mut races = Races::default();
         loop {
             self.room_for(&record, &listener, &command.offer).await?;
@@ -119,7 +119,7 @@ impl Engine {
                 }
                 Err(current) => record = current.ok_or(A2aError::TaskNotFound)?,
             }
-            races.lost()?;
+            races.note_loss()?;
         }
     }
 
@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// The change by which a send registers its push config, if it has one.
-    pub(in crate::engine) async fn listen(
+    pub(in crate::engine) async fn register_push(
         &self,
         record: &TaskRecord,
         offer: Option<&PushOffer>,
@@ -147,7 +147,7 @@ impl Engine {
         let Some(offer) = offer else {
             return Ok(None);
         };
-        let listener = self.listener(record, offer).await?;
+        let listener = self.registration(record, offer).await?;
         if record.version() > 0 {
             self.room_for(record, &listener, offer).await?;
         }
@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// Checks the URL, sets the id and seals the secrets of a push config.
-    async fn listener(
+    async fn registration(
         &self,
         record: &TaskRecord,
         offer: &PushOffer,
@@ -203,7 +203,7 @@ impl Engine {
             _ => Some(policy.secrets.keys().await?),
         };
         let seal = |secret: &Option<Secret>, name| {
-            let seal_place = SealPlace::of_webhook(record.owner(), record.id(), &id, name);
+            let seal_place = AssociatedData::of_webhook(record.owner(), record.id(), &id, name);
             let secret = secret.as_ref().zip(keys.as_ref());
             secret
                 .map(|(secret, keys)| keys.seal(secret, &seal_place, self.ids.next()))
@@ -231,8 +231,8 @@ impl Engine {
         let pushes = self.reader.pushes_of(record).await?;
         let exists = pushes.iter().any(|push| push.listener.id == listener.id);
         // An open task also keeps the ids of deleted configs; this bounds their number.
-        let is_full = record.listeners().len() >= MAX_PUSH_CONFIGS * 10
-            && !record.listeners().contains(&listener.id);
+        let is_full = record.push_ids().len() >= MAX_PUSH_CONFIGS * 10
+            && !record.push_ids().contains(&listener.id);
         if !exists && (pushes.len() >= MAX_PUSH_CONFIGS || is_full) {
             let why = format!("a task has at most {MAX_PUSH_CONFIGS} push configurations");
             return Err(A2aError::invalid(offer.field("id"), why).into());
@@ -253,7 +253,7 @@ pub(in crate::engine) fn open_secrets(
 ) -> Option<(Option<Secret>, Option<Secret>)> {
     let listener = &push.listener;
     let open = |ciphertext: &Option<Sealed>, name| {
-        let seal_place = SealPlace::of_webhook(&push.owner, &push.task, &listener.id, name);
+        let seal_place = AssociatedData::of_webhook(&push.owner, &push.task, &listener.id, name);
         match ciphertext {
             Some(ciphertext) => keys.open(ciphertext, &seal_place).map(Some),
             None => Some(None),

@@ -55,7 +55,7 @@ impl Engine {
             | TurnEnd::Superseded(Some(record)) => record,
             // A2A 1.0 §3.2.2: a blocking send waits for a terminal or interrupted state.
             TurnEnd::Duplicate(record) if mode == SendMode::Blocking => {
-                Box::pin(self.reader.rested(caller, record, waits_until)).await?
+                Box::pin(self.reader.wait_for_rest(caller, record, waits_until)).await?
             }
             TurnEnd::Duplicate(record) => record,
             TurnEnd::Superseded(None) => return Err(A2aError::TaskNotFound.into()),

@@ -78,12 +78,12 @@ impl Reader {
             }
             // No further read is made for a client that has disconnected.
             let rest = self.clock.sleep_until(now.plus(wait).min(ends));
-            if let Either::Left(_) = select(pin!(sink.closed()), rest).await {
+            if let Either::Left(_) = select(pin!(sink.wait_for_close()), rest).await {
                 return Ok(());
             }
             let last_seq = sink.last_seq();
             let tail = self
-                .followed(caller, record, last_seq.unwrap_or_default())
+                .load_tail(caller, record, last_seq.unwrap_or_default())
                 .await?;
             self.show_events(record, tail.reads_text_alone, tail.events, sink)
                 .await?;
@@ -98,7 +98,7 @@ impl Reader {
 
     /// The events after number `after` of this incarnation of the task. A new task with
     /// the same id counts as not found.
-    pub(super) async fn followed(
+    pub(super) async fn load_tail(
         &self,
         caller: &Caller,
         record: &TaskRecord,
@@ -128,7 +128,7 @@ fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), 
     if record.reads_text_alone() {
         task.parts_mut().for_each(Part::show_as_text);
     }
-    sink.resumed(task, seq);
+    sink.resume(task, seq);
     Ok(())
 }
 

@@ -143,7 +143,7 @@ impl Engine {
                 (Some(Ok(reference)), None) => match remaining.checked_sub(reference.size) {
                     Some(rest) => {
                         remaining = rest;
-                        self.uploaded(caller, reference).await?
+                        self.find_upload(caller, reference).await?
                     }
                     None => Err("brings the uploads of the message above what one may hold"),
                 },
@@ -157,7 +157,7 @@ impl Engine {
     }
 
     /// The object of a reference, if size and digest match.
-    async fn uploaded(
+    async fn find_upload(
         &self,
         caller: &Caller,
         reference: UploadReference,
@@ -169,12 +169,12 @@ impl Engine {
         let blobs = &self.blobs;
         // Uploads of another caller have another prefix, so they look like missing
         // ones.
-        let Some(head) = received(blobs.head(&key).await)? else {
+        let Some(head) = none_if_denied(blobs.head(&key).await)? else {
             return Ok(Err("names an upload that was never received"));
         };
         let sha256 = match head.sha256 {
             Some(sha256) => sha256,
-            None => match received(blobs.open(&key).await)? {
+            None => match none_if_denied(blobs.open(&key).await)? {
                 Some(mut bytes) => digest_of(&mut bytes).await?,
                 None => return Ok(Err("names an upload that was never received")),
             },
@@ -193,7 +193,7 @@ impl Engine {
 
 /// What was received under a key that a client names. S3 refuses a key without an object if
 /// the role may not list the bucket.
-fn received<T>(result: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+fn none_if_denied<T>(result: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
     match result {
         Err(StoreError::Denied(_)) => Ok(None),
         result => result,

@@ -7,7 +7,7 @@ use crate::task::{A2aError, TaskRecord, Timestamp};
 
 impl Reader {
     /// The task when it is at rest, or as it is at `until`.
-    pub(in crate::engine) async fn rested(
+    pub(in crate::engine) async fn wait_for_rest(
         &self,
         caller: &Caller,
         record: TaskRecord,
@@ -22,7 +22,7 @@ impl Reader {
             self.clock.sleep_until(now.plus(wait).min(until)).await;
             wait = LONG.min(wait * 2);
             // No event has this number, so the store returns only the state.
-            let tail = self.followed(caller, &record, u64::MAX).await?;
+            let tail = self.load_tail(caller, &record, u64::MAX).await?;
             if tail.state.is_at_rest() {
                 break;
             }

@@ -23,14 +23,14 @@ fn bucket() -> RateBucket {
 /// The processes of one agent, each with what it remembers, and their table.
 struct Fleet {
     table: Arc<WatchedTable>,
-    processes: Vec<(Lots, Limits)>,
+    processes: Vec<(TokenCache, Limits)>,
     rate: CallRate,
 }
 
 impl Fleet {
     fn of(processes: usize, rate: CallRate) -> Self {
         let table = Arc::new(WatchedTable::default());
-        let process = |_| (Lots::default(), Limits::new(table.clone()));
+        let process = |_| (TokenCache::default(), Limits::new(table.clone()));
         Self {
             processes: (0..processes).map(process).collect(),
             table,
@@ -208,10 +208,10 @@ fn calls_are_admitted_while_the_store_does_not_answer() {
 
 #[test]
 fn a_process_remembers_a_bounded_number_of_lots() {
-    let lots = Lots::default();
-    let lot = Lot {
+    let lots = TokenCache::default();
+    let lot = CachedBucket {
         until: START,
-        holds: Holding::Tokens(1),
+        holds: BucketState::Tokens(1),
     };
     for number in 0..KEPT * 2 + 1 {
         let bucket = RateBucket::Tier(tenant(), number.to_string());

@@ -53,12 +53,12 @@ pub(in crate::engine) async fn drive(
     let last = turn.turn_thread().stop_at().map(|at| at.plus(GRACE));
     // The context learns of the task while the skill runs, so a short send waits for it no
     // longer. A skill that makes no task may answer with a message.
-    let mut writing = buffer.makes_task.then(|| placing(buffer)).flatten();
-    let mut stop = pin!(turn.braked());
+    let mut writing = buffer.makes_task.then(|| pending_link(buffer)).flatten();
+    let mut stop = pin!(turn.wait_for_brake());
     let end = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && buffer.due() {
-            writing = placing(buffer).or_else(|| {
+            writing = pending_link(buffer).or_else(|| {
                 let write = buffer.write_next(turn.turn_thread());
                 Some(write.map_ok(Some).boxed())
             });
@@ -70,8 +70,8 @@ pub(in crate::engine) async fn drive(
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
             biased;
-            result = finished(&mut writing) => {
-                if let Some(outcome) = result? && !buffer.stored(outcome).await? {
+            result = await_write(&mut writing) => {
+                if let Some(outcome) = result? && !buffer.handle_outcome(outcome).await? {
                     return Ok(LoopEnd::Lost);
                 }
             }
@@ -82,7 +82,7 @@ pub(in crate::engine) async fn drive(
                     return Ok(LoopEnd::Lost);
                 }
             }
-            reason = turn.broken() => break LoopEnd::Broken(reason),
+            reason = turn.wait_for_break() => break LoopEnd::Broken(reason),
             // A full write buffer is back-pressure: the skill waits until a write is
             // stored.
             Some(command) = inbox.recv(), if !buffer.full() => match command {
@@ -104,7 +104,7 @@ pub(in crate::engine) async fn drive(
     }
     if let Some(writing) = writing
         && let Some(outcome) = writing.await?
-        && !buffer.stored(outcome).await?
+        && !buffer.handle_outcome(outcome).await?
     {
         return Ok(LoopEnd::Lost);
     }
@@ -112,13 +112,13 @@ pub(in crate::engine) async fn drive(
 }
 
 /// What has to be stored before the task, as a write in flight.
-fn placing<'e>(buffer: &mut WriteBuffer<'e>) -> PendingWrite<'e> {
-    let placement = buffer.placement(false)?;
+fn pending_link<'e>(buffer: &mut WriteBuffer<'e>) -> PendingWrite<'e> {
+    let placement = buffer.context_link(false)?;
     Some(placement.map_ok(|()| None).boxed())
 }
 
 /// Waits for the write in flight; never returns if there is none.
-async fn finished(writing: &mut PendingWrite<'_>) -> Result<Option<CommitOutcome>, EngineError> {
+async fn await_write(writing: &mut PendingWrite<'_>) -> Result<Option<CommitOutcome>, EngineError> {
     match writing {
         Some(write) => {
             let result = write.await;

@@ -68,7 +68,7 @@ impl EventSink {
     }
 
     /// Waits until the client has disconnected; forever if the sink is not a stream.
-    pub(in crate::engine) async fn closed(&self) {
+    pub(in crate::engine) async fn wait_for_close(&self) {
         match &self.frames {
             Some(frames) => frames.closed().await,
             None => std::future::pending().await,
@@ -103,7 +103,7 @@ impl EventSink {
     }
 
     /// The first frame of a resumed stream.
-    pub(in crate::engine) fn resumed(&mut self, task: Task, seq: u64) {
+    pub(in crate::engine) fn resume(&mut self, task: Task, seq: u64) {
         self.last_seq = Some(seq);
         self.send(Frame::Resumed(Box::new(task)));
     }

@@ -3,14 +3,14 @@
 use super::spec::TurnEnd;
 use super::thread::TurnThread;
 use super::write_buffer::WriteBuffer;
-use crate::engine::commit::contention::exhausted;
+use crate::engine::commit::contention::contention_error;
 use crate::engine::commit::{CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::task::metadata_keys;
 use crate::task::{Change, ContextId, Message, Part, TaskRecord};
 use crate::telemetry::outcomes::{FaultClass, TASKS, class_of};
 use a2a_lambda_model::redact::without_values;
-use a2a_lambda_skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
+use a2a_lambda_skill::{AgentError, AuthHint, Content, FinishedTask, TurnFacts};
 use a2a_lambda_skill::{AnySkill, SkillOutcome};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
@@ -29,8 +29,8 @@ impl WriteBuffer<'_> {
     ) -> Result<TurnEnd, EngineError> {
         match outcome {
             SkillOutcome::Message { message: content } if self.is_unseen() => {
-                let reply = self.says(content);
-                let alone = self.alone(reply.clone(), turn_thread);
+                let reply = self.agent_message(content);
+                let alone = self.taskless_reply(reply.clone(), turn_thread);
                 if self.is_given(&alone, turn_thread).await? {
                     return Ok(TurnEnd::Message(alone));
                 }
@@ -47,7 +47,7 @@ impl WriteBuffer<'_> {
         }
         // A transaction with the thread opens it, and takes the pointer along.
         if turn_thread.is_unchanged() {
-            match self.placement(false) {
+            match self.context_link(false) {
                 Some(placement) => placement.await?,
                 None if self.record.version() > 0 => turn_thread.extend(&self.record).await,
                 None => {}
@@ -68,7 +68,7 @@ impl WriteBuffer<'_> {
                 let fail = match self.take_back() {
                     Some(fail @ Change::Fail { .. }) => fail,
                     _ => {
-                        let error = AgentError::deadline().with_cause(&exhausted());
+                        let error = AgentError::deadline().with_cause(&contention_error());
                         self.engine.failure(&self.record, &error)
                     }
                 };
@@ -80,13 +80,13 @@ impl WriteBuffer<'_> {
     }
 
     /// A reply that is the whole response: it names no task.
-    fn alone(&self, mut reply: Message, turn_thread: &TurnThread<'_>) -> Message {
+    fn taskless_reply(&self, mut reply: Message, turn_thread: &TurnThread<'_>) -> Message {
         reply.task_id = None;
         let is_stored = !turn_thread.is_unchanged() || !self.record.names_its_context();
         if !is_stored {
             // A2A 1.0, `Message` in a2a.proto: a message of the server names a context. Nothing
             // of this one is stored, so the client can begin it with its next message.
-            reply.context_id = reply.context_id.map(ContextId::offered);
+            reply.context_id = reply.context_id.map(ContextId::into_offer);
         }
         if self.reads_text_alone() {
             reply.parts.iter_mut().for_each(Part::show_as_text);
@@ -112,7 +112,7 @@ impl WriteBuffer<'_> {
         }
         let mut races = self.engine.races(turn_thread.stop_at());
         loop {
-            let mut last_error = exhausted().into();
+            let mut last_error = contention_error().into();
             let result = match turn_thread.write(None).await {
                 // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
@@ -140,10 +140,10 @@ impl WriteBuffer<'_> {
     fn apply_outcome(&mut self, outcome: SkillOutcome) {
         let last = match outcome {
             SkillOutcome::Message { message: content } => Change::Complete {
-                message: Some(self.says(content)),
+                message: Some(self.agent_message(content)),
             },
             SkillOutcome::InputRequired { message, slot } => Change::AskInput {
-                message: self.says(message),
+                message: self.agent_message(message),
                 slot,
             },
             SkillOutcome::AuthRequired {
@@ -162,19 +162,19 @@ impl WriteBuffer<'_> {
                     self.push(Change::Artifact(update));
                 }
                 Change::Complete {
-                    message: message.map(|content| self.says(content)),
+                    message: message.map(|content| self.agent_message(content)),
                 }
             }
             SkillOutcome::Failed { error } => self.engine.failure(&self.record, &error),
             SkillOutcome::Rejected { reason } => Change::Reject {
-                message: self.says(Content::from_text(reason)),
+                message: self.agent_message(Content::from_text(reason)),
             },
         };
         self.push(last);
     }
 
     fn asks_auth(&self, message: Content, auth: &AuthHint) -> Message {
-        let mut message = self.says(message);
+        let mut message = self.agent_message(message);
         // A2A 1.0 §7.6: the status message says what the client has to authorise.
         let hint = json!({ "authType": auth.auth_type, "service": auth.service });
         message
@@ -199,7 +199,7 @@ impl Engine {
         if let Some(report) = &self.failures {
             report(error);
         }
-        let mut message = self.says(record, Content::from_text(error.text()));
+        let mut message = self.agent_message(record, Content::from_text(error.text()));
         let details = Value::Object(error.details().clone());
         message
             .metadata
@@ -212,7 +212,7 @@ impl Engine {
 
     /// Calls the skill's `on_completed` after the task has ended. The call is best
     /// effort, has 1 s, and can change nothing.
-    pub(in crate::engine) async fn completed(
+    pub(in crate::engine) async fn call_on_completed(
         &self,
         skill: &dyn AnySkill,
         facts: &TurnFacts,
@@ -221,7 +221,7 @@ impl Engine {
         let Some(skill_id) = record.skill().filter(|_| record.state().is_terminal()) else {
             return;
         };
-        let settled_task = Settled {
+        let settled_task = FinishedTask {
             task_id: record.id().clone(),
             context_id: record.context_id().clone(),
             skill: skill_id.clone(),

@@ -144,7 +144,7 @@ impl<'e> OutputRules<'e> {
 
     fn check_media_type(&self, location: &str, parts: &[Part]) {
         if let Some(skill) = &self.skill
-            && let Some(media_type) = media::unpromised(skill, parts)
+            && let Some(media_type) = media::undeclared_output(skill, parts)
         {
             self.report(OutputFault::MediaType {
                 skill: skill.id.to_owned(),

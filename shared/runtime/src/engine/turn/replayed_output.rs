@@ -39,7 +39,7 @@ impl ReplayedOutput {
 
     /// What is left to say of `emission`. `is_said`: the earlier run has said an output at
     /// this position. `may_differ`: a step says it that has no result yet.
-    pub(in crate::engine) fn left(
+    pub(in crate::engine) fn remainder(
         &self,
         emission: Emission,
         is_said: bool,

@@ -47,11 +47,11 @@ impl Engine {
         let report = TurnReport::begin(self, &spec, receipt.is_some());
         // A future is moved with room for all that it awaits, so the engine boxes large ones at
         // its borders: the turn here, a message that is accepted, and the work of a queue.
-        let turn = Box::pin(self.run_turn(spec, receipt, sink));
+        let turn = Box::pin(self.execute(spec, receipt, sink));
         report.run(turn).await
     }
 
-    async fn run_turn(
+    async fn execute(
         &self,
         spec: TurnSpec,
         receipt: Option<&dyn Receipt>,
@@ -95,7 +95,7 @@ impl Engine {
         buffer.meter = Some(turn.meter());
         let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());
-        let running = guarded(&*skill, adapter, &mut context, start);
+        let running = run_skill(&*skill, adapter, &mut context, start);
         let mut running = SkillFuture::new(running, &turn, self);
         if is_watched && !is_forced {
             poll_and_open(&mut running, &mut buffer).await?;
@@ -110,7 +110,7 @@ impl Engine {
         let last_record = buffer.record.clone();
         match self.end_turn(ended_by, &turn, buffer).await {
             Ok(TurnEnd::Stopped(record)) => {
-                self.completed(&*skill, &facts, &record).await;
+                self.call_on_completed(&*skill, &facts, &record).await;
                 Ok(TurnEnd::Stopped(record))
             }
             // A run that an outage ended releases its turn.
@@ -157,7 +157,7 @@ impl Engine {
         mut buffer: WriteBuffer<'_>,
     ) -> Result<TurnEnd, EngineError> {
         let outcome = match ended_by {
-            Ok(LoopEnd::Returned(outcome)) => match turn.checked(outcome) {
+            Ok(LoopEnd::Returned(outcome)) => match turn.check_outcome(outcome) {
                 Ok(outcome) => outcome,
                 Err(error) => return self.end_changed(turn, buffer, &error).await,
             },
@@ -287,7 +287,7 @@ async fn poll_and_open(
 
 /// The skill's future. A panic in it fails the turn and not the process. The panic hook
 /// has logged its place. Its text may hold content, so it goes nowhere.
-fn guarded<'a>(
+fn run_skill<'a>(
     skill: &'a dyn AnySkill,
     adapter: Option<&'a dyn SessionAdapter>,
     context: &'a mut TaskContext<'_>,

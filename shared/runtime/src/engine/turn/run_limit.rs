@@ -16,7 +16,7 @@ impl Engine {
             return self.run_limit(record);
         }
         let text = format!("the task was handed over {most} times, and no task may be more often");
-        Some(exceeded(text).with_detail("handOversMax", most))
+        Some(limit_error(text).with_detail("handOversMax", most))
     }
 
     /// The error of a task whose turn must not run again: it has made no progress for too
@@ -29,7 +29,7 @@ impl Engine {
         }
         let (idle, most) = (idle.as_secs(), most.as_secs());
         let text = format!("the task made no progress for {idle} s, and {most} s are allowed");
-        Some(exceeded(text).with_detail("runMaxSeconds", most))
+        Some(limit_error(text).with_detail("runMaxSeconds", most))
     }
 
     /// Checks that a skill may keep `current` bytes, before anything is written. The size is
@@ -47,7 +47,7 @@ impl Engine {
     }
 }
 
-fn exceeded(text: String) -> AgentError {
+fn limit_error(text: String) -> AgentError {
     AgentError::domain("RUN_LIMIT_EXCEEDED", text)
 }
 

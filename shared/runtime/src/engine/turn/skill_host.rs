@@ -153,12 +153,12 @@ impl<'e> TurnHandle<'e> {
     }
 
     /// Waits until the turn ends from inside its skill.
-    pub(in crate::engine) async fn broken(&self) -> TurnBreak {
+    pub(in crate::engine) async fn wait_for_break(&self) -> TurnBreak {
         self.signal.wait().await
     }
 
     /// Waits until the turn has to end because it is braked; returns the error of a new call.
-    pub(in crate::engine) async fn braked(&self) -> A2aError {
+    pub(in crate::engine) async fn wait_for_brake(&self) -> A2aError {
         self.brake.wait(&self.scopes).await
     }
 
@@ -192,7 +192,7 @@ impl<'e> TurnHandle<'e> {
     ///
     /// # Errors
     /// [`StepChangedError`] if the skill has not asked for a stored result.
-    pub(in crate::engine) fn checked(
+    pub(in crate::engine) fn check_outcome(
         &self,
         outcome: SkillOutcome,
     ) -> Result<SkillOutcome, StepChangedError> {
@@ -212,7 +212,7 @@ impl<'e> TurnHandle<'e> {
 
     /// The value, or the error that the skill gets. If the store was unavailable, the turn ends
     /// and this never returns.
-    async fn for_skill<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
+    async fn map_store_error<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
         match result {
             Ok(value) => Ok(value),
             Err(error) => Err(self.store_failed(error).await),
@@ -293,7 +293,7 @@ impl MeterCalls for TurnHandle<'_> {
         request: &'a mut ModelRequest,
     ) -> BoxFuture<'a, AgentResult<CallTokens>> {
         Box::pin(async move {
-            self.for_skill(self.meter.reserve_call(request).await)
+            self.map_store_error(self.meter.reserve_call(request).await)
                 .await?
         })
     }
@@ -338,7 +338,8 @@ impl TurnHost for TurnHandle<'_> {
             self.output_rules.check(&emission, self.scopes.step())?;
             let scope = self.scopes.next_output();
             let may_differ = self.scopes.is_in_step();
-            let Some(emission) = self.replay.left(emission, scope.is_none(), may_differ) else {
+            let Some(emission) = self.replay.remainder(emission, scope.is_none(), may_differ)
+            else {
                 return Ok(());
             };
             let _call = self.scopes.call();
@@ -366,7 +367,7 @@ impl TurnHost for TurnHandle<'_> {
                 {
                     return Err(AgentError::artifact_too_large(&artifact.name, None, limit));
                 }
-                artifact.fill(self.for_skill(content).await??);
+                artifact.fill(self.map_store_error(content).await??);
             }
             Ok(artifact)
         })
@@ -374,7 +375,7 @@ impl TurnHost for TurnHandle<'_> {
 
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
         Box::pin(async move {
-            self.for_skill(self.engine.reader.bytes_of(&blob).await)
+            self.map_store_error(self.engine.reader.bytes_of(&blob).await)
                 .await
         })
     }
@@ -383,7 +384,8 @@ impl TurnHost for TurnHandle<'_> {
         Box::pin(async move {
             // A reader fails when the signal says that the turn is over.
             let (reader, signal) = (&self.engine.reader, Arc::clone(&self.signal));
-            self.for_skill(reader.open_blob(blob, signal).await).await
+            self.map_store_error(reader.open_blob(blob, signal).await)
+                .await
         })
     }
 
@@ -492,11 +494,11 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {
-        Box::pin(async { self.for_skill(self.turn_thread.thread().await).await })
+        Box::pin(async { self.map_store_error(self.turn_thread.thread().await).await })
     }
 
     fn references(&self) -> BoxFuture<'_, AgentResult<&References>> {
-        Box::pin(async { self.for_skill(self.references.load().await).await })
+        Box::pin(async { self.map_store_error(self.references.load().await).await })
     }
 
     fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>> {

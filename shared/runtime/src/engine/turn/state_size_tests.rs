@@ -123,7 +123,7 @@ fn kept(way: &str, length: usize) -> usize {
     match way {
         "data" => {
             saved.data.insert("k".to_owned(), text);
-            let place = StepResult::saved(1, at);
+            let place = StepResult::from_save(1, at);
             saved.steps.insert("!k#1".to_owned(), place);
         }
         "step" => saved.complete_step(

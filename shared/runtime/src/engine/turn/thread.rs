@@ -66,7 +66,7 @@ impl<'e> TurnThread<'e> {
             // The turn runs again: what it said itself it has not said yet.
             messages.truncate(record.base().turn_start);
         }
-        messages.extend(spec.opening.iter().filter_map(said).cloned());
+        messages.extend(spec.opening.iter().filter_map(client_message).cloned());
         drop_commands(spec.input.skill().map(|it| it.metadata().id), &mut messages);
         let context_status = spec.context_status.as_ref();
         Self {
@@ -94,7 +94,7 @@ impl<'e> TurnThread<'e> {
 
     /// The thread stored under the context id, even if an earlier context with this id
     /// left it.
-    async fn left(&self) -> Result<Option<ThreadRecord>, StoreError> {
+    async fn load_any_thread(&self) -> Result<Option<ThreadRecord>, StoreError> {
         let mut races = self.engine.races(self.stop_at);
         loop {
             let records = &self.engine.records;
@@ -107,8 +107,11 @@ impl<'e> TurnThread<'e> {
     }
 
     /// The stored thread, if it belongs to this context.
-    async fn stored(&self) -> Result<Option<ThreadRecord>, StoreError> {
-        Ok(self.left().await?.filter(|thread| self.is_own(thread)))
+    async fn load_thread(&self) -> Result<Option<ThreadRecord>, StoreError> {
+        Ok(self
+            .load_any_thread()
+            .await?
+            .filter(|thread| self.is_own(thread)))
     }
 
     /// Whether `thread` belongs to this context, and not to an earlier or later one
@@ -149,7 +152,7 @@ impl<'e> TurnThread<'e> {
             Err(error) => return Ok(Err(error)),
         };
         let look = || async {
-            let thread = self.stored().await?;
+            let thread = self.load_thread().await?;
             Ok(self.unexpired_state(thread).unwrap_or_default().session)
         };
         let session = self.session.get_or_try_init(look).await;
@@ -212,7 +215,7 @@ impl<'e> TurnThread<'e> {
         updates: Option<&[StepUpdates]>,
     ) -> Result<Option<ThreadWrite>, EngineError> {
         let now = self.engine.reader.clock.now();
-        let thread = self.left().await?;
+        let thread = self.load_any_thread().await?;
         if thread.as_ref().is_some_and(ThreadRecord::is_cleared) {
             return Ok(None);
         }
@@ -223,7 +226,7 @@ impl<'e> TurnThread<'e> {
             None => {
                 let began = self.began.unwrap_or(self.created_at);
                 let (owner, context) = (self.owner.clone(), self.context.clone());
-                let record = ThreadRecord::begun(owner, context, began, now);
+                let record = ThreadRecord::new(owner, context, began, now);
                 ThreadRecord { version, ..record }
             }
         };
@@ -237,7 +240,7 @@ impl<'e> TurnThread<'e> {
             .check_state_size(stored::state_size(&record.state));
         size.map_err(EngineError::of_skill)?;
         record.state_version = record.version + 1;
-        Ok(Some(self.engine.renewed(record, now)))
+        Ok(Some(self.engine.thread_renewal(record, now)))
     }
 
     /// Stores a commit of the turn, in one transaction with the changes that
@@ -296,7 +299,7 @@ fn drop_commands(skill: Option<&str>, messages: &mut [Message]) {
 }
 
 /// The client's message in the turn's opening. Credentials are not part of a thread.
-const fn said(change: &Change) -> Option<&Message> {
+const fn client_message(change: &Change) -> Option<&Message> {
     match change {
         Change::Accept { message }
         | Change::Resume {

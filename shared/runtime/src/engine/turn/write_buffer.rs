@@ -19,7 +19,7 @@ use super::thread::{StepUpdates, TurnThread};
 use crate::auth::Caller;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
-use crate::engine::commit::contention::exhausted;
+use crate::engine::commit::contention::contention_error;
 use crate::engine::commit::{
     Commit, CommitOutcome, OnConflict, PreparedCommit, SendKey, registers_push,
 };
@@ -141,7 +141,7 @@ impl<'e> WriteBuffer<'e> {
     /// What has to be stored before the next write: the thread that the task opens, and
     /// the pointer to the task unless that write is a transaction, which takes it along.
     /// `None` if the context knows the task. It can run while the skill runs.
-    pub(in crate::engine) fn placement(
+    pub(in crate::engine) fn context_link(
         &mut self,
         in_transaction: bool,
     ) -> Option<BoxFuture<'e, Result<(), EngineError>>> {
@@ -155,15 +155,15 @@ impl<'e> WriteBuffer<'e> {
         }
         self.has_pointer |= points;
         let engine = self.engine;
-        Some(Box::pin(engine.place(pointer, opens)))
+        Some(Box::pin(engine.link_context(pointer, opens)))
     }
 
     /// Stores what has to be stored before the next write.
-    pub(in crate::engine) async fn place(
+    pub(in crate::engine) async fn link_context(
         &mut self,
         in_transaction: bool,
     ) -> Result<(), EngineError> {
-        match self.placement(in_transaction) {
+        match self.context_link(in_transaction) {
             Some(placement) => placement.await,
             None => Ok(()),
         }
@@ -171,10 +171,10 @@ impl<'e> WriteBuffer<'e> {
 
     /// Stores the opening of the turn; `false` if another writer was faster.
     pub(in crate::engine) async fn open(&mut self) -> Result<bool, EngineError> {
-        self.place(false).await?;
+        self.link_context(false).await?;
         let commit = self.next_commit(OnConflict::Return);
         let outcome = self.engine.commit(commit).await?;
-        self.stored(outcome).await
+        self.handle_outcome(outcome).await
     }
 
     /// Stores the opening in one transaction with the key of the send. Returns the task
@@ -187,14 +187,14 @@ impl<'e> WriteBuffer<'e> {
         &mut self,
         key: Option<SendKey>,
     ) -> Result<Option<TaskRecord>, EngineError> {
-        self.place(key.is_some()).await?;
+        self.link_context(key.is_some()).await?;
         let mut commit = self.next_commit(OnConflict::Return);
         commit.key.clone_from(&key);
         let outcome = self.engine.commit(commit).await?;
         if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, key) {
             return Ok(Some(key.task_of(Keyed::clone(entry))?));
         }
-        if self.stored(outcome).await? {
+        if self.handle_outcome(outcome).await? {
             return Ok(None);
         }
         if let (Some(current), Some(print)) = (&self.winner, &self.print)
@@ -281,7 +281,7 @@ impl<'e> WriteBuffer<'e> {
             }
         }
         self.push(last);
-        match self.placement(false) {
+        match self.context_link(false) {
             Some(placement) => placement.await?,
             None => self.engine.extend_thread(&self.record).await,
         }
@@ -302,7 +302,7 @@ impl<'e> WriteBuffer<'e> {
             },
             Ok(outcome) => outcome,
         };
-        Ok(if !self.stored(outcome).await? {
+        Ok(if !self.handle_outcome(outcome).await? {
             TurnEnd::Superseded(self.winner)
         } else if self.record.state().is_at_rest() {
             TurnEnd::Stopped(self.record)
@@ -314,7 +314,7 @@ impl<'e> WriteBuffer<'e> {
     /// Fails the task, and stores with it what is in the buffer.
     pub(super) async fn fail(&mut self, fail: Change) -> Result<CommitOutcome, EngineError> {
         self.push(fail);
-        self.place(false).await?;
+        self.link_context(false).await?;
         let commit = self.next_commit(OnConflict::Reapply);
         self.engine.commit(commit).await
     }
@@ -416,7 +416,7 @@ impl<'e> WriteBuffer<'e> {
 
     /// Handles the result of a write: shows its events and wakes what waits for it;
     /// `false` if the task is lost.
-    pub(in crate::engine) async fn stored(
+    pub(in crate::engine) async fn handle_outcome(
         &mut self,
         outcome: CommitOutcome,
     ) -> Result<bool, EngineError> {
@@ -435,9 +435,9 @@ impl<'e> WriteBuffer<'e> {
                 self.winner = current;
                 Ok(false)
             }
-            CommitOutcome::ThreadMoved => Err(exhausted().into()),
+            CommitOutcome::ThreadMoved => Err(contention_error().into()),
             CommitOutcome::KeyTaken(_) => {
-                Err(EngineError::broken("unexpected key conflict in turn"))
+                Err(EngineError::internal("unexpected key conflict in turn"))
             }
         }
     }

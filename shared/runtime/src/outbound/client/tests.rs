@@ -1,5 +1,5 @@
 use super::{CheckedResolver, NotPublicError};
-use crate::outbound::{FetchError, Fetched, Fetcher, OutboundUrl, Reach};
+use crate::outbound::{AddressPolicy, FetchError, Fetched, Fetcher, OutboundUrl};
 use a2a_lambda_rows::each_row;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
 #[test]
 fn one_private_address_of_a_name_is_enough_to_refuse_it() {
     let checked = CheckedResolver {
-        reach: Reach::Public,
+        reach: AddressPolicy::Public,
         is_encrypted: true,
     };
     let public = addresses(&["8.8.8.8", "2606:4700::1111"]);
@@ -37,12 +37,12 @@ async fn a_name_that_resolves_to_loopback_is_refused() {
     // `OutboundUrl` refuses `localhost`, so the test calls the resolver itself.
     use aws_smithy_runtime_api::client::dns::ResolveDns as _;
     let public = CheckedResolver {
-        reach: Reach::Public,
+        reach: AddressPolicy::Public,
         is_encrypted: true,
     };
     assert!(public.resolve_dns("localhost").await.is_err());
     let here = CheckedResolver {
-        reach: Reach::Loopback,
+        reach: AddressPolicy::Loopback,
         is_encrypted: false,
     };
     assert!(!here.resolve_dns("localhost").await.unwrap().is_empty());
@@ -50,8 +50,8 @@ async fn a_name_that_resolves_to_loopback_is_refused() {
 
 #[tokio::test]
 async fn a_url_beyond_the_reach_is_refused_again_when_it_is_used() {
-    let url = OutboundUrl::parse("http://127.0.0.1:9/", Reach::Loopback).unwrap();
-    let fetcher = Fetcher::new(Reach::Public, SECOND);
+    let url = OutboundUrl::parse("http://127.0.0.1:9/", AddressPolicy::Loopback).unwrap();
+    let fetcher = Fetcher::new(AddressPolicy::Public, SECOND);
     let refused = get(&fetcher, &url).await;
     assert!(
         matches!(refused, Err(FetchError::Request(_))),
@@ -65,8 +65,8 @@ async fn a_refused_connection_is_an_error() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let url = format!("http://{address}/");
-    let url = OutboundUrl::parse(&url, Reach::Loopback).unwrap();
-    let refused = get(&Fetcher::new(Reach::Loopback, SECOND), &url).await;
+    let url = OutboundUrl::parse(&url, AddressPolicy::Loopback).unwrap();
+    let refused = get(&Fetcher::new(AddressPolicy::Loopback, SECOND), &url).await;
     assert!(
         matches!(refused, Err(FetchError::Unconnected(_))),
         "{refused:?}"
@@ -78,8 +78,8 @@ async fn a_broken_off_body_fails_a_get_but_not_a_post() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let url = OutboundUrl::parse(&url, Reach::Loopback).unwrap();
-    let fetcher = Fetcher::new(Reach::Loopback, SECOND);
+    let url = OutboundUrl::parse(&url, AddressPolicy::Loopback).unwrap();
+    let fetcher = Fetcher::new(AddressPolicy::Loopback, SECOND);
     let hangs_up = async {
         for _ in 0..2 {
             let (mut socket, _) = listener.accept().await.unwrap();
@@ -112,8 +112,8 @@ async fn a_request_of_a_skill_carries_the_trace_of_its_turn() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let url = OutboundUrl::parse(&url, Reach::Loopback).unwrap();
-    let fetcher = Fetcher::new(Reach::Loopback, SECOND);
+    let url = OutboundUrl::parse(&url, AddressPolicy::Loopback).unwrap();
+    let fetcher = Fetcher::new(AddressPolicy::Loopback, SECOND);
     let scope = CallScope::of_call(TraceContext::new(7, 8), CallFacts::default());
     let answers = async {
         let mut asked = [0; 1024];

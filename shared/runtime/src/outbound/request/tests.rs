@@ -1,6 +1,6 @@
 //! The requests of skills, on the real engine, with a test in place of the other service.
 
-use crate::outbound::{FetchError, Fetched, Fetcher, OutboundUrl, Reach};
+use crate::outbound::{AddressPolicy, FetchError, Fetched, Fetcher, OutboundUrl};
 use crate::testing::SkillTest;
 use a2a_lambda_rows::each_row;
 use a2a_lambda_skill::prelude::*;
@@ -16,8 +16,8 @@ struct Ledger {
 
 impl Ledger {
     async fn load() -> Result<Self, crate::outbound::UrlError> {
-        let fetcher = Fetcher::new(Reach::Anything, Duration::from_secs(1));
-        let url = OutboundUrl::parse("http://ledger.local/book", Reach::Anything)?;
+        let fetcher = Fetcher::new(AddressPolicy::Anything, Duration::from_secs(1));
+        let url = OutboundUrl::parse("http://ledger.local/book", AddressPolicy::Anything)?;
         Ok(Self { fetcher, url })
     }
 }
@@ -177,8 +177,8 @@ async fn a_test_gives_the_response_of_a_get_and_a_request_without_one_fails() {
 
 #[tokio::test]
 async fn a_url_of_a_client_is_not_sent_by_a_client_that_reaches_private_hosts() {
-    let fetcher = Fetcher::new(Reach::Anything, Duration::from_secs(1));
-    let url = OutboundUrl::parse("https://example.com/", Reach::Public).unwrap();
+    let fetcher = Fetcher::new(AddressPolicy::Anything, Duration::from_secs(1));
+    let url = OutboundUrl::parse("https://example.com/", AddressPolicy::Public).unwrap();
     let error = fetcher.get(&url).send().await.unwrap_err();
     assert!(!error.is_transient());
     assert!(
@@ -189,8 +189,8 @@ async fn a_url_of_a_client_is_not_sent_by_a_client_that_reaches_private_hosts() 
 
 #[tokio::test]
 async fn a_wrong_header_or_body_is_an_error_and_no_request() {
-    let fetcher = Fetcher::new(Reach::Anything, Duration::from_secs(1));
-    let url = OutboundUrl::parse("http://127.0.0.1:9/", Reach::Anything).unwrap();
+    let fetcher = Fetcher::new(AddressPolicy::Anything, Duration::from_secs(1));
+    let url = OutboundUrl::parse("http://127.0.0.1:9/", AddressPolicy::Anything).unwrap();
     each_row([("a b", "x"), ("x-a", "\n")], |(name, value)| {
         let sent = fetcher.get(&url).header(name, value).send();
         let error = futures::executor::block_on(sent).unwrap_err();

@@ -1,4 +1,4 @@
-use super::{OutboundUrl, Reach, UrlError};
+use super::{AddressPolicy, OutboundUrl, UrlError};
 use a2a_lambda_rows::each_row;
 
 /// Accepted URLs: their hosts are on the public Internet.
@@ -258,7 +258,7 @@ fn refused() -> Vec<(&'static str, UrlError)> {
 #[test]
 fn a_public_https_url_is_accepted_unchanged() {
     each_row(TAKEN, |url| {
-        let taken = OutboundUrl::parse(url, Reach::Public);
+        let taken = OutboundUrl::parse(url, AddressPolicy::Public);
         let taken = taken.unwrap_or_else(|fault| panic!("{url}: {fault}"));
         assert_eq!(taken.as_str(), url);
         // The HTTP client must read the same host.
@@ -276,7 +276,7 @@ fn an_ambiguous_or_private_url_is_refused_with_its_fault() {
     let refused = refused();
     assert!(refused.len() + TAKEN.len() >= 200, "{}", refused.len());
     each_row(refused, |(url, fault)| {
-        let parsed = OutboundUrl::parse(url, Reach::Public);
+        let parsed = OutboundUrl::parse(url, AddressPolicy::Public);
         assert_eq!(parsed.map(|_| ()), Err(fault), "{url:?}");
     });
 }
@@ -287,8 +287,8 @@ fn a_url_is_at_most_2048_bytes_long() {
         let base = "https://hook.example/";
         format!("{base}{}", "x".repeat(length - base.len()))
     };
-    assert!(OutboundUrl::parse(&of(2048), Reach::Public).is_ok());
-    let long = OutboundUrl::parse(&of(2049), Reach::Public);
+    assert!(OutboundUrl::parse(&of(2048), AddressPolicy::Public).is_ok());
+    let long = OutboundUrl::parse(&of(2049), AddressPolicy::Public);
     assert_eq!(long, Err(UrlError::Form));
 }
 
@@ -302,7 +302,10 @@ fn loopback_reach_allows_this_machine_and_no_private_network() {
         "https://hook.example/",
     ];
     each_row(rows, |url| {
-        assert!(OutboundUrl::parse(url, Reach::Loopback).is_ok(), "{url}");
+        assert!(
+            OutboundUrl::parse(url, AddressPolicy::Loopback).is_ok(),
+            "{url}"
+        );
     });
     let cases = [
         ("http://hook.example/", UrlError::Scheme),
@@ -314,7 +317,7 @@ fn loopback_reach_allows_this_machine_and_no_private_network() {
         ("ftp://localhost/", UrlError::Scheme),
     ];
     each_row(cases, |(url, fault)| {
-        let parsed = OutboundUrl::parse(url, Reach::Loopback);
+        let parsed = OutboundUrl::parse(url, AddressPolicy::Loopback);
         assert_eq!(parsed, Err(fault), "{url}");
     });
 }
@@ -326,7 +329,10 @@ fn unlimited_reach_still_requires_the_plain_form() {
         "http://hook/",
         "https://[fd00::1]/",
     ] {
-        assert!(OutboundUrl::parse(url, Reach::Anything).is_ok(), "{url}");
+        assert!(
+            OutboundUrl::parse(url, AddressPolicy::Anything).is_ok(),
+            "{url}"
+        );
     }
     let cases = [
         ("http://user@hook/", UrlError::UserInfo),
@@ -334,7 +340,7 @@ fn unlimited_reach_still_requires_the_plain_form() {
         ("http://2130706433/", UrlError::Host),
     ];
     each_row(cases, |(url, fault)| {
-        let parsed = OutboundUrl::parse(url, Reach::Anything);
+        let parsed = OutboundUrl::parse(url, AddressPolicy::Anything);
         assert_eq!(parsed, Err(fault), "{url}");
     });
 }

@@ -320,7 +320,7 @@ async fn a_panic_before_the_first_byte_is_an_error_without_its_message() {
     let post = posted("/panics").await;
     assert!(post.line.contains("/id-1/error "), "{post:?}");
     let reported: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
-    assert_eq!(reported, panicked());
+    assert_eq!(reported, panic_diagnostic());
 }
 
 #[tokio::test]
@@ -329,7 +329,7 @@ async fn a_panic_in_a_buffered_body_is_an_error_without_its_message() {
     let (done, post) = answered(Integration::Buffered, Manner::Keeps, &half).await;
     done.unwrap();
     let reported: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
-    assert_eq!(reported, panicked());
+    assert_eq!(reported, panic_diagnostic());
 }
 
 #[tokio::test]

@@ -137,7 +137,7 @@ impl WorkQueue for Order {
 
 #[async_trait]
 impl PushQueue for Order {
-    async fn ring(&self, _: &[PushItem], _: Duration) -> Result<Vec<bool>, StoreError> {
+    async fn send(&self, _: &[PushItem], _: Duration) -> Result<Vec<bool>, StoreError> {
         self.0.lock().unwrap().push("deliveries");
         Err(StoreError::Unavailable("away".to_owned()))
     }

@@ -105,7 +105,7 @@ families! {
 
 impl Family {
     /// The metric with this name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         let mut families = Self::ALL.iter().copied();
         families.find(|family| family.describe().name == name)
     }

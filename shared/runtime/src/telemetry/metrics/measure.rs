@@ -46,7 +46,7 @@ pub(super) struct Fields {
 
 impl Fields {
     /// What an event with this target measured.
-    pub(super) fn measured(&self, target: &str) -> Vec<Measurement<'_>> {
+    pub(super) fn measurements(&self, target: &str) -> Vec<Measurement<'_>> {
         let target = if target == LEFT_OUT { CALL } else { target };
         let mut all = Vec::new();
         self.measure(target, Some, &mut all);

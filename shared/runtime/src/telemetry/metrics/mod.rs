@@ -76,17 +76,17 @@ impl Metrics {
 
     /// Keeps what is counted from now on for this place only.
     pub(crate) fn keep_for(&self, mode: MetricsMode) {
-        self.counted().mode = Some(mode);
+        self.lock().mode = Some(mode);
     }
 
     /// Everything since the start of the process, in the Prometheus text format. A function
     /// has nothing here.
     #[must_use]
     pub fn text(&self) -> String {
-        text::write(&self.counted().total)
+        text::write(&self.lock().total)
     }
 
-    fn counted(&self) -> MutexGuard<'_, Counted> {
+    fn lock(&self) -> MutexGuard<'_, Counted> {
         // Every change is one addition, so the data behind a poisoned lock is complete.
         lock(&self.0)
     }
@@ -94,20 +94,20 @@ impl Metrics {
 
 /// The sums of the counters of all processes, in the Prometheus text format.
 pub(crate) fn text_of(counters: &[Counter]) -> String {
-    text::write(&Registry::summed(counters))
+    text::write(&Registry::from_counters(counters))
 }
 
 impl<S: Subscriber> Layer<S> for Metrics {
     /// Counts an event, if anybody reads the count.
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut guard = self.counted();
+        let mut guard = self.lock();
         let counts = &mut *guard;
         if counts.mode == Some(MetricsMode::Off) {
             return;
         }
         let mut fields = Fields::default();
         event.record(&mut fields);
-        for measurement in fields.measured(event.metadata().target()) {
+        for measurement in fields.measurements(event.metadata().target()) {
             let measurement = counts.names.admit(measurement);
             match counts.mode {
                 None => counts.total.record(&measurement),

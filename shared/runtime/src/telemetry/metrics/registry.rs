@@ -50,7 +50,7 @@ impl Amount {
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         match name {
             "n" => Some(Self::Count),
             "s" => Some(Self::Sum),
@@ -77,13 +77,13 @@ impl Names {
     pub(super) fn admit<'a>(&mut self, mut measurement: Measurement<'a>) -> Measurement<'a> {
         let names = measurement.family.describe().labels;
         for (name, value) in names.iter().zip(&mut measurement.labels) {
-            *value = self.admitted(name, value);
+            *value = self.admit_label(name, value);
         }
         measurement
     }
 
     /// The value itself, or [`OTHER`] beyond the bound of its label.
-    fn admitted<'a>(&mut self, label: &'static str, value: &'a str) -> &'a str {
+    fn admit_label<'a>(&mut self, label: &'static str, value: &'a str) -> &'a str {
         let values = self.0.entry(label).or_default();
         if values.contains(value) || value == UNROUTED {
             return value;
@@ -130,12 +130,12 @@ impl Registry {
     /// Removes all amounts and returns them in stored form.
     pub(super) fn take(&mut self) -> Vec<Counter> {
         let series = std::mem::take(&mut self.series);
-        series.into_iter().map(stored).collect()
+        series.into_iter().map(to_counter).collect()
     }
 
     /// The sums of stored counters. Those of metrics that this version does not know are
     /// left out. There is no bound: a name that moved to `other` would make a sum fall.
-    pub(super) fn summed(counters: &[Counter]) -> Self {
+    pub(super) fn from_counters(counters: &[Counter]) -> Self {
         let mut registry = Self::default();
         for counter in counters {
             let Some(series) = read(&counter.series) else {
@@ -143,7 +143,7 @@ impl Registry {
             };
             let sums = registry.series.entry(series).or_default();
             for (name, amount) in &counter.amounts {
-                if let Some(name) = Amount::named(name) {
+                if let Some(name) = Amount::from_name(name) {
                     sums.add(name, *amount);
                 }
             }
@@ -165,7 +165,7 @@ impl Amounts {
 }
 
 /// The stored form of a series: its name and its label values as a JSON array.
-fn stored((series, amounts): (Series, Amounts)) -> Counter {
+fn to_counter((series, amounts): (Series, Amounts)) -> Counter {
     let mut text = vec![series.family.describe().name.to_owned()];
     text.extend(series.labels);
     let amounts = amounts.0.into_iter();
@@ -183,7 +183,7 @@ fn read(text: &str) -> Option<Series> {
     if labels.is_empty() {
         return None;
     }
-    let family = Family::named(&labels.remove(0))?;
+    let family = Family::from_name(&labels.remove(0))?;
     let fits = labels.len() == family.describe().labels.len();
     fits.then_some(Series { family, labels })
 }

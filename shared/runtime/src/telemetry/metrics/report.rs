@@ -52,7 +52,7 @@ impl Reporter {
         let Some(counters) = self.counters.as_ref().filter(|_| self.is_due()) else {
             return;
         };
-        let delta = self.metrics.counted().delta.take();
+        let delta = self.metrics.lock().delta.take();
         self.store(counters, &delta).await;
     }
 

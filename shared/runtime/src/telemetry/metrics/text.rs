@@ -86,7 +86,7 @@ fn histogram(text: &mut String, name: &str, labels: &[(&str, &str)], amounts: &A
 fn sample(text: &mut String, name: &str, labels: &[(&str, &str)], value: &str) {
     let labels: Vec<_> = labels
         .iter()
-        .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+        .map(|(name, value)| format!("{name}=\"{}\"", escape(value)))
         .collect();
     if labels.is_empty() {
         line(text, format_args!("{name} {value}"));
@@ -96,7 +96,7 @@ fn sample(text: &mut String, name: &str, labels: &[(&str, &str)], value: &str) {
 }
 
 /// A label value with its backslashes, quotes and line ends escaped.
-fn escaped(value: &str) -> String {
+fn escape(value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"");
     value.replace('\n', "\\n")
 }

@@ -76,7 +76,7 @@ fn a_table_with_a_deny_policy_is_no_fault_of_the_caller_and_a_brake_is_none_of_t
             FaultClass::Store,
         ),
         (StoreError::Form(9).into(), FaultClass::Ours),
-        (EngineError::broken("a rule"), FaultClass::Ours),
+        (EngineError::internal("a rule"), FaultClass::Ours),
         (brake.into(), FaultClass::Caller),
         (
             A2aError::Unfinished { retry_after: 1 }.into(),

@@ -29,7 +29,7 @@ fn a_task_reads_back_from_its_item_unchanged() {
         assert_eq!(item.get(TTL), ttl.as_ref());
         let created_at = item::millis(task.created_at());
         assert_eq!(item.get(SWEEP_SK), Some(&created_at));
-        let place = keys::place(task.status().timestamp, task.id());
+        let place = keys::list_sort(task.status().timestamp, task.id());
         assert_eq!(item.get(LISTS_SK), Some(&place.into()));
         states.insert(task.state().as_str(), task);
     }
@@ -77,7 +77,7 @@ fn an_index_entry_with_the_longest_names_costs_one_write_unit() {
     for source in [QuerySource::Lists, QuerySource::Sweep] {
         let (partition, sort) = source.keys();
         let mut held = vec![PK, keys::SK, partition, sort];
-        held.extend(source.projected());
+        held.extend(source.projection());
         let mut entry = item.clone();
         entry.retain(|name, _| held.contains(&name.as_str()));
         assert_eq!(entry.len(), held.len());

@@ -184,7 +184,7 @@ fn a_task_is_written_with_its_kind() {
     let mut task = full_task();
     task.transitions.clear();
     assert_eq!(
-        RPC.sent(&Sent::Task(Box::new(task))),
+        RPC.send_response(&Sent::Task(Box::new(task))),
         json!({
             "kind": "task",
             "id": "t-1",
@@ -223,7 +223,7 @@ fn a_task_is_written_with_its_kind() {
 fn a_message_is_written_with_its_kind() {
     let message = Message::from_agent("m-2", vec![Part::text("hi")]);
     assert_eq!(
-        RPC.sent(&Sent::Message(message)),
+        RPC.send_response(&Sent::Message(message)),
         json!({
             "kind": "message",
             "messageId": "m-2",

@@ -13,7 +13,7 @@ use crate::task::{
     TaskRecord, TaskState, Timestamp,
 };
 use a2a_lambda_skill::route::{
-    self, Decision, Offer, PriorTasks, RouteRequest, RouterModel, Undecided,
+    self, Decision, Offer, PriorTasks, RouteRequest, RouterModel, RoutingQuestion,
 };
 
 /// The newest tasks of a context that are its conversation.
@@ -48,7 +48,7 @@ impl Engine {
         if opens {
             prior.tasks.retain(|task| task.state().is_terminal());
         }
-        let case = Undecided {
+        let case = RoutingQuestion {
             message,
             first: None,
             offer: None,
@@ -73,7 +73,7 @@ impl Engine {
         let offer = record.saved().slot.as_ref().map(Offer::of);
         let offer = offer.unwrap_or_default();
         if let Some(call) = offer.call {
-            return Ok(Decision::Route(call.route(original).admitted(agent)?));
+            return Ok(Decision::Route(call.route(original).admit(agent)?));
         }
         if let Some((id, turn)) = offer.task(agent, message) {
             let now = self.reader.clock.now();
@@ -90,7 +90,7 @@ impl Engine {
         }
         let context = Some((record.context_id(), Timestamp::default()));
         let question = record.status().message.as_ref();
-        let case = Undecided {
+        let case = RoutingQuestion {
             message,
             first: Some(original),
             offer: Some(&offer),
@@ -100,7 +100,11 @@ impl Engine {
         self.conclude(owner, &case).await
     }
 
-    async fn conclude(&self, owner: &Owner, case: &Undecided<'_>) -> Result<Decision, EngineError> {
+    async fn conclude(
+        &self,
+        owner: &Owner,
+        case: &RoutingQuestion<'_>,
+    ) -> Result<Decision, EngineError> {
         // A model may be asked.
         self.reader.check_brake(&owner.tenant, None)?;
         let (agent, now) = (&*self.agent, self.reader.clock.now());
@@ -138,7 +142,7 @@ impl Engine {
         if let Some((id, began)) = context {
             let (mut tasks, _) = self.records.tasks_in(owner, id, None, None, NEWEST).await?;
             tasks.truncate(NEWEST);
-            tasks.retain(|it| !it.expired(now) && !self.is_earlier(id, it.created_at(), began));
+            tasks.retain(|it| !it.is_expired(now) && !self.is_earlier(id, it.created_at(), began));
             tasks.reverse();
             prior.tasks = tasks;
         }

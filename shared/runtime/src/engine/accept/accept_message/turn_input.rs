@@ -29,7 +29,7 @@ impl Engine {
         };
         let decision = route::route(&self.agent, &request)?;
         let (Routed::Skill(route), Some(skill)) = (decision, self.agent.skill(id)) else {
-            return Err(EngineError::broken(format!(
+            return Err(EngineError::internal(format!(
                 "task pinned to unknown skill `{id}`"
             )));
         };
@@ -53,7 +53,7 @@ impl Engine {
             Routed::Skill(route) => {
                 let id = &route.id;
                 let skill = self.agent.skill(id).ok_or_else(|| {
-                    EngineError::broken(format!("routed to unknown skill `{id}`"))
+                    EngineError::internal(format!("routed to unknown skill `{id}`"))
                 })?;
                 media::check_accepted(skill.metadata(), &facts.accepted_output_modes)?;
                 let input = skill
@@ -69,7 +69,7 @@ impl Engine {
                             schema: skill.input_schema(),
                         };
                         let consent = Consent::for_route(skill.metadata(), facts, call);
-                        match consent.map_err(|error| EngineError::broken(error.to_string()))? {
+                        match consent.map_err(|error| EngineError::internal(error.to_string()))? {
                             Some(consent) => TurnStart::by_model(input, consent),
                             None => return consent_to(&route, call, facts),
                         }
@@ -158,7 +158,7 @@ fn consent_to(
     facts: &TurnFacts,
 ) -> Result<TurnInput, EngineError> {
     let question = gate::ask_consent(facts, &[call]);
-    let question = question.map_err(|error| EngineError::broken(error.to_string()))?;
+    let question = question.map_err(|error| EngineError::internal(error.to_string()))?;
     Ok(TurnInput::Ask {
         question: question.into_parts(),
         slot: Offer::of_call(route).slot(),

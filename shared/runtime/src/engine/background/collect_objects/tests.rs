@@ -5,7 +5,7 @@ use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
 use crate::store::records::Records;
 use crate::store::table::{Item, Table};
-use crate::store::{Committed, Expect, TaskWrite};
+use crate::store::{CommitResult, Expect, TaskWrite};
 use crate::task::{
     Artifact, ArtifactUpdate, Blob, Change, ContextId, Message, Metadata, Part, PartContent,
     SavedSlot, TaskId, ThreadKey, WriteId,
@@ -89,7 +89,7 @@ impl Desk {
         let write = self.write(changes);
         assert_eq!(
             self.store.records.commit(&write).await.unwrap(),
-            Committed::Done
+            CommitResult::Done
         );
         (self.record, self.stored) = (write.record, true);
     }
@@ -439,7 +439,7 @@ impl TableHooks for Overtaken {
         let write = self.write.lock().unwrap().take_if(|_| is_head);
         if let Some(write) = write {
             let committed = self.store.records.commit(&write).await?;
-            assert_eq!(committed, Committed::Done);
+            assert_eq!(committed, CommitResult::Done);
         }
         Ok(found)
     }

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 /// The push configs of a task at rest that have events to get and are not given up. Without
 /// one, the task leaves the index of the sweep.
-pub(super) async fn undelivered(
+pub(super) async fn find_undelivered(
     deliveries: &Deliveries,
     record: &TaskRecord,
 ) -> Result<Vec<PushRecord>, EngineError> {
     let mut push_records = deliveries.pushes(record.owner(), record.id()).await?;
     push_records.retain(|push| {
         push.incarnation == *record.incarnation()
-            && record.listeners().contains(&push.listener.id)
+            && record.push_ids().contains(&push.listener.id)
             && push.delivery.cursor < record.last_seq()
             && push.delivery.attempts < ATTEMPTS
     });
@@ -42,12 +42,12 @@ pub(in crate::engine) async fn resend_pushes(
     leases: Leases,
     now: Timestamp,
 ) -> Result<usize, EngineError> {
-    let mut waiting = undelivered(deliveries, record).await?;
+    let mut waiting = find_undelivered(deliveries, record).await?;
     if leases != Leases::Respect {
         for push in &waiting {
             let lease_until = push.delivery.lease.as_ref().map(|lease| lease.until);
             let free = push.delivery.retry_at.max(lease_until.unwrap_or_default());
-            queue.ring(&[item_of(push)], free.since(now)).await?;
+            queue.send(&[item_of(push)], free.since(now)).await?;
         }
         return Ok(waiting.len());
     }
@@ -58,7 +58,7 @@ pub(in crate::engine) async fn resend_pushes(
     });
     let items: Vec<PushItem> = waiting.iter().map(item_of).collect();
     if !items.is_empty() {
-        queue.ring(&items, Duration::ZERO).await?;
+        queue.send(&items, Duration::ZERO).await?;
     }
     Ok(items.len())
 }

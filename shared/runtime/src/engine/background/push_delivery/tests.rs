@@ -124,7 +124,7 @@ struct PushFixture {
 impl PushFixture {
     fn new() -> Self {
         let policy = Policy {
-            secrets: SecretKeys::fixed([b"a secret of this test".to_vec()]),
+            secrets: SecretKeys::from_keys([b"a secret of this test".to_vec()]),
             ..Policy::default()
         };
         let store = MemoryStore::new();

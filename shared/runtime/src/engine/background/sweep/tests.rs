@@ -8,7 +8,7 @@ use crate::store::memory::MemoryStore;
 use crate::store::records::Records;
 use crate::store::table::{Position, Query, QueryPage, QuerySource, Table, Value};
 use crate::store::{
-    Blobs as _, Committed, Expiring, StoreError, ThreadRecord, ThreadWrite, contract, keys,
+    Blobs as _, CommitResult, Expiring, StoreError, ThreadRecord, ThreadWrite, contract, keys,
 };
 use crate::task::{ContextId, TaskId, TaskKey, Timestamp, WriteId};
 use crate::testing::{TableHooks, TableLayer};
@@ -126,7 +126,7 @@ impl SweepFixture {
         let owner = owner();
         let id = ContextId::parse("mine").unwrap();
         let before = Timestamp::from_millis(now.as_millis() - 3_600_000);
-        let record = ThreadRecord::begun(owner, id, before, before).cleared(before);
+        let record = ThreadRecord::new(owner, id, before, before).clear(before);
         let write = ThreadWrite {
             record,
             expect: 0,
@@ -337,8 +337,8 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
         contract::SampleData::new(1, "late").unwrap(),
     );
     let context = ContextId::parse("mine").unwrap();
-    let begun = ThreadRecord::begun(of.owner.clone(), context.clone(), of.now, of.now);
-    let deleted = begun.cleared(of.now);
+    let begun = ThreadRecord::new(of.owner.clone(), context.clone(), of.now, of.now);
+    let deleted = begun.clear(of.now);
     let free_at = deleted.swept_at(Expiring::Deleted).unwrap();
     for (id, made) in [("old", of.now), ("new", free_at)] {
         let task = of.new_task(&of.owner, TaskId::parse(id).unwrap()).unwrap();
@@ -352,7 +352,7 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
             .commit(&of.create(&task))
             .await
             .unwrap();
-        assert_eq!(stored, Committed::Done);
+        assert_eq!(stored, CommitResult::Done);
     }
     // This deletion has read the thread before another sweep finished it.
     let removal = fixture.engine.remove_cleared(&deleted, None).await.unwrap();

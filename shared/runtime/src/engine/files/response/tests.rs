@@ -264,7 +264,10 @@ async fn bytes_that_differ_from_the_pointer_are_not_shown() {
 #[tokio::test]
 async fn budget_of_a_page_reserves_the_state_of_each_task() {
     let desk = Desk::new(true, 1_000_000);
-    let (one, many) = (desk.reader.room(1).left(), desk.reader.room(100).left());
+    let (one, many) = (
+        desk.reader.room(1).remaining(),
+        desk.reader.room(100).remaining(),
+    );
     assert_eq!(one - many, 99 * BARE);
 }
 

@@ -7,7 +7,7 @@ use crate::store::contract::{SampleData, noise};
 use crate::store::memory::MemoryStore;
 use crate::store::records::Records;
 use crate::store::table::{Query, QueryPage, Table};
-use crate::store::{Committed, StoreError, TaskWrite, keys};
+use crate::store::{CommitResult, StoreError, TaskWrite, keys};
 use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{Message, Part, TaskId, TaskState};
 use crate::testing::{TableHooks, TableLayer};
@@ -51,7 +51,7 @@ impl TableHooks for Apart {
             .take_if(|it| it.record.key() == task);
         if let Some(change) = change {
             let committed = self.store.records.commit(&change).await?;
-            assert_eq!(committed, Committed::Done);
+            assert_eq!(committed, CommitResult::Done);
             return Ok(QueryPage::default());
         }
         table.query(query).await

@@ -101,7 +101,7 @@ fn other_lists() -> Vec<(&'static str, PagedList<'static>)> {
 
 /// Asserts the one error that every invalid token gets.
 fn refused<P: PagePosition + std::fmt::Debug>(list: &PagedList<'_>, token: &str, now: Timestamp) {
-    let refusal = list.place::<P>(token, now).map(|place| place.write());
+    let refusal = list.position::<P>(token, now).map(|place| place.write());
     let expected = A2aError::invalid("pageToken", "not a token of this list");
     assert_eq!(refusal, Err(expected), "{token}");
 }
@@ -111,16 +111,16 @@ fn a_page_token_is_valid_for_its_caller_list_and_filter_only() {
     let ann = caller("acme", "ann");
     let tasks = PagedList::tasks(&SECRET, &ann, &query());
     let token = tasks.token(&task_place(), NOW);
-    assert_eq!(tasks.place(&token, NOW), Ok(task_place()));
+    assert_eq!(tasks.position(&token, NOW), Ok(task_place()));
     each_row(other_lists(), |(what, other)| {
-        let opened = other.place::<TaskPosition>(&token, NOW);
+        let opened = other.position::<TaskPosition>(&token, NOW);
         assert!(opened.is_err(), "{what} makes no difference");
         refused::<TaskPosition>(&other, &token, NOW);
         refused::<ThreadPosition>(&other, &token, NOW);
     });
     let contexts = PagedList::contexts(&SECRET, &ann);
     let token = contexts.token(&thread_place(), NOW);
-    assert_eq!(contexts.place(&token, NOW), Ok(thread_place()));
+    assert_eq!(contexts.position(&token, NOW), Ok(thread_place()));
     refused::<TaskPosition>(&tasks, &token, NOW);
     refused::<ThreadPosition>(&tasks, &token, NOW);
     let bob = caller("acme", "bob");
@@ -138,7 +138,7 @@ fn a_page_token_allows_another_page_size_and_projection() {
         ..query()
     };
     let list = PagedList::tasks(&SECRET, &ann, &other);
-    assert_eq!(list.place(&token, NOW), Ok(task_place()));
+    assert_eq!(list.position(&token, NOW), Ok(task_place()));
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn a_page_token_is_valid_for_exactly_one_hour() {
     ];
     each_row(rows, |(late, good)| {
         let then = NOW.plus(Duration::from_millis(late));
-        let task = tasks.place::<TaskPosition>(&tokens.0, then);
-        let thread = contexts.place::<ThreadPosition>(&tokens.1, then);
+        let task = tasks.position::<TaskPosition>(&tokens.0, then);
+        let thread = contexts.position::<ThreadPosition>(&tokens.1, then);
         assert_eq!((task.is_ok(), thread.is_ok()), (good, good), "{late} ms");
     });
 }
@@ -210,9 +210,9 @@ proptest! {
     fn random_text_is_not_a_page_token(text in ".{0,200}") {
         let ann = caller("acme", "ann");
         let tasks = PagedList::tasks(&SECRET, &ann, &query());
-        prop_assert!(tasks.place::<TaskPosition>(&text, NOW).is_err());
+        prop_assert!(tasks.position::<TaskPosition>(&text, NOW).is_err());
         let contexts = PagedList::contexts(&SECRET, &ann);
-        prop_assert!(contexts.place::<ThreadPosition>(&text, NOW).is_err());
+        prop_assert!(contexts.position::<ThreadPosition>(&text, NOW).is_err());
     }
 
     #[test]
@@ -228,11 +228,11 @@ proptest! {
         let after = ListPosition { at, task };
         let place = TaskPosition { after, total, offset: delivered };
         let tasks = PagedList::tasks(&SECRET, &ann, &query());
-        prop_assert_eq!(tasks.place(&tasks.token(&place, NOW), NOW), Ok(place));
+        prop_assert_eq!(tasks.position(&tasks.token(&place, NOW), NOW), Ok(place));
         let context = ContextId::parse(id).unwrap();
         let place = ThreadPosition { at, context };
         let contexts = PagedList::contexts(&SECRET, &ann);
-        prop_assert_eq!(contexts.place(&contexts.token(&place, NOW), NOW), Ok(place));
+        prop_assert_eq!(contexts.position(&contexts.token(&place, NOW), NOW), Ok(place));
     }
 }
 
@@ -241,7 +241,7 @@ fn a_token_opens_after_its_key_was_replaced_and_not_after_it_was_removed() {
     let ann = caller("acme", "ann");
     let token = PagedList::tasks(&SECRET, &ann, &query()).token(&task_place(), NOW);
     let replaced = keys(&["new", "secret"]);
-    let place = PagedList::tasks(&replaced, &ann, &query()).place::<TaskPosition>(&token, NOW);
+    let place = PagedList::tasks(&replaced, &ann, &query()).position::<TaskPosition>(&token, NOW);
     assert_eq!(place, Ok(task_place()));
     refused::<TaskPosition>(
         &PagedList::tasks(&keys(&["new"]), &ann, &query()),

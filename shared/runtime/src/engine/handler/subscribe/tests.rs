@@ -101,6 +101,6 @@ async fn a_waiting_call_shows_no_later_task_of_the_same_id() {
     // The wait reads the log of the first task, and then the record of the second.
     *layer.hooks.tail.lock().unwrap() = Some(tail);
     let until = engine.reader.clock.now().plus(Duration::from_secs(5));
-    let waited = engine.reader.rested(&caller(), first, until).await;
+    let waited = engine.reader.wait_for_rest(&caller(), first, until).await;
     assert_eq!(waited.unwrap_err().a2a_error, A2aError::TaskNotFound);
 }

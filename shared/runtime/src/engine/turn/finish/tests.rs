@@ -78,7 +78,7 @@ impl Threads {
         let records = &self.store.records;
         let found = records.load_thread(&owner(), &context()).await.unwrap();
         let at = Timestamp::from_millis(1_700_000_000_000);
-        let mut record = found.unwrap_or_else(|| ThreadRecord::begun(owner(), context(), at, at));
+        let mut record = found.unwrap_or_else(|| ThreadRecord::new(owner(), context(), at, at));
         let expect = record.version;
         record.version += 1;
         record.state_version = record.version;

@@ -34,7 +34,7 @@ fn left_of(stored: &[&str], chunks: &[&str], said: usize, may_differ: bool) -> V
         };
         if let Some(Emission::Artifact {
             artifact, append, ..
-        }) = replayed.left(emission, place < said, may_differ)
+        }) = replayed.remainder(emission, place < said, may_differ)
         {
             let sign = if append { "+" } else { "" };
             left.push(format!("{sign}{}", artifact.text().unwrap()));
@@ -67,6 +67,6 @@ fn an_artifact_that_a_later_step_wrote_again_stays_over_a_crash() {
 fn a_message_that_was_said_is_dropped() {
     let replayed = replayed(&[]);
     let update = || Emission::Update(Content::from_text("hi"), Metadata::new());
-    assert!(replayed.left(update(), true, true).is_none());
-    assert!(replayed.left(update(), false, true).is_some());
+    assert!(replayed.remainder(update(), true, true).is_none());
+    assert!(replayed.remainder(update(), false, true).is_some());
 }

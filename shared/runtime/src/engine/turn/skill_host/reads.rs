@@ -79,13 +79,17 @@ impl TurnHandle<'_> {
     pub(super) async fn read_session(&self, key: String) -> AgentResult<Option<Value>> {
         let _call = self.scopes.call();
         if self.scopes.is_in_step() {
-            return self.for_skill(self.turn_thread.load(&key).await).await?;
+            return self
+                .map_store_error(self.turn_thread.load(&key).await)
+                .await?;
         }
         let (scope, number) = self.scopes.next_read(&key);
         if let Some(value) = self.reads.earlier(&scope, &key, number) {
             return Ok(value);
         }
-        let value = self.for_skill(self.turn_thread.load(&key).await).await??;
+        let value = self
+            .map_store_error(self.turn_thread.load(&key).await)
+            .await??;
         self.keep_read(&scope, key, value.clone());
         Ok(value)
     }

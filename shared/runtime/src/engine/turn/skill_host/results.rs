@@ -315,7 +315,7 @@ impl TurnHandle<'_> {
         self.keep(|saved_turn| {
             saved_turn.data.insert(key.clone(), value.clone());
             if let Some((path, number)) = &order {
-                let result = StepResult::saved(*number, at);
+                let result = StepResult::from_save(*number, at);
                 saved_turn.steps.insert(path.clone(), result);
             }
         })?;

@@ -25,7 +25,7 @@ impl TurnThread<'_> {
     /// What was said in the context so far, oldest first: the messages of each task,
     /// followed by the events that skills added in that task.
     pub(in crate::engine) async fn thread(&self) -> Result<Thread, StoreError> {
-        let record = self.left().await?;
+        let record = self.load_any_thread().await?;
         let over = record.as_ref().is_some_and(ThreadRecord::is_cleared);
         let record = record.filter(|thread| self.is_own(thread));
         let began = record.as_ref().map(|thread| thread.created_at);
@@ -42,7 +42,7 @@ impl TurnThread<'_> {
             messages: self.messages.clone(),
         };
         let tasks = others.into_iter().chain([task_messages]);
-        let (messages, surplus) = joined(tasks, events);
+        let (messages, surplus) = merge_events(tasks, events);
         let thread: Thread = messages.into_iter().collect();
         Ok(if cut || surplus { thread.cut() } else { thread })
     }
@@ -97,7 +97,7 @@ impl TurnThread<'_> {
                     // All tasks after this one are older still.
                     return Ok(cut(tasks, false));
                 }
-                if !task.expired(now) {
+                if !task.is_expired(now) {
                     message_count += count_messages(&task);
                     tasks.push(task);
                 }
@@ -120,7 +120,7 @@ fn cut(mut tasks: Vec<TaskRecord>, more: bool) -> (Vec<TaskRecord>, bool) {
 
 /// The messages of tasks, at most [`REBUILT`], and whether there were more. The events
 /// of a task follow its messages. Events of tasks that are not in the list come first.
-fn joined(
+fn merge_events(
     tasks: impl Iterator<Item = TaskMessages>,
     mut events: Vec<Message>,
 ) -> (Vec<Message>, bool) {

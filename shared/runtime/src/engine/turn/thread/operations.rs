@@ -205,7 +205,7 @@ impl Operations {
     /// What the commit of a step has to apply.
     pub(in crate::engine) fn updates_of(&self, step: &str) -> StepUpdates {
         let mut keys: BTreeMap<String, Vec<OperationId>> = BTreeMap::new();
-        for entry in self.within(step) {
+        for entry in self.in_step(step) {
             if let TurnOperation::Update { key, .. } = &entry.operation {
                 keys.entry(key.clone()).or_default();
             }
@@ -229,7 +229,7 @@ impl Operations {
             let (key, outside) = (key.clone(), outside.map(ToString::to_string).collect());
             ThreadOperation::Applied { key, outside }
         };
-        let operations = self.within(&updates.step);
+        let operations = self.in_step(&updates.step);
         let operations = operations.filter_map(|entry| match &entry.operation {
             TurnOperation::Append(event) => Some(ThreadOperation::Append(event.clone())),
             TurnOperation::Set { key, value } if !updates.keys.contains_key(key) => {
@@ -250,7 +250,7 @@ impl Operations {
     }
 
     /// The operations in a step.
-    fn within(&self, step: &str) -> impl Iterator<Item = &ScopedOperation> {
+    fn in_step(&self, step: &str) -> impl Iterator<Item = &ScopedOperation> {
         let entries = self.entries.iter();
         entries.filter(move |entry| is_within(&entry.scope, step))
     }

@@ -20,7 +20,7 @@ impl WriteBuffer<'_> {
                 if let Some(scope) = scope {
                     *self.outputs.entry(scope.to_string()).or_default() += 1;
                 }
-                let change = self.shown(emission);
+                let change = self.change_of(emission);
                 self.push(change);
             }
             SkillCommand::Save {
@@ -88,10 +88,10 @@ impl WriteBuffer<'_> {
         }
     }
 
-    fn shown(&mut self, emission: Emission) -> Change {
+    fn change_of(&mut self, emission: Emission) -> Change {
         match emission {
             Emission::Update(content, metadata) => {
-                let mut message = self.says(content);
+                let mut message = self.agent_message(content);
                 message.metadata = metadata;
                 Change::Update {
                     message: Some(message),
@@ -141,14 +141,18 @@ impl WriteBuffer<'_> {
     }
 
     /// A message of the agent in this task.
-    pub(in crate::engine) fn says(&self, content: Content) -> Message {
-        self.engine.says(&self.record, content)
+    pub(in crate::engine) fn agent_message(&self, content: Content) -> Message {
+        self.engine.agent_message(&self.record, content)
     }
 }
 
 impl Engine {
     /// A message of the agent in a task.
-    pub(in crate::engine) fn says(&self, record: &TaskRecord, content: Content) -> Message {
+    pub(in crate::engine) fn agent_message(
+        &self,
+        record: &TaskRecord,
+        content: Content,
+    ) -> Message {
         let id = format!("msg-{:032x}", self.ids.next());
         let mut message = Message::from_agent(id, content.into_parts());
         message.task_id = Some(record.id().clone());

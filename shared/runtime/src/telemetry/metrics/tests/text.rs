@@ -232,10 +232,10 @@ fn refusals_without_a_line_of_their_own_are_counted() {
             class: Some("caller"),
             ms: 1,
         };
-        events::refused(&scope, end, "RATE_LIMITED", Some(0));
-        events::refused(&scope, end, "RATE_LIMITED", None);
+        events::call_error(&scope, end, "RATE_LIMITED", Some(0));
+        events::call_error(&scope, end, "RATE_LIMITED", None);
         // The event before has counted the one that this line mentions.
-        events::refused(&scope, end, "RATE_LIMITED", Some(1));
+        events::call_error(&scope, end, "RATE_LIMITED", Some(1));
     });
     let samples = parsed(&metrics.text());
     for (name, labels) in [

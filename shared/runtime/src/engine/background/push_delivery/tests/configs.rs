@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::auth::Caller;
-use crate::outbound::Reach;
+use crate::outbound::AddressPolicy;
 use crate::task::{CancelCommand, Message, Owner, PushListQuery, PushQuery, Subject};
 use a2a_lambda_rows::{each_row, each_row_async};
 
@@ -40,7 +40,7 @@ async fn push_config_raises_the_version_of_an_open_task_only() {
     fixture.create(&open.id, hook("a")).await.unwrap();
     let after = fixture.record(&open.id).await;
     assert_eq!(after.version(), before.version() + 1);
-    assert!(after.differs_in_listeners_only(&before));
+    assert!(after.differs_in_push_ids_only(&before));
     assert_eq!(after.notify(), None, "no event was logged");
 }
 
@@ -89,7 +89,7 @@ async fn only_a_public_https_url_is_registered() {
     })
     .await;
     let mut policy = Policy::clone(&fixture.engine.reader.policy);
-    policy.reach = Reach::Loopback;
+    policy.reach = AddressPolicy::Loopback;
     let mut engine = fixture.engine.clone();
     engine.reader.policy = Arc::new(policy);
     let local = CreatePush {
@@ -173,7 +173,7 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
         let crate::engine::commit::CommitOutcome::Stored(record) = written.unwrap() else {
             panic!("the commit was lost");
         };
-        assert_eq!(record.listeners().len(), 1);
+        assert_eq!(record.push_ids().len(), 1);
         assert_eq!(record.notify(), Some(record.last_seq()));
     }
     let unused = CancelCommand {

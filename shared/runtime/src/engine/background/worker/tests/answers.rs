@@ -148,7 +148,7 @@ impl SkillHandler<KeyWanted> for Login {
 fn beside(fixture: &WorkerFixture, keys: &[&str]) -> Engine {
     let keys = keys.iter().map(|key| key.as_bytes().to_vec());
     let policy = Policy {
-        secrets: SecretKeys::fixed(keys),
+        secrets: SecretKeys::from_keys(keys),
         ..Policy::default()
     };
     let mut services = services(&fixture.store);
