@@ -79,9 +79,11 @@ fn subscribe(line: impl Fn() + Send + Sync + 'static) -> impl Sized {
     // Two subscribers, as in `LogLines`.
     let second = tracing_subscriber::fmt().with_max_level(LevelFilter::OFF);
     let second = second.set_default();
-    let own = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE);
-    let own = own.with_writer(move || Lines(line.clone())).set_default();
-    (own, second)
+    let subscriber = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE);
+    let guard = subscriber
+        .with_writer(move || Lines(line.clone()))
+        .set_default();
+    (guard, second)
 }
 
 /// What reads the log.

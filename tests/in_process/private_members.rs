@@ -1,4 +1,4 @@
-//! What the store alone reads and writes: no client can send it, and none sees it.
+//! Members that only the store reads and writes: no client can send it, and none sees it.
 
 use crate::text_clients::record;
 use a2a_lambda::store::ThreadRecord;
@@ -93,7 +93,7 @@ fn snake(name: &str) -> String {
     text
 }
 
-/// Every name of a member that the store alone writes, of tasks, threads and push configs, in
+/// Every name of a member that only the store writes, of tasks, threads and push configs, in
 /// both spellings of protobuf.
 fn private_names() -> BTreeSet<String> {
     let (mut values, mut names) = (Values::default(), BTreeSet::new());

@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn the_setting_wins_over_the_stage_and_the_stage_over_the_default() {
-        let own = Some("https://own.example".to_owned());
+        let setting = Some("https://own.example".to_owned());
         let local = Some("http://127.0.0.1:8080".to_owned());
         let of_stage = stage("https://stage.example/dev/");
-        let all = BaseUrl::new(own, local.clone());
+        let all = BaseUrl::new(setting, local.clone());
         assert_eq!(all.of(Some(&of_stage)), Some("https://own.example"));
         let local = BaseUrl::new(None, local);
         assert_eq!(local.of(Some(&of_stage)), Some("https://stage.example/dev"));

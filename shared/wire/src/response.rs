@@ -220,8 +220,8 @@ impl Call {
             let (path, _) = send::data_of(&part, self.dialect).ok()?;
             Some(format!("{}{path}{inner}", part.at("data")))
         };
-        let whole = || format!("{}{inside}", message.at("parts"));
-        Some(inside_data().unwrap_or_else(whole))
+        let data_path = || format!("{}{inside}", message.at("parts"));
+        Some(inside_data().unwrap_or_else(data_path))
     }
 
     /// Writes the result of a send.

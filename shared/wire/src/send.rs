@@ -102,7 +102,7 @@ fn read_part(part: &Object<'_>, dialect: Dialect) -> ReadResult<Part> {
     if dialect.generation == Generation::V10 {
         let [raw, url] = contents_of_file(part)?;
         let (_, content) = part.only([text, raw, url, data])?;
-        return named(
+        return describe_file(
             part,
             Part {
                 metadata,
@@ -114,7 +114,7 @@ fn read_part(part: &Object<'_>, dialect: Dialect) -> ReadResult<Part> {
     let tag = part.choice("kind", &KINDS)?;
     let file = part.object("file")?.map(|file| {
         let file = file.in_words(words_of_file(dialect));
-        named(&file, file.only(contents_of_file(&file)?)?.1)
+        describe_file(&file, file.only(contents_of_file(&file)?)?.1)
     });
     let contents = [text, ("file", file.transpose()?), data];
     if let Some(tag) = tag
@@ -143,7 +143,7 @@ fn contents_of_file(file: &Object<'_>) -> ReadResult<[(&'static str, Option<Part
 }
 
 /// The part with the name and the type of its file.
-fn named(file: &Object<'_>, part: Part) -> ReadResult<Part> {
+fn describe_file(file: &Object<'_>, part: Part) -> ReadResult<Part> {
     let text_of = |name| {
         let text = file.string(name)?.filter(|text| !text.is_empty());
         Ok(text.map(str::to_owned))

@@ -99,8 +99,8 @@ mod tests {
             ("acme", &hash, "a/b"),
         ];
         each_row(rows, |(tenant, subject, context)| {
-            let found = ThreadKey::from_stored(tenant, subject, context);
-            assert_eq!(found, None, "{tenant} {subject} {context}");
+            let key = ThreadKey::from_stored(tenant, subject, context);
+            assert_eq!(key, None, "{tenant} {subject} {context}");
         });
     }
 }

@@ -1,5 +1,5 @@
 //! Reads the variables into a struct with serde: the name of a field in capitals is that of its
-//! variable, and its type says what is allowed.
+//! variable, and its type decides what is allowed.
 //!
 //! A variable that is empty counts as one that is not set. An `A2A_…` variable that is no field is
 //! reported: most are misspelt.
@@ -107,7 +107,7 @@ impl Variables {
             // Serde reads a value before it asks for the next one, and stops at the first error.
             let (name, value) = last.take();
             let rule = error.to_string();
-            // What serde says of a choice, without the value.
+            // Serde's list of choices, without the value.
             let choice = rule.strip_prefix(&format!("unknown variant `{value}`, expected "));
             let rule = choice.unwrap_or(&rule).to_owned();
             SettingsError::Bad { name, value, rule }
@@ -287,7 +287,7 @@ mod tests {
     use std::cell::RefCell;
     use std::collections::BTreeSet;
 
-    /// A source with development identities alone, which records the names it is
+    /// A source with development identities only, which records the names it is
     /// asked for.
     #[derive(Default)]
     struct Asked(RefCell<BTreeSet<String>>);

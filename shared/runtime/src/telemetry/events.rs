@@ -29,7 +29,7 @@ const PUSH: &str = "a2a_lambda::push";
 /// The target of the line of a day whose tokens are scarce.
 pub const SCARCE: &str = "a2a_lambda::scarce";
 
-/// What only the end of a call says. Its scope has the rest of its line.
+/// What is known only at the end of a call. Its scope has the rest of the line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CallEnd {
     pub(crate) status: u16,
@@ -141,7 +141,7 @@ pub(crate) fn gave_up(task: &str, config: &str, trace_id: Option<&str>, why: &st
     );
 }
 
-/// What a line of a turn says beside how it ended.
+/// What the line of a turn contains besides how it ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TurnFields<'a> {
     pub(crate) tenant: &'a str,

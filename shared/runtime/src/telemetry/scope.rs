@@ -16,7 +16,7 @@ tokio::task_local! {
     static CURRENT: CallScope;
 }
 
-/// The scope of one call or turn: the only place where what its line says is collected. Clones
+/// The scope of one call or turn: the only place where the fields of its line are collected. Clones
 /// share what is counted and noted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallScope {
@@ -25,7 +25,7 @@ pub(crate) struct CallScope {
     trace: Option<TraceContext>,
 }
 
-/// What the line of a call says of its request.
+/// The fields of a call's line that describe its request.
 #[derive(Debug, Default)]
 pub(crate) struct CallFacts {
     pub(crate) method: Option<&'static str>,
@@ -147,7 +147,7 @@ impl CallScope {
         self.close();
     }
 
-    /// What the line of the call says of its request.
+    /// The fields of the call's line that describe its request.
     pub(crate) fn facts(&self) -> &CallFacts {
         &self.facts.call
     }

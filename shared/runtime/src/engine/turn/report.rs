@@ -88,7 +88,7 @@ impl<'e> TurnReport<'e> {
         result
     }
 
-    /// Says how the turn ended: in the line of its call, else in a line of its own, and in its
+    /// Reports how the turn ended: in the line of its call, else in a line of its own, and in its
     /// trace. A repeated send runs no turn, and has no line.
     fn end(&self, result: &Result<TurnEnd, EngineError>) {
         let (end, record) = match result {

@@ -15,7 +15,7 @@ pub(super) enum MetricKind {
     Histogram,
 }
 
-/// What a metric is called, what its text says, and where its amounts come from.
+/// The name of a metric, its help text, and the source of its amounts.
 pub(super) struct Description {
     pub(super) name: &'static str,
     pub(super) help: &'static str,
