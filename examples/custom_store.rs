@@ -12,7 +12,7 @@ use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::keys::Key;
 use a2a_lambda::store::memory::MemoryTable;
-use a2a_lambda::store::table::{Item, Outcome, Query, QueryPage, ReadTable, Table, Write};
+use a2a_lambda::store::table::{Item, Query, QueryPage, ReadTable, Table, Write, WriteResult};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::Request;
@@ -43,7 +43,7 @@ impl ReadTable for Counting {
 
 #[async_trait]
 impl Table for Counting {
-    async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, write: Write) -> Result<WriteResult, StoreError> {
         self.writes.fetch_add(1, Ordering::Relaxed);
         self.table.write(write).await
     }

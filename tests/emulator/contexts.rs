@@ -9,7 +9,7 @@ use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{CommitResult, ExpiringThread, ThreadQuery};
 use a2a_lambda::task::{
     A2aError, Change, ContextId, Generation, Message, Metadata, NewTask, Part, PartContent,
-    SendCommand, SendMode, Sent, Task, TaskId, TaskRecord, Timestamp,
+    SendCommand, SendMode, SendResponse, Task, TaskId, TaskRecord, Timestamp,
 };
 use a2a_lambda::testing::TestClock;
 use a2a_lambda_rows::each_row_async;
@@ -92,8 +92,8 @@ impl Stage {
         )
         .await
         {
-            Ok(Sent::Task(task)) => Ok(*task),
-            Ok(Sent::Message(message)) => panic!("{message:?}"),
+            Ok(SendResponse::Task(task)) => Ok(*task),
+            Ok(SendResponse::Message(message)) => panic!("{message:?}"),
             Err(error) => Err(error.a2a_error),
         }
     }

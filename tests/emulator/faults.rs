@@ -307,7 +307,7 @@ async fn a_push_config_removal_with_a_lost_reply_is_done() {
             .await
             .unwrap();
         fault_test.line.spoil(faults);
-        let id = &push.listener.id;
+        let id = &push.registration.id;
         let removed = fault_test
             .far
             .delete_push(&sample.owner, task.id(), id)

@@ -21,7 +21,7 @@ use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::task::{
     ContextId, Generation, IdempotencyKey, Message, Metadata, Owner, Part, PushId, SendCommand,
-    SendMode, Sent, Task, TaskId, TenantId,
+    SendMode, SendResponse, Task, TaskId, TenantId,
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::faulty::FaultyLine;
@@ -205,8 +205,8 @@ pub(crate) async fn say(
         .await
         .unwrap()
     {
-        Sent::Task(task) => *task,
-        Sent::Message(message) => panic!("{message:?}"),
+        SendResponse::Task(task) => *task,
+        SendResponse::Message(message) => panic!("{message:?}"),
     }
 }
 

@@ -9,7 +9,8 @@ use a2a_lambda::skill::{
 };
 use a2a_lambda::store::contract::SampleData;
 use a2a_lambda::task::{
-    Generation, IdempotencyKey, Message, Metadata, Part, SendCommand, SendMode, Sent, Task, TaskId,
+    Generation, IdempotencyKey, Message, Metadata, Part, SendCommand, SendMode, SendResponse, Task,
+    TaskId,
 };
 use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::emulator::{Emulator, run};
@@ -115,7 +116,7 @@ impl Stage {
         )
         .await
         {
-            Ok(Sent::Task(task)) => *task,
+            Ok(SendResponse::Task(task)) => *task,
             other => panic!("{other:?}"),
         }
     }

@@ -6,8 +6,8 @@ use a2a_lambda::store::documents::{DocumentCollection, DocumentKey, DocumentOwne
 use a2a_lambda::store::keys::{self, Key, Partition};
 use a2a_lambda::store::memory::MemoryTable;
 use a2a_lambda::store::table::{
-    Action, Comparison, Condition, Item, ItemChange, Outcome, Path, Position, Query, QuerySource,
-    Range, Statement, Table, Value, Write,
+    Action, Comparison, Condition, Item, ItemChange, Path, Position, Query, QuerySource, Range,
+    Statement, Table, Value, Write, WriteResult,
 };
 use a2a_lambda::store::{StoreError, contract::SampleData};
 use a2a_lambda_rows::each_row_async;
@@ -343,7 +343,7 @@ async fn each_call_of_a_table_is_the_request_of_its_right() {
             .collect::<Vec<_>>()
     };
     each_row_async(writes, async |(write, name)| {
-        let _done: Outcome = table.write(write).await.unwrap();
+        let _done: WriteResult = table.write(write).await.unwrap();
         assert_eq!(names(), [name]);
     })
     .await;

@@ -10,7 +10,7 @@ use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::task::{
     A2aError, ContextId, Generation, GetQuery, IdempotencyKey, Message, Metadata, Part, PushOffer,
-    SendCommand, SendMode, Sent, Task,
+    SendCommand, SendMode, SendResponse, Task,
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
@@ -109,8 +109,8 @@ impl Stage {
         )
         .await?
         {
-            Sent::Task(task) => Ok(*task),
-            Sent::Message(message) => panic!("{message:?}"),
+            SendResponse::Task(task) => Ok(*task),
+            SendResponse::Message(message) => panic!("{message:?}"),
         }
     }
 

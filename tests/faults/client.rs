@@ -5,7 +5,7 @@
 use crate::case::Case;
 use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Engine, EngineError};
-use a2a_lambda::task::{A2aError, ContextId, Event, SendCommand, Sent, Task, TaskId};
+use a2a_lambda::task::{A2aError, ContextId, Event, SendCommand, SendResponse, Task, TaskId};
 use a2a_lambda_tests::dialect::Op;
 use a2a_lambda_tests::frames::{Frame, frames};
 use a2a_lambda_tests::scenarios::{Client, Known, Scenario, agent};
@@ -71,10 +71,10 @@ impl Case {
     }
 
     /// Checks that what a response says is stored.
-    async fn is_stored(&self, sent: &Sent) {
+    async fn is_stored(&self, sent: &SendResponse) {
         let said = match sent {
-            Sent::Task(said) => said,
-            Sent::Message(message) => {
+            SendResponse::Task(said) => said,
+            SendResponse::Message(message) => {
                 return self.wrong(format!("a message instead of a task: {message:?}"));
             }
         };

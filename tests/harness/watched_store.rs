@@ -3,7 +3,7 @@
 use a2a_lambda::store::keys::Key;
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::table::{
-    Action, Item, Outcome, Query, QueryPage, QuerySource, Range, Table, Value, Write,
+    Action, Item, Query, QueryPage, QuerySource, Range, Table, Value, Write, WriteResult,
 };
 use a2a_lambda::store::{
     BlobOwner, BlobReader, Blobs, Measured, StoreError, UploadTerms, UploadUrl,
@@ -333,7 +333,7 @@ impl TableHooks for Watched {
         found
     }
 
-    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         if let Some(task) = committed_task(&write) {
             self.list().push(Commit {
                 task: task.id().clone(),

@@ -184,6 +184,55 @@ fn names_of_functions(house: &House) -> Vec<String> {
     Vec::from_iter(above.then_some(most))
 }
 
+/// The words of the table in `docs/style.md` that no name may have, each with the parts of paths where
+/// it may. A row with an exception but no path is for people to judge.
+fn words_to_avoid() -> Vec<(String, Vec<String>)> {
+    let mut words = Vec::new();
+    for row in include_str!("../../docs/style.md").lines() {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [_, _, avoid, except] = cells[..] else {
+            continue;
+        };
+        let paths: Vec<_> = except
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect();
+        if except.is_empty() || !paths.is_empty() {
+            let single = avoid.split(", ").filter(|word| !word.contains(' '));
+            words.extend(single.map(|word| (word.to_owned(), paths.clone())));
+        }
+    }
+    words
+}
+
+/// Names with a word for which the field has a better one.
+fn words_of_names(house: &House) -> Vec<String> {
+    let words = words_to_avoid();
+    assert!(words.len() > 12, "the table of docs/style.md: {words:?}");
+    let mut faults = Vec::new();
+    for (source, names) in &house.sources {
+        let functions = names.functions.iter().map(|it| (&it.name, it.line));
+        let others = names.types.iter().chain(&names.values);
+        for (name, line) in functions.chain(others.map(|(name, line)| (name, *line))) {
+            let has = |word: &str| {
+                names::words(name)
+                    .iter()
+                    .any(|it| it == word || it.strip_suffix('s') == Some(word))
+            };
+            let is_here = |path: &String| source.path.contains(path.as_str());
+            let bad = words
+                .iter()
+                .find(|(word, paths)| has(word) && !paths.iter().any(is_here));
+            faults.extend(
+                bad.map(|(word, _)| format!("{}:{line} `{name}` says `{word}`", source.path)),
+            );
+        }
+    }
+    faults
+}
+
 fn names_of_types(house: &House) -> Vec<String> {
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     // The reference agent is a program that an author could have written, and so are the sets: no
@@ -261,6 +310,7 @@ fn an_engineer_can_carry_the_house_in_the_head() {
         public_items,
         names_of_values,
         names_of_functions,
+        words_of_names,
         names_of_types,
         circles_of_files,
     ];

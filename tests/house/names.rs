@@ -51,6 +51,20 @@ pub(crate) fn is_participle(name: &str) -> bool {
         || in_ed && !IN_ED.split(' ').any(|word| word == name)
 }
 
+/// The words of a name, in small letters: `load_thread` and `LoadThread` have two.
+pub(crate) fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() || letter == '_' {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (letter != '_', words.last_mut()) {
+            word.push(letter.to_ascii_lowercase());
+        }
+    }
+    words
+}
+
 impl Names {
     fn public(
         &mut self,

@@ -239,8 +239,8 @@ async fn a_cancel_gives_a_context_up_that_only_its_question_has_kept() {
                 advance(DAY / 2).await;
                 world.clean_up();
             }
-            let listen = world.call(&webhook(id_of(&question))).await;
-            assert_eq!(listen.status, 200, "{}", listen.text());
+            let register = world.call(&webhook(id_of(&question))).await;
+            assert_eq!(register.status, 200, "{}", register.text());
             let what = format!("{kind:?} cleaned {cleaned}");
             let page = contexts(&world, "", "local:local").await;
             assert_eq!(ids(&page), [&context], "{what}");

@@ -10,7 +10,7 @@ use a2a_lambda::skill::model::{
     Delta, Model, ModelContent, ModelMessage, ModelReply, ModelRequest, StopReason, Usage,
 };
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::table::{Outcome, Table, Write};
+use a2a_lambda::store::table::{Table, Write, WriteResult};
 use a2a_lambda::testing::{TableHooks, TableLayer, TestClock};
 use a2a_lambda_tests::dialect::{Dialect, Say};
 use a2a_lambda_tests::watched_store::WatchedStore;
@@ -71,7 +71,7 @@ struct OwnTable(Arc<Life>);
 
 #[async_trait]
 impl TableHooks for OwnTable {
-    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         self.0.pass().await;
         let outcome = table.write(write).await;
         self.0.pass().await;

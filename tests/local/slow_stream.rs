@@ -13,7 +13,7 @@ use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::records::Records;
-use a2a_lambda::store::table::{Outcome, Table, Write};
+use a2a_lambda::store::table::{Table, Write, WriteResult};
 use a2a_lambda::task::{
     Event, Frame, Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject,
     TenantId,
@@ -55,7 +55,7 @@ struct Keeping(Mutex<Vec<Write>>);
 
 #[async_trait]
 impl TableHooks for Keeping {
-    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         self.0.lock().unwrap().push(write.clone());
         if committed_task(&write).is_some() {
             tokio::time::sleep(WRITE).await;

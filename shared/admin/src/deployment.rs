@@ -73,7 +73,7 @@ pub trait OpenFolder: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When something may be left.
-    async fn stop_and_tidy(self: Box<Self>) -> Result<(), DataFolderError>;
+    async fn stop_and_clean_up(self: Box<Self>) -> Result<(), DataFolderError>;
 }
 
 /// Why the table or the bucket cannot be opened.
@@ -139,9 +139,9 @@ impl Reached {
     ///
     /// # Errors
     /// [`DeploymentError`] when something may be left.
-    pub(crate) async fn stop_and_tidy(self) -> Result<(), DeploymentError> {
+    pub(crate) async fn stop_and_clean_up(self) -> Result<(), DeploymentError> {
         match self.folder {
-            Some(folder) => Ok(folder.stop_and_tidy().await?),
+            Some(folder) => Ok(folder.stop_and_clean_up().await?),
             None => Ok(()),
         }
     }

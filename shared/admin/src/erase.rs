@@ -100,7 +100,7 @@ impl EraseTenant {
         if self.dry_run {
             stores.stop().await;
         } else {
-            stores.stop_and_tidy().await?;
+            stores.stop_and_clean_up().await?;
         }
         Ok(())
     }

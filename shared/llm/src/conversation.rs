@@ -114,7 +114,7 @@ enum ReplyAction {
 
 /// Where a conversation runs.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(super) enum ModelHost<'a> {
     /// In a program without a task.
     Program(&'a dyn Model),
     /// In a turn.
@@ -171,7 +171,7 @@ fn calls_of(content: &[ModelContent]) -> Vec<ToolCall> {
     calls.collect()
 }
 
-impl<'a> Place<'a> {
+impl<'a> ModelHost<'a> {
     pub(super) const fn turn(&self) -> Option<&'a TaskContext<'a>> {
         match self {
             Self::Program(_) => None,
@@ -185,7 +185,7 @@ pub(super) struct ModelSession<'a> {
     setup: &'a LlmSetup,
     /// The first part of the names of its steps.
     name: &'a str,
-    host: Place<'a>,
+    host: ModelHost<'a>,
     form: AnswerForm,
     /// Whether a value is an answer. The text of its error is for the model.
     check: &'a (dyn Fn(&Value) -> AgentResult<()> + Sync),
@@ -199,7 +199,7 @@ pub(super) struct ModelSession<'a> {
 impl<'a> ModelSession<'a> {
     pub(super) async fn new(
         setup: &'a LlmSetup,
-        host: Place<'a>,
+        host: ModelHost<'a>,
         form: AnswerForm,
         input: &Value,
         check: &'a (dyn Fn(&Value) -> AgentResult<()> + Sync),
@@ -414,7 +414,7 @@ impl<'a> ModelSession<'a> {
                 .await
         };
         match self.host {
-            Place::Program(model) => {
+            ModelHost::Program(model) => {
                 let mut tries = 1;
                 loop {
                     let answer = ask_once(&LoggedModel(model), None).await;
@@ -426,7 +426,7 @@ impl<'a> ModelSession<'a> {
                     tries += 1;
                 }
             }
-            Place::Turn(cx) => {
+            ModelHost::Turn(cx) => {
                 let name = format!("{}/model", self.name);
                 let input = StepInput {
                     hash: Some(self.input_hash.clone()),
@@ -563,8 +563,8 @@ impl<'a> ModelSession<'a> {
         };
         let run = || tool.run(self.host.turn(), &call.input, consent);
         let result = match self.host {
-            Place::Program(_) => run().await,
-            Place::Turn(cx) => {
+            ModelHost::Program(_) => run().await,
+            ModelHost::Turn(cx) => {
                 let input = StepInput {
                     hash: Some(hash(&tool.name, &call.input)?),
                     circumstances: None,

@@ -1,7 +1,7 @@
 //! A typed call of a model.
 
 use super::budget::LlmBudget;
-use super::conversation::{Conversation, ConversationEnd, ModelSession, Place};
+use super::conversation::{Conversation, ConversationEnd, ModelHost, ModelSession};
 use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::decode;
 use super::transcript::{self, LlmInput};
@@ -73,7 +73,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmFunction<T> {
 /// Talks with the model until there is a `T`.
 pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>(
     setup: &LlmSetup,
-    host: Place<'_>,
+    host: ModelHost<'_>,
     input: LlmInput,
 ) -> AgentResult<ConversationEnd> {
     let check = |value: &Value| decode::<T>(value).map(drop);
@@ -98,7 +98,7 @@ macro_rules! calls {
         /// tokens. `BUDGET_EXCEEDED` or `DEADLINE` when the budget is used up.
         /// `MODEL_UNAVAILABLE` without a model. The errors of the model, and of a step.
         pub async fn run(&self, cx: &TaskContext<'_>, input: impl Serialize) -> AgentResult<T> {
-            self.answer(Place::Turn(cx), transcript::prompt(&input)?)
+            self.answer(ModelHost::Turn(cx), transcript::prompt(&input)?)
                 .await
         }
 
@@ -108,7 +108,8 @@ macro_rules! calls {
         /// # Errors
         /// As `run`.
         pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<T> {
-            self.answer(Place::Turn(cx), transcript::chat(thread)).await
+            self.answer(ModelHost::Turn(cx), transcript::chat(thread))
+                .await
         }
 
         /// Asks `model`, without a task, an agent or a runtime. Nothing is stored. A tool that is a
@@ -117,7 +118,7 @@ macro_rules! calls {
         /// # Errors
         /// As `run`.
         pub async fn run_with(&self, model: &dyn Model, input: impl Serialize) -> AgentResult<T> {
-            self.answer(Place::Program(model), transcript::prompt(&input)?)
+            self.answer(ModelHost::Program(model), transcript::prompt(&input)?)
                 .await
         }
 
@@ -127,12 +128,12 @@ macro_rules! calls {
         /// # Errors
         /// As `run`.
         pub async fn chat_with(&self, model: &dyn Model, thread: &Thread) -> AgentResult<T> {
-            self.answer(Place::Program(model), transcript::chat(thread))
+            self.answer(ModelHost::Program(model), transcript::chat(thread))
                 .await
         }
 
-        async fn answer(&self, place: Place<'_>, input: LlmInput) -> AgentResult<T> {
-            match answer_of::<T>(&self.setup, place, input).await? {
+        async fn answer(&self, host: ModelHost<'_>, input: LlmInput) -> AgentResult<T> {
+            match answer_of::<T>(&self.setup, host, input).await? {
                 ConversationEnd::Answer(value) => decode(&value),
                 ConversationEnd::Confirm(_) => {
                     Err(AgentError::internal("a tool to confirm, and nobody to ask"))

@@ -2,7 +2,7 @@
 
 use super::budget::LlmBudget;
 use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, consent};
-use super::conversation::{Approval, ConversationEnd, ModelSession, Place};
+use super::conversation::{Approval, ConversationEnd, ModelHost, ModelSession};
 use super::function::{answer_of, calls, setters};
 use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::{LlmTool, OfferedTool, decode};
@@ -173,7 +173,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         input: impl Serialize,
     ) -> AgentResult<LlmOutcome<T>> {
         let input = transcript::prompt(&input)?;
-        let end = answer_of::<T>(&self.setup, Place::Turn(cx), input).await?;
+        let end = answer_of::<T>(&self.setup, ModelHost::Turn(cx), input).await?;
         self.outcome(cx, end)
     }
 
@@ -184,7 +184,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
     /// As `run`.
     pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<LlmOutcome<T>> {
         let input = transcript::chat(thread);
-        let end = answer_of::<T>(&self.setup, Place::Turn(cx), input).await?;
+        let end = answer_of::<T>(&self.setup, ModelHost::Turn(cx), input).await?;
         self.outcome(cx, end)
     }
 
@@ -210,7 +210,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         let form = AnswerForm::of::<T>();
         // The answer has begun the turn, so its model answers have no other input.
         let input = Value::Null;
-        let talk = ModelSession::new(&self.setup, Place::Turn(cx), form, &input, &check).await?;
+        let talk =
+            ModelSession::new(&self.setup, ModelHost::Turn(cx), form, &input, &check).await?;
         let end = talk.run(conversation, Some(approval)).await?;
         self.outcome(cx, end)
     }

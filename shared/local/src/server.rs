@@ -103,8 +103,8 @@ async fn read(mut body: Incoming) -> Result<Bytes, hyper::Error> {
             continue;
         };
         count = count.saturating_add(data.len());
-        let room = enough.saturating_sub(bytes.len());
-        bytes.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
+        let space = enough.saturating_sub(bytes.len());
+        bytes.extend_from_slice(data.get(..space.min(data.len())).unwrap_or_default());
         if count.saturating_sub(MAX_BODY) > DRAIN {
             break;
         }

@@ -61,10 +61,10 @@ fn webhook_json(push: &PushRecord, last: u64, now: Timestamp) -> Value {
     let waits = delivery.retry_at > now;
     json!({
         "task": push.task.as_str(),
-        "id": push.listener.id.as_str(),
-        "url": push.listener.url,
-        "generation": push.listener.generation.as_str(),
-        "signs": push.listener.signs,
+        "id": push.registration.id.as_str(),
+        "url": push.registration.url,
+        "generation": push.registration.generation.as_str(),
+        "signs": push.registration.signs,
         "createdAt": push.created_at.as_millis(),
         "delivered": delivery.cursor,
         "events": last,

@@ -63,7 +63,7 @@ use a2a_lambda_skill::BuildAgent;
 use futures::{StreamExt as _, stream};
 use http::{Method, Response};
 use http_body_util::{BodyExt as _, BodyStream, Empty, StreamBody};
-use invocation::{Also, Integration};
+use invocation::{Integration, OtherEvents};
 use start::{Start, Started};
 use std::sync::Arc;
 
@@ -228,7 +228,7 @@ async fn serve(
     integration: Integration,
     edge: HttpService,
     instance: Started,
-    also: Option<Also>,
+    also: Option<OtherEvents>,
 ) -> Result<(), ServeError> {
     let pair = Arc::new((edge, instance));
     let handler = move |request| {

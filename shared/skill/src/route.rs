@@ -34,7 +34,7 @@ mod text;
 
 pub use by_model::{ModelChoice, RouterModel, RoutingQuestion};
 pub use decision::{
-    Decision, Route, RouteRequest, Routed, STEPS, Wrapped, join_messages, with_line,
+    ArgumentsAt, Decision, Route, RouteRequest, Routed, STEPS, join_messages, with_line,
 };
 pub use message_text::{drop_command, text_of};
 pub use offer::Offer;

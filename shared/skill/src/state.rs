@@ -13,8 +13,8 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 type AnyState = Arc<dyn Any + Send + Sync>;
-type Made = Result<AnyState, Box<dyn Error + Send + Sync>>;
-type MakeState = dyn Fn() -> BoxFuture<'static, Made> + Send + Sync;
+type StateResult = Result<AnyState, Box<dyn Error + Send + Sync>>;
+type MakeState = dyn Fn() -> BoxFuture<'static, StateResult> + Send + Sync;
 
 /// A value that the skills of an agent share.
 ///
@@ -128,7 +128,7 @@ impl States {
         W: Future<Output = Result<T, E>> + Send + 'static,
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        let make = move || -> BoxFuture<'static, Made> {
+        let make = move || -> BoxFuture<'static, StateResult> {
             if !RUNS_TURNS {
                 return Box::pin(async { Err("this build runs no skills".into()) });
             }
@@ -141,7 +141,7 @@ impl States {
     /// Adds a value. It replaces an earlier one of the same type.
     pub(super) fn add_value<T: Send + Sync + 'static>(&mut self, value: T) {
         let value: AnyState = Arc::new(value);
-        let make = || -> BoxFuture<'static, Made> {
+        let make = || -> BoxFuture<'static, StateResult> {
             Box::pin(async { Err("the value is made already".into()) })
         };
         self.insert::<T>(Box::new(make), OnceCell::new_with(Some(value)));

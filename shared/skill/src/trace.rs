@@ -115,8 +115,8 @@ struct Bounded(Vec<u8>);
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = CONTENT.saturating_sub(self.0.len());
-        let start = bytes.get(..room).unwrap_or(bytes);
+        let space = CONTENT.saturating_sub(self.0.len());
+        let start = bytes.get(..space).unwrap_or(bytes);
         self.0.extend_from_slice(start);
         match start.len() {
             0 if !bytes.is_empty() => Err(io::ErrorKind::FileTooLarge.into()),

@@ -16,11 +16,11 @@ use self::tokens::KnownBuckets;
 use crate::item::{TTL, as_i64};
 use crate::keys;
 use crate::table::{
-    Comparison, Condition, ConditionCheck, Item, ItemChange, Outcome, Statement, Table, Write,
+    Comparison, Condition, ConditionCheck, Item, ItemChange, Statement, Table, Write, WriteResult,
 };
 use a2a_lambda_model::store::StoreError;
 pub use a2a_lambda_model::store::limits::{
-    BucketPause, DayRoom, DayUse, Rate, RateBucket, Reservation, SCARCE_TOKENS, Slot, SlotLease,
+    BucketPause, DayRest, DayUse, Rate, RateBucket, Reservation, SCARCE_TOKENS, Slot, SlotLease,
     SlotPool, Tokens, Total, gcra,
 };
 use a2a_lambda_model::task::Timestamp;
@@ -84,9 +84,9 @@ impl Limits {
     /// empty if there is none.
     async fn try_write(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
         match self.table.write(Write::from(statement)).await? {
-            Outcome::Done(_) => Ok(None),
-            Outcome::Unknown(why) => Err(StoreError::Unavailable(why)),
-            Outcome::Refused(checks) => {
+            WriteResult::Done(_) => Ok(None),
+            WriteResult::Unknown(why) => Err(StoreError::Unavailable(why)),
+            WriteResult::Refused(checks) => {
                 let item = checks.into_iter().find_map(|check| match check {
                     ConditionCheck::Failed(item) => item,
                     ConditionCheck::Held => None,

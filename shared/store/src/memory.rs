@@ -26,7 +26,8 @@ use crate::item;
 use crate::keys::Key;
 use crate::records::Records;
 use crate::table::{
-    Action, ConditionCheck, Item, Outcome, Query, QueryPage, QuerySource, ReadTable, Table, Write,
+    Action, ConditionCheck, Item, Query, QueryPage, QuerySource, ReadTable, Table, Write,
+    WriteResult,
 };
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::Timestamp;
@@ -125,7 +126,7 @@ impl ReadTable for MemoryTable {
 
 #[async_trait]
 impl Table for MemoryTable {
-    async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, write: Write) -> Result<WriteResult, StoreError> {
         write.check()?;
         let items = &mut self.state().items;
         let (mut checks, mut next) = (Vec::new(), Vec::new());
@@ -143,7 +144,7 @@ impl Table for MemoryTable {
             checks.push(ConditionCheck::Held);
         }
         if next.len() < checks.len() {
-            return Ok(Outcome::Refused(checks));
+            return Ok(WriteResult::Refused(checks));
         }
         let mut old = None;
         for (key, item) in next {
@@ -152,7 +153,7 @@ impl Table for MemoryTable {
                 None => items.remove(&key),
             };
         }
-        Ok(Outcome::Done(old.filter(|_| write.wants_old)))
+        Ok(WriteResult::Done(old.filter(|_| write.wants_old)))
     }
 }
 

@@ -283,7 +283,7 @@ impl From<Vec<Statement>> for Write {
 
 /// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WriteResult {
     /// It is stored. Has the old item if the write wants it and there was one.
     Done(Option<Item>),
     /// A condition did not hold, and nothing is stored. Has one check for each statement.
@@ -292,7 +292,7 @@ pub enum Outcome {
     Unknown(String),
 }
 
-impl Outcome {
+impl WriteResult {
     /// Whether the write is stored.
     ///
     /// # Errors
@@ -421,7 +421,7 @@ pub trait Table: ReadTable {
     /// [`StoreError::Contended`] and [`StoreError::Unavailable`] when nothing is decided and
     /// nothing is stored, [`StoreError::TooLarge`] and [`StoreError::Refused`] when it can
     /// never be stored.
-    async fn write(&self, write: Write) -> Result<Outcome, StoreError>;
+    async fn write(&self, write: Write) -> Result<WriteResult, StoreError>;
 }
 
 impl dyn Table {

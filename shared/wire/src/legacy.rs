@@ -11,8 +11,8 @@ use super::v1::View;
 use super::words::{KINDS, VALUE, WRAPPED, words_of_file};
 use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
 use a2a_lambda_model::task::{
-    Artifact, ContextId, Event, Frame, Generation, LoggedEvent, Message, Metadata, Page, Sent,
-    StatusUpdate, Task, TaskId, TaskState,
+    Artifact, ContextId, Event, Frame, Generation, LoggedEvent, Message, Metadata, Page,
+    SendResponse, StatusUpdate, Task, TaskId, TaskState,
 };
 use serde_json::{Value, json};
 
@@ -34,10 +34,10 @@ impl Legacy {
     }
 
     /// Writes the result of a send (A2A 0.3 §7.1).
-    pub(crate) fn send_response(self, result: &Sent) -> Value {
+    pub(crate) fn send_response(self, result: &SendResponse) -> Value {
         match result {
-            Sent::Task(task) => self.element("task", self.task(task)),
-            Sent::Message(message) => self.element("message", self.message(message)),
+            SendResponse::Task(task) => self.element("task", self.task(task)),
+            SendResponse::Message(message) => self.element("message", self.message(message)),
         }
     }
 
@@ -173,7 +173,7 @@ impl Legacy {
                 };
                 self.element(name, update)
             }
-            Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
+            Frame::Refused(_) | Frame::KeepAlive | Frame::Reconnect => return None,
         })
     }
 

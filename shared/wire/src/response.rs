@@ -10,7 +10,8 @@ use super::{
     upload,
 };
 use a2a_lambda_model::task::{
-    A2aError, ContextPage, Generation, Page, PushConfig, PushPage, Sent, Task, TaskId, UploadGrant,
+    A2aError, ContextPage, Generation, Page, PushConfig, PushPage, SendResponse, Task, TaskId,
+    UploadGrant,
 };
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub enum MethodResult {
     /// The result of a send.
-    Sent(Sent),
+    Sent(SendResponse),
     /// A task that was read or canceled.
     Task(Box<Task>),
     /// A page of tasks.
@@ -225,11 +226,11 @@ impl Call {
     }
 
     /// Writes the result of a send.
-    fn send_payload<'a>(&self, response: &'a Sent) -> Payload<'a> {
+    fn send_payload<'a>(&self, response: &'a SendResponse) -> Payload<'a> {
         let legacy = Legacy(self.dialect);
         match (self.dialect.generation, response, self.client_task_id()) {
             (Generation::V10, ..) => Payload::View(View::Sent(response)),
-            (Generation::V01, Sent::Message(message), Some(id)) => {
+            (Generation::V01, SendResponse::Message(message), Some(id)) => {
                 legacy.message_as_task(message, &id).into()
             }
             // A message of 0.1 without an id is unreachable: the decoder refuses such a send.

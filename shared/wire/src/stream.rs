@@ -46,7 +46,7 @@ impl StreamEncoder {
         }
         match frame {
             Frame::KeepAlive => Some(sse::PING.to_vec()),
-            Frame::ComeBack => Some(sse::RETRY.to_vec()),
+            Frame::Reconnect => Some(sse::RETRY.to_vec()),
             Frame::Refused(error) => {
                 let body = error::body(error, self.dialect);
                 Some(match self.dialect.binding {
@@ -101,7 +101,7 @@ fn id_of(frame: &Frame) -> Option<String> {
         | Frame::Message(_)
         | Frame::Refused(_)
         | Frame::KeepAlive
-        | Frame::ComeBack => None,
+        | Frame::Reconnect => None,
     }
 }
 

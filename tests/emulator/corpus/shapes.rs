@@ -317,8 +317,8 @@ impl Maker {
             let task = self.begun(name, "what?", vec![start()]).await;
             let mut push = self.sample.push(&task, &PushId::parse("hook").unwrap());
             push.created_at = at(0);
-            let listen = Change::RegisterPush(Box::new(push.listener.clone()));
-            let task = self.then(&task, vec![listen]).await;
+            let register = Change::RegisterPush(Box::new(push.registration.clone()));
+            let task = self.then(&task, vec![register]).await;
             self.site
                 .records
                 .put_push(&push, task.kept_until())

@@ -46,12 +46,12 @@ struct PushWorld {
     version: u8,
     /// Events committed. With [`EVENTS`] of them the task is terminal.
     events: u8,
-    listeners: bool,
+    has_pushes: bool,
     /// The last event to push; 0 = none.
     notify: u8,
     /// The sweep can find the task: the delivery of its end is not confirmed.
     open: bool,
-    /// Whether the worker has read META, and the version and `listeners` it read.
+    /// Whether the worker has read META, and the version and `has_pushes` it read.
     worker: (bool, u8, bool),
     registrar: Registrar,
     /// The PUSH# item: whether it is stored, its delivery cursor, the event it began after.
@@ -197,21 +197,21 @@ impl Push {
     }
 
     fn worker(&self, w: &mut PushWorld, action: Action) -> Option<()> {
-        let (read, version, listeners) = w.worker;
+        let (read, version, has_pushes) = w.worker;
         match action {
             Action::WorkerReads if !w.terminal() && (!read || version != w.version) => {
-                w.worker = (true, w.version, w.listeners);
+                w.worker = (true, w.version, w.has_pushes);
             }
             // A commit that loses its condition only makes the worker read again.
             Action::WorkerCommits if read && version == w.version && !w.terminal() => {
                 w.version += 1;
                 w.events += 1;
-                w.worker = (!w.terminal(), w.version, listeners);
-                if listeners && !self.is(Mutant::NotifyForgotten) {
+                w.worker = (!w.terminal(), w.version, has_pushes);
+                if has_pushes && !self.is(Mutant::NotifyForgotten) {
                     w.notify = w.events;
                     w.stream += 1;
                 }
-                w.open = !w.terminal() || listeners;
+                w.open = !w.terminal() || has_pushes;
             }
             _ => return None,
         }
@@ -234,7 +234,7 @@ impl Push {
                 w.registrar = Registrar::Written;
                 if !late && !blind {
                     w.version += 1;
-                    w.listeners = true;
+                    w.has_pushes = true;
                 } else if late && self.is(Mutant::TerminalBumped) {
                     w.version += 1;
                     w.notify = 0;

@@ -20,8 +20,8 @@ use a2a_lambda::store::queue::Ack;
 use a2a_lambda::store::records::{Deliveries, Records};
 use a2a_lambda::task::{
     A2aError, CancelCommand, ContextId, Generation, GetQuery, IdempotencyKey, ListQuery, Message,
-    Metadata, Owner, Part, Role, SendCommand, SendMode, Sent, Subject, SubscribeCommand, Task,
-    TaskId, TaskState, TenantId, Timestamp,
+    Metadata, Owner, Part, Role, SendCommand, SendMode, SendResponse, Subject, SubscribeCommand,
+    Task, TaskId, TaskState, TenantId, Timestamp,
 };
 use a2a_lambda::testing::TableLayer;
 use std::sync::Arc;
@@ -267,7 +267,7 @@ impl Endpoint {
             .send(&self.caller, command, CallBudget::until(deadline))
             .await
         {
-            Ok(Sent::Task(task)) => {
+            Ok(SendResponse::Task(task)) => {
                 let mut world = self.hub.world();
                 let oracle = &mut world.oracle;
                 let life = oracle.reported(&task);
@@ -281,11 +281,11 @@ impl Endpoint {
                     oracle.same_answer(&message, life);
                 }
             }
-            Ok(Sent::Message(_)) if letter.key.is_some() => {
+            Ok(SendResponse::Message(_)) if letter.key.is_some() => {
                 let text = format!("G4: {message} has a key and got no task");
                 self.hub.world().oracle.broken(text);
             }
-            Ok(Sent::Message(_)) => {}
+            Ok(SendResponse::Message(_)) => {}
             Err(error) => self.turned_down(&letter, &message, &error.a2a_error),
         }
     }

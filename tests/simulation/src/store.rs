@@ -10,8 +10,8 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::queue::TaskImage;
 use a2a_lambda::store::records::to_task;
 use a2a_lambda::store::table::{
-    Action, Comparison, Condition, ConditionCheck, Item, ItemChange, Outcome, Query, QueryPage,
-    ReadTable as _, Statement, Table, Value, Write,
+    Action, Comparison, Condition, ConditionCheck, Item, ItemChange, Query, QueryPage,
+    ReadTable as _, Statement, Table, Value, Write, WriteResult,
 };
 use a2a_lambda::store::{
     BlobHead, BlobOwner, Blobs, Download, Expect, ReadBlobs, StoreError, TaskWrite, ThreadWrite,
@@ -138,7 +138,7 @@ impl SimStore {
     }
 
     /// Writes to the table, and passes what is new to the oracle and the stream.
-    async fn write(&self, mut write: Write, clock: &LocalClock) -> Result<Outcome, StoreError> {
+    async fn write(&self, mut write: Write, clock: &LocalClock) -> Result<WriteResult, StoreError> {
         self.hold_pointers(&mut write);
         if let Some(task) = committed_task(&write) {
             let outcome = self.commit(write, &task, clock).await;
@@ -147,7 +147,7 @@ impl SimStore {
             return outcome;
         }
         if write.statements.is_empty() || self.keeps_lease(&write) || self.keeps_ttl(&write) {
-            return Ok(Outcome::Done(None));
+            return Ok(WriteResult::Done(None));
         }
         let write = self.planted(write)?;
         let thread = write
@@ -156,7 +156,7 @@ impl SimStore {
             .find(|statement| ItemKind::of(&statement.key) == ItemKind::Thread);
         let thread = thread.map(|it| (it.key.clone(), it.action == Action::Delete));
         let outcome = self.memory.table.write(write).await?;
-        if let (Some((key, is_gone)), Outcome::Done(_)) = (thread, &outcome) {
+        if let (Some((key, is_gone)), WriteResult::Done(_)) = (thread, &outcome) {
             if is_gone {
                 let context = context_of(&key)?;
                 self.hub.world().oracle.thread_gone(&context);
@@ -173,10 +173,10 @@ impl SimStore {
         write: Write,
         task: &TaskRecord,
         clock: &LocalClock,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<WriteResult, StoreError> {
         let mutant = self.hub.world().mutant;
         if mutant == Some(Mutant::LostCommit) && self.hub.world().chance.in_thousand(20) {
-            return Ok(Outcome::Done(None));
+            return Ok(WriteResult::Done(None));
         }
         if mutant == Some(Mutant::ReleaseLost) && task.not_before().is_some() {
             return Err(away());
@@ -196,7 +196,7 @@ impl SimStore {
         }
         let outcome = self.memory.table.write(write.clone()).await?;
         match outcome {
-            Outcome::Done(_) => {
+            WriteResult::Done(_) => {
                 self.note(&write, task, clock).await?;
                 if let Some((_, key)) = key {
                     if self.hub.world().is(Mutant::KeyAfterTask) {
@@ -212,15 +212,15 @@ impl SimStore {
                     }
                     return Err(away());
                 }
-                Ok(Outcome::Done(None))
+                Ok(WriteResult::Done(None))
             }
-            Outcome::Refused(mut checks) => {
+            WriteResult::Refused(mut checks) => {
                 if let Some(ConditionCheck::Failed(Some(item))) = checks.first_mut() {
                     self.disguise(item, task)?;
                 }
-                Ok(Outcome::Refused(checks))
+                Ok(WriteResult::Refused(checks))
             }
-            other @ Outcome::Unknown(_) => Ok(other),
+            other @ WriteResult::Unknown(_) => Ok(other),
         }
     }
 
@@ -318,7 +318,7 @@ impl SimStore {
     }
 
     /// The outcome of a commit whose key is taken, as far as the loose keys show it.
-    fn loosely_refused(&self, write: &Write, at: usize, key: &Statement) -> Option<Outcome> {
+    fn loosely_refused(&self, write: &Write, at: usize, key: &Statement) -> Option<WriteResult> {
         let item = self.loose().get(&key.key).cloned()?;
         let Action::Put(mine) = &key.action else {
             return None;
@@ -335,7 +335,7 @@ impl SimStore {
         }
         let mut checks = vec![ConditionCheck::Held; write.statements.len()];
         checks.insert(at, ConditionCheck::Failed(Some(item)));
-        Some(Outcome::Refused(checks))
+        Some(WriteResult::Refused(checks))
     }
 
     /// Whether a create is repeated after its reply was lost and its task was deleted and
@@ -575,7 +575,7 @@ impl SimStore {
             let mine = found.filter(|push| push.incarnation == *record.incarnation());
             missed.extend(mine.filter_map(|push| {
                 let text = oracle.missed(life, &push)?;
-                Some((push.listener.id.to_string(), text))
+                Some((push.registration.id.to_string(), text))
             }));
         }
         missed
@@ -704,7 +704,7 @@ impl TableHooks for SimTable {
         self.store.call(|| table.query(query)).await
     }
 
-    async fn write(&self, _: &dyn Table, mut write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, _: &dyn Table, mut write: Write) -> Result<WriteResult, StoreError> {
         if let Some(release) = self.release {
             release.rewrite(&mut write, &self.store.hub)?;
         }

@@ -87,7 +87,7 @@ impl Watch {
                 oracle.refused(refusal);
                 self.closed = true;
             }
-            Frame::Message(_) | Frame::KeepAlive | Frame::ComeBack => {}
+            Frame::Message(_) | Frame::KeepAlive | Frame::Reconnect => {}
         }
     }
 

@@ -8,7 +8,7 @@
 use super::expression::{self, SdkItem};
 use crate::outcome::broke_off;
 use a2a_lambda_model::store::{SizeError, StoreError};
-use a2a_lambda_store::table::{ConditionCheck, Outcome};
+use a2a_lambda_store::table::{ConditionCheck, WriteResult};
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
@@ -85,7 +85,7 @@ fn undecided_error(error: &context::Error) -> Option<StoreError> {
 }
 
 /// What an error code means that is not a failed condition; `text` describes it.
-fn classify(code: Option<&str>, message: &str, text: String) -> Result<Outcome, StoreError> {
+fn classify(code: Option<&str>, message: &str, text: String) -> Result<WriteResult, StoreError> {
     Err(match code {
         Some(
             "TransactionConflict"
@@ -121,14 +121,16 @@ fn classify(code: Option<&str>, message: &str, text: String) -> Result<Outcome, 
             | "InternalFailure"
             | "ServiceUnavailable"
             | "IdempotentParameterMismatchException",
-        ) => return Ok(Outcome::Unknown(text)),
+        ) => return Ok(WriteResult::Unknown(text)),
         Some(_) => StoreError::Refused(text),
     })
 }
 
 /// The outcome of a write with this error. [`StoreError::Unavailable`] and
 /// [`StoreError::Contended`] say that nothing is decided and nothing is stored.
-pub(super) fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> Result<Outcome, StoreError> {
+pub(super) fn outcome<E: ProvideErrorMetadata>(
+    error: &SdkError<E>,
+) -> Result<WriteResult, StoreError> {
     let text = describe(error);
     match error {
         // DynamoDB may have applied a write before it fails with a 5xx.
@@ -136,7 +138,7 @@ pub(super) fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> Result<Ou
             classify(error.code(), error.message().unwrap_or_default(), text)
         }
         SdkError::ConstructionFailure(_) => Err(StoreError::Refused(text)),
-        _ => Ok(Outcome::Unknown(text)),
+        _ => Ok(WriteResult::Unknown(text)),
     }
 }
 
@@ -178,7 +180,7 @@ pub(super) fn failed_check(item: Option<&SdkItem>) -> ConditionCheck {
 }
 
 /// Classifies the cancellation reasons of a transaction, one for each statement.
-pub(super) fn classify_reasons(reasons: &[CancellationReason]) -> Result<Outcome, StoreError> {
+pub(super) fn classify_reasons(reasons: &[CancellationReason]) -> Result<WriteResult, StoreError> {
     let mut checks = Vec::new();
     let mut is_refused = false;
     let mut other = None;
@@ -197,21 +199,21 @@ pub(super) fn classify_reasons(reasons: &[CancellationReason]) -> Result<Outcome
     }
     match other {
         // Of a canceled transaction nothing is stored.
-        Some(Ok(Outcome::Unknown(text))) => Err(StoreError::Unavailable(text)),
+        Some(Ok(WriteResult::Unknown(text))) => Err(StoreError::Unavailable(text)),
         // DynamoDB skipped a condition, and it may be the one that recognises our own
         // write.
         Some(outcome) => outcome,
-        None if is_refused => Ok(Outcome::Refused(checks)),
+        None if is_refused => Ok(WriteResult::Refused(checks)),
         None => {
             let why = "a transaction was canceled without a reason";
-            Ok(Outcome::Unknown(why.to_owned()))
+            Ok(WriteResult::Unknown(why.to_owned()))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ConditionCheck, HttpResponse, Outcome, classify_reasons, outcome};
+    use super::{ConditionCheck, HttpResponse, WriteResult, classify_reasons, outcome};
     use a2a_lambda_model::store::StoreError;
     use a2a_lambda_rows::each_row;
     use aws_sdk_dynamodb::error::{ErrorMetadata, SdkError};
@@ -219,7 +221,7 @@ mod tests {
     use aws_sdk_dynamodb::types::CancellationReason;
     use aws_smithy_types::body::SdkBody;
 
-    type Found = Result<Outcome, StoreError>;
+    type Found = Result<WriteResult, StoreError>;
     type IsClass = fn(&Found) -> bool;
 
     fn classify(code: Option<&str>, message: &str) -> Found {
@@ -237,7 +239,7 @@ mod tests {
     }
 
     fn is_unknown(found: &Found) -> bool {
-        matches!(found, Ok(Outcome::Unknown(_)))
+        matches!(found, Ok(WriteResult::Unknown(_)))
     }
 
     fn is_too_large(found: &Found) -> bool {
@@ -256,7 +258,7 @@ mod tests {
     #[test]
     fn a_transaction_is_refused_only_if_every_condition_was_checked() {
         let outcome = classify_reasons(&reasons(&["None", "ConditionalCheckFailed", "None"]));
-        let Ok(Outcome::Refused(checks)) = outcome else {
+        let Ok(WriteResult::Refused(checks)) = outcome else {
             panic!("{outcome:?}");
         };
         assert!(matches!(

@@ -5,7 +5,7 @@ use super::outcome::{self, NeverTwice};
 use super::store::DynamoTable;
 use crate::outcome::incomplete;
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_store::table::{Action, Outcome, Statement, Table, Write};
+use a2a_lambda_store::table::{Action, Statement, Table, Write, WriteResult};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::config::Config;
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
@@ -18,7 +18,7 @@ use aws_sdk_dynamodb::types::{
 
 #[async_trait]
 impl Table for DynamoTable {
-    async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, write: Write) -> Result<WriteResult, StoreError> {
         write.check()?;
         let statements = write.statements.into_iter();
         let writes = statements.map(|statement| SdkWrite::of(statement, &self.name));
@@ -91,7 +91,7 @@ impl DynamoTable {
         write: SdkWrite,
         repeats: bool,
         wants_old: bool,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<WriteResult, StoreError> {
         macro_rules! send {
             ($request:expr, $write:ident, $error:ident) => {{
                 let old = $write.return_values_on_condition_check_failure;
@@ -109,13 +109,15 @@ impl DynamoTable {
                     request.customize().config_override(once).send().await
                 };
                 let error = match sent {
-                    Ok(done) => return Ok(Outcome::Done(done.attributes.map(expression::item))),
+                    Ok(done) => {
+                        return Ok(WriteResult::Done(done.attributes.map(expression::item)));
+                    }
                     Err(error) => error,
                 };
                 match error.as_service_error() {
-                    Some($error::ConditionalCheckFailedException(failed)) => Ok(Outcome::Refused(
-                        vec![outcome::failed_check(failed.item.as_ref())],
-                    )),
+                    Some($error::ConditionalCheckFailedException(failed)) => Ok(
+                        WriteResult::Refused(vec![outcome::failed_check(failed.item.as_ref())]),
+                    ),
                     _ => outcome::outcome(&error),
                 }
             }};
@@ -141,13 +143,13 @@ impl DynamoTable {
         }
     }
 
-    async fn write_several(&self, writes: Vec<SdkWrite>) -> Result<Outcome, StoreError> {
+    async fn write_several(&self, writes: Vec<SdkWrite>) -> Result<WriteResult, StoreError> {
         let actions = writes.into_iter().map(Into::into).collect();
         // The SDK adds a client token and keeps it over its attempts, so a repeated
         // transaction is applied once.
         let request = self.client.transact_write_items();
         let Err(error) = request.set_transact_items(Some(actions)).send().await else {
-            return Ok(Outcome::Done(None));
+            return Ok(WriteResult::Done(None));
         };
         match error.as_service_error() {
             Some(TransactWriteItemsError::TransactionCanceledException(canceled_by)) => {

@@ -125,26 +125,26 @@ struct TracedWebhooks {
 
 #[async_trait]
 impl SendPush for TracedWebhooks {
-    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError> {
+    async fn post(&self, delivery: &PushDelivery) -> Result<(), PushDeliveryError> {
         let start = SystemClock.now().as_millis();
-        let result = self.client.post(notice).await;
+        let result = self.client.post(delivery).await;
         if let Some(traces) = &self.traces {
             let mut row = TraceRow {
                 id: format!("{:08x}.1", RandomIds.next() & u128::from(u32::MAX)),
                 kind: "delivery",
-                name: format!("event {}", notice.id),
+                name: format!("event {}", delivery.id),
                 start,
                 end: Some(SystemClock.now().as_millis()),
                 ..TraceRow::default()
             };
-            if let Some(trace) = &notice.trace {
+            if let Some(trace) = &delivery.trace {
                 row.fact("traceparent", trace.to_string());
             }
             if let Err(error) = &result {
                 row.fact("error", error.to_string());
             }
-            let task = TaskKey::new(&notice.owner, &notice.task);
-            traces.record(&task, &notice.incarnation, row);
+            let task = TaskKey::new(&delivery.owner, &delivery.task);
+            traces.record(&task, &delivery.incarnation, row);
         }
         result
     }

@@ -1,7 +1,7 @@
 //! What cargo says of the workspace, and its builds.
 
 use super::files::{Folders, real};
-use super::output::{Beginning, Output};
+use super::output::{Output, OutputHead};
 use crate::config::Dev;
 use crate::process::RunError;
 use serde::Deserialize;
@@ -181,7 +181,7 @@ fn variable(name: &str) -> Option<OsString> {
 
 /// Reads the messages of cargo: the diagnostics, which it passes on, and the programs.
 async fn messages_of(mut output: Output<impl AsyncRead + Unpin>) -> (String, Vec<PathBuf>) {
-    let (mut diagnostics, mut programs) = (Beginning::default(), Vec::new());
+    let (mut diagnostics, mut programs) = (OutputHead::default(), Vec::new());
     while let Some(line) = output.line().await {
         let Ok(message) = serde_json::from_str::<CargoLine>(&line) else {
             continue;

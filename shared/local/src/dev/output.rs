@@ -9,14 +9,14 @@ const SHOWN: usize = 32 * 1024;
 /// The lines of a pipe, and the beginning of them.
 pub(super) struct Output<R> {
     lines: Option<Split<BufReader<R>>>,
-    pub(super) beginning: Beginning,
+    pub(super) beginning: OutputHead,
 }
 
 impl<R: AsyncRead + Unpin> Output<R> {
     pub(super) fn of(pipe: Option<R>) -> Self {
         Self {
             lines: pipe.map(|pipe| BufReader::new(pipe).split(b'\n')),
-            beginning: Beginning::default(),
+            beginning: OutputHead::default(),
         }
     }
 
@@ -38,9 +38,9 @@ impl<R: AsyncRead + Unpin> Output<R> {
 
 /// The beginning of an output, without the escape sequences of terminals.
 #[derive(Default)]
-pub(super) struct Beginning(pub(super) String);
+pub(super) struct OutputHead(pub(super) String);
 
-impl Beginning {
+impl OutputHead {
     pub(super) fn push(&mut self, output: &str) {
         let Self(text) = self;
         let mut characters = output.chars();
@@ -66,10 +66,10 @@ mod tests {
 
     #[test]
     fn the_page_gets_an_output_without_colours_and_not_all_of_a_long_one() {
-        let mut beginning = Beginning::default();
+        let mut beginning = OutputHead::default();
         beginning.push("\u{1b}[1m\u{1b}[91merror\u{1b}[0m: é");
         assert_eq!(beginning.0, "error: é");
-        let mut beginning = Beginning::default();
+        let mut beginning = OutputHead::default();
         for _ in 0..=SHOWN {
             beginning.push("é");
         }

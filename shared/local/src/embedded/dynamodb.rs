@@ -32,7 +32,7 @@ const SERVICES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 /// The HTTP endpoint of a database. It answers programs on this machine that have the
 /// keys.
 #[derive(Clone)]
-pub(crate) struct DynamoDoor {
+pub(crate) struct DynamoService {
     database: Database,
     keys: Arc<EmulatorKeys>,
 }
@@ -52,7 +52,7 @@ enum Refused {
     Database(#[from] DynoxideError),
 }
 
-impl DynamoDoor {
+impl DynamoService {
     pub(crate) fn new(database: Database, keys: Arc<EmulatorKeys>) -> Self {
         Self { database, keys }
     }

@@ -35,7 +35,7 @@ pub(crate) struct Files {
 
 /// Why a body ends with an error before the library has stored it.
 #[derive(Debug, thiserror::Error)]
-enum Cut {
+enum BodyError {
     #[error("the bytes are not those of the digest")]
     Digest,
     #[error("the body broke off: {0}")]
@@ -80,7 +80,7 @@ fn verify(
     body: StreamingBlob,
     checksum: String,
     mismatch: Arc<AtomicBool>,
-) -> impl Stream<Item = Result<Bytes, Cut>> + Send + Sync + 'static {
+) -> impl Stream<Item = Result<Bytes, BodyError>> + Send + Sync + 'static {
     let state = (body, Sha256::new(), checksum, mismatch);
     stream::try_unfold(state, |(mut body, mut digest, checksum, mismatch)| async {
         match body.next().await {
@@ -88,11 +88,11 @@ fn verify(
                 digest.update(&bytes);
                 Ok(Some((bytes, (body, digest, checksum, mismatch))))
             }
-            Some(Err(error)) => Err(Cut::Broken(error)),
+            Some(Err(error)) => Err(BodyError::Broken(error)),
             None if STANDARD.encode(digest.finalize()) == checksum => Ok(None),
             None => {
                 mismatch.store(true, Ordering::Relaxed);
-                Err(Cut::Digest)
+                Err(BodyError::Digest)
             }
         }
     })
@@ -174,7 +174,7 @@ store! {
 ///
 /// # Errors
 /// When a file or a folder cannot be read or removed.
-pub(crate) fn tidy(root: &Path, bucket: &str) -> io::Result<()> {
+pub(crate) fn collect_unreferenced(root: &Path, bucket: &str) -> io::Result<()> {
     let objects = root.join(bucket);
     let side_names: Vec<String> = sweep_folders(&objects)?
         .iter()

@@ -26,11 +26,11 @@ use a2a_lambda::store::aws::{AwsClients, EmulatorKeys, Endpoints};
 use a2a_lambda::store::dynamodb::{DynamoTable, create_table};
 use a2a_lambda_admin::{DataFolders, OpenFolder};
 use async_trait::async_trait;
-use dynamodb::DynamoDoor;
+use dynamodb::DynamoService;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
-use files::tidy;
-use objects::ObjectDoor;
+use files::collect_unreferenced;
+use objects::ObjectService;
 use std::error::Error;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -75,7 +75,7 @@ pub enum EmbeddedError {
     },
     /// Traces of removed objects may be left.
     #[error("failed to tidy up the data folder: {0}")]
-    Tidy(#[source] std::io::Error),
+    CleanUp(#[source] std::io::Error),
     /// There is no free loopback port.
     #[error("failed to listen on a loopback port: {0}")]
     Listen(#[from] std::io::Error),
@@ -231,9 +231,9 @@ impl Embedded {
             secret: fresh_secret(),
         });
         data_place.leave_note(addresses, &keys)?;
-        let files = ObjectDoor::new(&data_place.objects(), Arc::clone(&keys));
+        let files = ObjectService::new(&data_place.objects(), Arc::clone(&keys));
         let files = files.map_err(EmbeddedError::Objects)?;
-        let table = DynamoDoor::new(database.clone(), Arc::clone(&keys));
+        let table = DynamoService::new(database.clone(), Arc::clone(&keys));
         let (stop, receiver) = watch::channel(());
         let over = |mut receiver: watch::Receiver<()>| async move {
             // Nothing is ever sent: this returns when the sender is dropped.
@@ -327,7 +327,7 @@ impl Embedded {
     ///
     /// # Errors
     /// [`EmbeddedError`] when traces may be left.
-    pub async fn stop_and_tidy(mut self) -> Result<(), EmbeddedError> {
+    pub async fn stop_and_clean_up(mut self) -> Result<(), EmbeddedError> {
         self.end().await;
         let Some(path) = self.data_place.table() else {
             return Ok(());
@@ -341,9 +341,9 @@ impl Embedded {
         // They hold what the erased tasks were asked, and nobody needs those of the others.
         let traces = path.with_file_name(FOLDER);
         if traces.exists() {
-            fs::remove_dir_all(traces).map_err(EmbeddedError::Tidy)?;
+            fs::remove_dir_all(traces).map_err(EmbeddedError::CleanUp)?;
         }
-        tidy(&self.data_place.objects(), BUCKET).map_err(EmbeddedError::Tidy)
+        collect_unreferenced(&self.data_place.objects(), BUCKET).map_err(EmbeddedError::CleanUp)
     }
 }
 
@@ -424,7 +424,7 @@ impl OpenFolder for RunningAgent {
 
     async fn stop(self: Box<Self>) {}
 
-    async fn stop_and_tidy(self: Box<Self>) -> Result<(), Box<dyn Error + Send + Sync>> {
+    async fn stop_and_clean_up(self: Box<Self>) -> Result<(), Box<dyn Error + Send + Sync>> {
         Ok(())
     }
 }
@@ -443,8 +443,8 @@ impl OpenFolder for Embedded {
         Self::stop(*self).await;
     }
 
-    async fn stop_and_tidy(self: Box<Self>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        Ok(Self::stop_and_tidy(*self).await?)
+    async fn stop_and_clean_up(self: Box<Self>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(Self::stop_and_clean_up(*self).await?)
     }
 }
 

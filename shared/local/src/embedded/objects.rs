@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The HTTP endpoint of an object store. It answers programs on this machine that have
 /// the keys, and requests with a presigned URL.
 #[derive(Clone)]
-pub(crate) struct ObjectDoor(S3Service);
+pub(crate) struct ObjectService(S3Service);
 
 /// The credentials of this run, with which signatures are checked.
 struct Run(Arc<EmulatorKeys>);
@@ -31,7 +31,7 @@ impl S3Auth for Run {
     }
 }
 
-impl ObjectDoor {
+impl ObjectService {
     /// An endpoint of the objects below `root`.
     ///
     /// # Errors

@@ -264,8 +264,8 @@ pub async fn read_up_to(source: &mut BlobReader, limit: usize) -> Result<Bytes, 
     let mut bytes = BytesMut::with_capacity(if limit == usize::MAX { STRIDE } else { limit });
     let mut stride = vec![0; STRIDE];
     while bytes.len() < limit {
-        let room = stride.len().min(limit - bytes.len());
-        let Some(space) = stride.get_mut(..room) else {
+        let space_len = stride.len().min(limit - bytes.len());
+        let Some(space) = stride.get_mut(..space_len) else {
             break;
         };
         let mut space = ReadBuf::new(space);

@@ -163,7 +163,7 @@ impl Brake {
             let text = format!("{ENTRIES_MAX} brakes are in force, and there can be no more");
             return Err(StoreError::Refused(text));
         }
-        self.tidy(now);
+        self.drop_old_entries(now);
         self.0.push(BrakeEntry {
             target: target.clone(),
             since: now,
@@ -180,13 +180,13 @@ impl Brake {
             return false;
         };
         entry.until = Some(now.max(entry.since));
-        self.tidy(now);
+        self.drop_old_entries(now);
         true
     }
 
     /// Forgets entries that were lifted: all of them when nothing was braked for long, and
     /// otherwise the oldest beyond the limit.
-    fn tidy(&mut self, now: Timestamp) {
+    fn drop_old_entries(&mut self, now: Timestamp) {
         let ends = self.0.iter().map(|entry| entry.until.unwrap_or(now));
         if ends.max().is_some_and(|last| last.plus(KEPT) <= now) {
             self.0.clear();

@@ -98,7 +98,7 @@ pub enum CommitResult {
     /// The task's condition held, but the thread has another version.
     ThreadConflict,
     /// The idempotency key belongs to another send of the same caller.
-    KeyTaken(Box<Keyed>),
+    KeyTaken(Box<IdempotencyEntry>),
 }
 
 /// A key to write with a task's commit, on the condition that it is free.
@@ -112,7 +112,7 @@ pub struct KeyWrite {
 
 /// The send and the task that a key names.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Keyed {
+pub struct IdempotencyEntry {
     /// The hash of the content of its send.
     pub content: String,
     /// The current record of the task of that send.

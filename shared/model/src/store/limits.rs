@@ -127,7 +127,7 @@ pub struct Reservation {
 
 /// What a day has left for other calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DayRoom {
+pub struct DayRest {
     /// The tokens; `None` while more than a fifth and more than [`SCARCE_TOKENS`] are left.
     pub rest: Option<u64>,
     /// Whether this call is the first one above four fifths of the day's tokens.

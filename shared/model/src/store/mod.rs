@@ -34,7 +34,7 @@ pub use blobs::{
     BlobHead, BlobOwner, BlobReader, Blobs, Download, Measured, OBJECTS_AT_ONCE, ReadBlobs,
     UploadTerms, UploadUrl, measured_to_end, read_up_to, remove_below,
 };
-pub use commit::{CommitResult, Expect, KeyWrite, Keyed, TaskWrite};
+pub use commit::{CommitResult, Expect, IdempotencyEntry, KeyWrite, TaskWrite};
 pub use error::{SizeError, StoreError};
 pub use list::{IN_CONTEXT, ListPosition, RecordPage, RecordQuery};
 pub use projection::{ProjectedTask, Projection, Tail};

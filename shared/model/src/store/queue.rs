@@ -148,7 +148,7 @@ pub struct TaskImage {
     /// configs.
     pub notify: Option<u64>,
     /// The ids of the push configs.
-    pub listeners: Vec<PushId>,
+    pub push_ids: Vec<PushId>,
 }
 
 impl TaskImage {
@@ -164,7 +164,7 @@ impl TaskImage {
             dispatch: record.dispatch(),
             not_before: record.not_before,
             notify: record.notify(),
-            listeners: record.listeners.clone(),
+            push_ids: record.push_ids.clone(),
         }
     }
 

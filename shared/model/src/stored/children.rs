@@ -245,14 +245,14 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     }
     // Whether this write ends the task: the task is terminal, or it expires.
     let ends = record.state().is_terminal() || record.expires_at <= record.updated_at;
-    let room = if ends { 0 } else { END_ROOM };
+    let space = if ends { 0 } else { END_ROOM };
     let (layout, version) = (&record.layout, record.version);
     let body = TaskBody::of(record, layout);
     let head = encoded::json(&body)?;
     let bytes = layout.bytes().saturating_add(head.len()) - part_bytes(body.log());
-    SizeError::check(bytes, MAX_BYTES - room)?;
+    SizeError::check(bytes, MAX_BYTES - space)?;
     let head = Encoded::of(head)?;
-    SizeError::check(head.size(), ITEM_MAX - room)?;
+    SizeError::check(head.size(), ITEM_MAX - space)?;
     let mut children = Vec::new();
     if let Some(entry) = layout.children.last().filter(|it| it.version == version) {
         let mut before = layout.clone();

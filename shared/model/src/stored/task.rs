@@ -72,7 +72,7 @@ impl TaskFacts {
             lease_until: record.lease_until,
             not_before: record.not_before,
             expires_at: at_rest.then_some(record.expires_at),
-            push_configs: record.listeners.clone(),
+            push_configs: record.push_ids.clone(),
         }
     }
 }
@@ -291,7 +291,7 @@ impl<'a> TaskBody<'a> {
         record.request = self.request.map(Cow::into_owned);
         record.reads_text_alone = self.reads_text_alone;
         record.used = self.used;
-        record.listeners = facts.push_configs;
+        record.push_ids = facts.push_configs;
         record.registrations = self.registrations;
         record.updated_at = self.updated_at;
         let ends = facts.expires_at.or(self.expires_at);

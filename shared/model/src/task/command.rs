@@ -145,7 +145,7 @@ pub struct ContextPage {
 
 /// The response to a send: exactly one of the two.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Sent {
+pub enum SendResponse {
     /// The task that was created or continued.
     Task(Box<Task>),
     /// The reply of a skill that makes no task.
@@ -179,7 +179,7 @@ pub enum Frame {
     /// A comment that keeps an idle connection open.
     KeepAlive,
     /// The stream ends as planned before the task does; the client reconnects.
-    ComeBack,
+    Reconnect,
 }
 
 /// A request to upload a file to the object store before the message that names it.

@@ -181,7 +181,7 @@ members! {
         id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
         route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
-        secret, fingerprint, request, reads_text_alone, dispatched_at, used, listeners, registrations, updated_at,
+        secret, fingerprint, request, reads_text_alone, dispatched_at, used, push_ids, registrations, updated_at,
         expires_at, consents, kept_until, keys, layout, partial, unknown,
     }
     ThreadState { events, session, unknown }
@@ -192,7 +192,7 @@ members! {
     PushRegistration { id, generation, url, schemes, token, signs, credentials, trace_parent }
     PushLease { holder, until }
     Delivery { cursor, attempts, retry_at, took, lease }
-    PushRecord { owner, task, incarnation, listener, created_at, delivery }
+    PushRecord { owner, task, incarnation, registration, created_at, delivery }
     WorkItem { owner, task, incarnation, turn, dispatch }
     PushItem { owner, task, incarnation, config }
 }

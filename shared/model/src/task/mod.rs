@@ -51,7 +51,7 @@ pub use change::Change;
 pub use child_layout::{Layout, MovedContent, MovedParts, MovedValues, StoredValue};
 pub use command::{
     CancelCommand, Context, ContextPage, ContextQuery, Frame, GetQuery, ListQuery, Page,
-    SendCommand, SendMode, Sent, SubscribeCommand, UploadGrant, UploadOrder,
+    SendCommand, SendMode, SendResponse, SubscribeCommand, UploadGrant, UploadOrder,
 };
 pub use error::A2aError;
 pub use event::{

@@ -193,7 +193,7 @@ pub struct PushRecord {
     /// The incarnation of the task; a config of another incarnation counts as absent.
     pub incarnation: WriteId,
     /// The registration.
-    pub listener: PushRegistration,
+    pub registration: PushRegistration,
     /// When it was registered.
     pub created_at: Timestamp,
     /// The progress of its deliveries.
@@ -252,9 +252,9 @@ impl PushRecord {
     pub fn config(&self) -> PushConfig {
         PushConfig {
             task: self.task.clone(),
-            id: self.listener.id.clone(),
-            url: self.listener.url.clone(),
-            schemes: self.listener.schemes.clone(),
+            id: self.registration.id.clone(),
+            url: self.registration.url.clone(),
+            schemes: self.registration.schemes.clone(),
         }
     }
 }

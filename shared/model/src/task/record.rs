@@ -259,7 +259,7 @@ pub struct TaskFields {
     /// What its skills, or the router, have asked consent for.
     pub(crate) consents: Consents,
     /// The ids of the push configs; a removed one may still be listed.
-    pub(crate) listeners: Vec<PushId>,
+    pub(crate) push_ids: Vec<PushId>,
     /// How many commits only registered a push config.
     pub(crate) registrations: u64,
     pub(crate) updated_at: Timestamp,
@@ -380,7 +380,7 @@ impl TaskRecord {
             not_before: None,
             used: Used::default(),
             consents: Consents::default(),
-            listeners: Vec::new(),
+            push_ids: Vec::new(),
             registrations: 0,
             updated_at: at,
             expires_at: at,

@@ -91,7 +91,7 @@ struct TaskTokens {
     open: u64,
     /// What workers keep for their next calls.
     held: u64,
-    /// Whether a call had no room.
+    /// Whether a call had no tokens left.
     is_full: bool,
 }
 
@@ -129,7 +129,7 @@ impl<'e> CallMeter<'e> {
         is_some.then_some(Change::Use(fresh, is_partial))
     }
 
-    /// Whether the day had no room for a call.
+    /// Whether the day had no tokens left for a call.
     pub(super) fn is_full(&self) -> bool {
         lock(&self.tokens).is_full
     }
@@ -169,16 +169,16 @@ impl<'e> CallMeter<'e> {
             tokens: call.tokens(),
         };
         let most = self.reader.policy.limits.tokens_per_day.unwrap_or(u64::MAX);
-        let room = limits.reserve_tokens(&reservation, most, now).await?;
-        let Some(room) = room else {
+        let rest = limits.reserve_tokens(&reservation, most, now).await?;
+        let Some(rest) = rest else {
             self.close(call.tokens());
             lock(&self.tokens).is_full = true;
             return Ok(Err(AgentError::day_is_used_up(next_day)));
         };
-        if room.is_first_above {
+        if rest.is_first_above {
             events::scarce(self.tenant.as_str());
         }
-        if room.rest.is_some_and(|rest| rest < SCARCE_TOKENS) {
+        if rest.rest.is_some_and(|rest| rest < SCARCE_TOKENS) {
             request.max_tokens = u32::try_from(call.output).ok();
         }
         let reservation = Some(reservation);

@@ -12,7 +12,7 @@ use crate::store::queue::{
 use crate::store::records::Records;
 use crate::store::table::Table;
 use crate::task::{
-    Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent, Subject, Task,
+    Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, SendResponse, Subject, Task,
     TaskRecord, TenantId, Timestamp,
 };
 use crate::testing::TestClock;
@@ -87,8 +87,8 @@ pub(super) async fn sent_task(engine: &Engine, caller: &Caller, command: SendCom
         .await
         .unwrap()
     {
-        Sent::Task(task) => *task,
-        Sent::Message(message) => panic!("{message:?}"),
+        SendResponse::Task(task) => *task,
+        SendResponse::Message(message) => panic!("{message:?}"),
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Body, Cards, HttpService, encode, stream};
 use crate::auth::{Authenticated, Caller, Identity};
 use crate::engine::{CallBudget, Clock as _, Engine, EngineError, Reader, SystemClock};
 use crate::origin::StageUrl;
-use crate::task::{A2aError, Sent};
+use crate::task::{A2aError, SendResponse};
 use a2a_lambda_skill::CallNames;
 use a2a_lambda_wire::{
     self, Call, CardForm, MethodCall, MethodResult, Rejected, RpcId, WireResponse,
@@ -185,7 +185,7 @@ impl CallContext<'_> {
             MethodCall::Send(command) => {
                 let engine = self.engine(share)?;
                 let response = Box::pin(engine.send(caller, *command, self.budget)).await?;
-                if let Sent::Task(task) = &response {
+                if let SendResponse::Task(task) = &response {
                     CallNames::note(|names| &names.task, task.id.as_str());
                 }
                 MethodResult::Sent(response)

@@ -30,7 +30,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(4);
 const CHUNK: usize = 64 * 1024;
 
 /// When the credentials of the caller end, and the clock that says so.
-pub(super) type Until = (Timestamp, Arc<dyn Clock>);
+pub(super) type CredentialExpiry = (Timestamp, Arc<dyn Clock>);
 
 /// Starts `produce` and responds with a stream of its frames, up to `until`. The stream
 /// stays open until the turn rests, since Lambda runs the turn only so long. What the turn
@@ -43,7 +43,7 @@ pub(super) type Until = (Timestamp, Arc<dyn Clock>);
 pub(super) async fn respond<P, F>(
     call: &Call,
     log: &CallLog,
-    until: Option<Until>,
+    until: Option<CredentialExpiry>,
     produce: P,
 ) -> Result<Response<Body>, EngineError>
 where
@@ -97,7 +97,7 @@ struct SseBody {
     encoder: StreamEncoder,
     next: Option<Frame>,
     log: StreamLog,
-    until: Option<Until>,
+    until: Option<CredentialExpiry>,
     /// Whether the client knows that its credentials have ended.
     knows_end: bool,
 }
@@ -132,11 +132,11 @@ impl SseBody {
             Frame::Task(_) | Frame::Resumed(_) | Frame::Message(_) | Frame::Event { .. }
                 if over =>
             {
-                &Frame::ComeBack
+                &Frame::Reconnect
             }
             other => other,
         };
-        if matches!(frame, Frame::ComeBack) && std::mem::replace(&mut self.knows_end, true) {
+        if matches!(frame, Frame::Reconnect) && std::mem::replace(&mut self.knows_end, true) {
             return Vec::new();
         }
         if let Frame::Refused(error) = frame {

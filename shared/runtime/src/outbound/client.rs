@@ -92,9 +92,9 @@ async fn read(mut body: SdkBody, limit: usize) -> Result<(Bytes, bool), FetchErr
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        let room = limit.saturating_sub(bytes.len());
-        bytes.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
-        if data.len() > room {
+        let space = limit.saturating_sub(bytes.len());
+        bytes.extend_from_slice(data.get(..space.min(data.len())).unwrap_or_default());
+        if data.len() > space {
             return Ok((bytes.freeze(), true));
         }
     }

@@ -55,16 +55,16 @@ impl WebhookClient {
 
 #[async_trait]
 impl SendPush for WebhookClient {
-    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError> {
+    async fn post(&self, delivery: &PushDelivery) -> Result<(), PushDeliveryError> {
         // The body has the form of the generation in which the client made the config.
-        let payload = a2a_lambda_wire::push_payload(notice.generation, &notice.frame);
+        let payload = a2a_lambda_wire::push_payload(delivery.generation, &delivery.frame);
         let (media, body) = payload
             .ok_or_else(|| PushDeliveryError::NoResponse("the frame has no payload".to_owned()))?;
-        let headers = headers(notice, media, &body)
+        let headers = headers(delivery, media, &body)
             .map_err(|_| PushDeliveryError::NoResponse("a header value is not valid".to_owned()))?;
         let response = self
             .fetcher
-            .send(&notice.url, Method::POST, headers, body.into(), ANSWER)
+            .send(&delivery.url, Method::POST, headers, body.into(), ANSWER)
             .await
             .map_err(|error| match error {
                 FetchError::Unconnected(why) => PushDeliveryError::Unconnected(why),
@@ -80,22 +80,22 @@ impl SendPush for WebhookClient {
 }
 
 fn headers(
-    notice: &PushDelivery,
+    delivery: &PushDelivery,
     media: &'static str,
     body: &[u8],
 ) -> Result<HeaderMap, InvalidHeaderValue> {
-    let id = notice.id.to_string();
+    let id = delivery.id.to_string();
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-    if let (Some(scheme), Some(credentials)) = (&notice.scheme, &notice.credentials) {
+    if let (Some(scheme), Some(credentials)) = (&delivery.scheme, &delivery.credentials) {
         let text = Secret::new(format!("{scheme} {}", credentials.expose()));
         headers.insert(AUTHORIZATION, secret(&text)?);
     }
-    if let Some(token) = &notice.token {
-        if notice.signs {
-            let at = (notice.at.as_millis() / 1000).to_string();
-            let task = notice.task.as_str();
+    if let Some(token) = &delivery.token {
+        if delivery.signs {
+            let at = (delivery.at.as_millis() / 1000).to_string();
+            let task = delivery.task.as_str();
             let signature = signature(token, &["v1", &at, task, &id], body);
             headers.insert("x-a2a-timestamp", HeaderValue::from_str(&at)?);
             headers.insert("x-a2a-task-id", HeaderValue::from_str(task)?);
@@ -105,7 +105,7 @@ fn headers(
         }
     }
     headers.insert("x-a2a-delivery-id", HeaderValue::from_str(&id)?);
-    if let Some(trace) = &notice.trace {
+    if let Some(trace) = &delivery.trace {
         headers.insert(TRACEPARENT, HeaderValue::from_str(&trace.to_string())?);
     }
     Ok(headers)

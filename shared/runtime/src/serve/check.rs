@@ -3,7 +3,7 @@
 //! resource request types").
 
 use super::error::ServeError;
-use super::invocation::Also;
+use super::invocation::OtherEvents;
 use crate::outbound::{AddressPolicy, Fetcher, OutboundUrl};
 use crate::store::dynamodb::DynamoTable;
 use bytes::Bytes;
@@ -70,7 +70,7 @@ impl CheckRequest {
 
 /// What answers the events of a custom resource: the settings can be used, unless some are
 /// `unknown`, and the table, which then notes the form of this program.
-pub(super) fn check(unknown: &[String], table: DynamoTable) -> Also {
+pub(super) fn check(unknown: &[String], table: DynamoTable) -> OtherEvents {
     let fault = (!unknown.is_empty()).then(|| format!("not settings: {}", unknown.join(", ")));
     Arc::new(move |event| {
         let request: CheckRequest = serde_json::from_slice(event).ok()?;

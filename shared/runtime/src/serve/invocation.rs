@@ -47,7 +47,7 @@ pub(super) enum Integration {
 }
 
 /// Answers the invocations that API Gateway has not made; `None` for an unknown one.
-pub(super) type Also = Arc<dyn Fn(&[u8]) -> Option<BoxFuture<'static, ()>> + Send + Sync>;
+pub(super) type OtherEvents = Arc<dyn Fn(&[u8]) -> Option<BoxFuture<'static, ()>> + Send + Sync>;
 
 /// Runs `handler` for each invocation until the Runtime API closes, and `also` for those that
 /// are not of API Gateway.
@@ -57,7 +57,7 @@ pub(super) type Also = Arc<dyn Fn(&[u8]) -> Option<BoxFuture<'static, ()>> + Sen
 pub(super) async fn run<H, F>(
     integration: Integration,
     handler: H,
-    also: Option<Also>,
+    also: Option<OtherEvents>,
 ) -> Result<(), Error>
 where
     H: Fn(lambda_http::Request) -> F + Clone + Send + Sync + 'static,
@@ -98,7 +98,7 @@ fn connector() -> HttpConnector {
 async fn answer<H, F>(
     client: &PooledClient,
     integration: Integration,
-    (handler, also): (H, Option<Also>),
+    (handler, also): (H, Option<OtherEvents>),
     invocation: LambdaInvocation,
 ) -> Result<(), Error>
 where
@@ -124,7 +124,7 @@ where
         Ok(event) => {
             // A first chunk is polled here too, so a panic before it is posted as an
             // error instead of an empty response.
-            // Also `lambda_http` panics, if it cannot read what a client has sent.
+            // OtherEvents `lambda_http` panics, if it cannot read what a client has sent.
             let exchange = AssertUnwindSafe(async {
                 match integration {
                     Integration::Buffered => invocation.post_whole(&handler, event, context).await,

@@ -11,10 +11,10 @@ pub mod memory {
 
 pub use a2a_lambda_model::store::{
     BlobHead, BlobOwner, BlobReader, Blobs, CommitResult, Download, Expect, Expiring,
-    ExpiringThread, IN_CONTEXT, KeyWrite, Keyed, ListPosition, Measured, Meter, ProjectedTask,
-    Projection, ReadBlobs, RecordPage, RecordQuery, SizeError, StateRemoved, StoreError, Tail,
-    TaskWrite, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadStatus,
-    ThreadWrite, UploadTerms, UploadUrl, health, queue, remove_below,
+    ExpiringThread, IN_CONTEXT, IdempotencyEntry, KeyWrite, ListPosition, Measured, Meter,
+    ProjectedTask, Projection, ReadBlobs, RecordPage, RecordQuery, SizeError, StateRemoved,
+    StoreError, Tail, TaskWrite, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord,
+    ThreadState, ThreadStatus, ThreadWrite, UploadTerms, UploadUrl, health, queue, remove_below,
 };
 /// The contract of what is stored over a table.
 #[cfg(any(test, feature = "contract-tests"))]

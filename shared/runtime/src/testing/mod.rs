@@ -398,7 +398,7 @@ impl SkillTest {
                 return Ok(Some(message));
             }
             Frame::Refused(refusal) => return Err(SkillTestError::Refused(refusal)),
-            Frame::KeepAlive | Frame::ComeBack => {}
+            Frame::KeepAlive | Frame::Reconnect => {}
         }
         Ok(None)
     }

@@ -6,7 +6,7 @@ use crate::clock::lock;
 use crate::store::StoreError;
 use crate::store::memory::{MemoryBlobs, MemoryTable};
 use crate::store::records::Records;
-use crate::store::table::{Outcome, Table, Write};
+use crate::store::table::{Table, Write, WriteResult};
 use crate::task::{TaskId, TaskRecord};
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex};
@@ -129,7 +129,7 @@ impl Brakes {
 
 #[async_trait]
 impl TableHooks for Brakes {
-    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         let task = committed_task(&write);
         if let Some(task) = &task {
             self.brake(task, true).await;

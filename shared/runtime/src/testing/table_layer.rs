@@ -5,7 +5,7 @@ use crate::store::StoreError;
 use crate::store::keys::{self, Key, META};
 use crate::store::records::to_task;
 use crate::store::table::{
-    Action, Item, ItemChange, Outcome, Query, QueryPage, ReadTable, Statement, Table, Write,
+    Action, Item, ItemChange, Query, QueryPage, ReadTable, Statement, Table, Write, WriteResult,
 };
 use crate::task::TaskRecord;
 use async_trait::async_trait;
@@ -36,7 +36,7 @@ pub trait TableHooks: Debug + Send + Sync {
     ///
     /// # Errors
     /// As that method.
-    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         table.write(write).await
     }
 }
@@ -71,7 +71,7 @@ impl<H: TableHooks> ReadTable for TableLayer<H> {
 
 #[async_trait]
 impl<H: TableHooks> Table for TableLayer<H> {
-    async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, write: Write) -> Result<WriteResult, StoreError> {
         self.hooks.write(&*self.table, write).await
     }
 }

@@ -125,8 +125,8 @@ pub(super) async fn page(
         };
         let documents = scope.documents(cx, KIND)?;
         while memories.len() < limit {
-            let room = limit - memories.len();
-            let page = documents.list(after.as_deref(), room).await?;
+            let space = limit - memories.len();
+            let page = documents.list(after.as_deref(), space).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.clone());
             memories.extend(

@@ -94,7 +94,7 @@ pub struct Route {
     /// The content for the skill, without the wrapper of an explicit call.
     pub content: Content,
     /// The location of the arguments, if a data part makes an explicit call.
-    pub wrapper: Option<Wrapped>,
+    pub wrapper: Option<ArgumentsAt>,
     /// The step that decided.
     pub how: &'static str,
     /// The input that a model or a pattern made of the message.
@@ -107,7 +107,7 @@ pub struct Route {
 
 /// The location of the arguments of an explicit call in a data part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wrapped {
+pub struct ArgumentsAt {
     /// The index of the part.
     pub part: usize,
     /// The member of the part's data.

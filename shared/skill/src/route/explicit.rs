@@ -11,7 +11,7 @@
 //!
 //! If a message has several, they must name the same skill.
 
-use super::decision::{Route, RouteRequest, Wrapped};
+use super::decision::{ArgumentsAt, Route, RouteRequest};
 use super::message_text::cut;
 use crate::media::admits;
 use crate::{AgentDefinition, Content};
@@ -121,7 +121,7 @@ fn in_metadata<'a>(
 }
 
 /// An explicit call in a data part: the skill, where its arguments are, and the arguments.
-type DataCall<'a> = (NamedSkill<'a>, Wrapped, PartContent);
+type DataCall<'a> = (NamedSkill<'a>, ArgumentsAt, PartContent);
 
 /// The members that name the skill of a call. With one of the first two, `skill` names the set.
 const NAMES: [&str; 4] = ["tool_name", "tool", "skill", "name"];
@@ -206,7 +206,7 @@ fn in_object<'a>(
         true => "function.arguments",
         false => member,
     };
-    let wrapper = Wrapped { part, member };
+    let wrapper = ArgumentsAt { part, member };
     Ok(Some((NamedSkill { field, id }, wrapper, content)))
 }
 

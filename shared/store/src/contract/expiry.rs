@@ -243,8 +243,8 @@ pub async fn items_beside_a_task_are_kept_and_removed_with_it(
     };
     assert_eq!(stores.records.commit(&create).await?, CommitResult::Done);
     let push = sample.push(&task, &PushId::made_of(1));
-    let listen = Change::RegisterPush(Box::new(push.listener.clone()));
-    let grown = sample.next(&task, [sample.start(), listen, chunk("a", false, 9_000)])?;
+    let register = Change::RegisterPush(Box::new(push.registration.clone()));
+    let grown = sample.next(&task, [sample.start(), register, chunk("a", false, 9_000)])?;
     let grows = TaskWrite {
         pushes: vec![push],
         ..sample.update(&grown, &task)

@@ -1,7 +1,7 @@
 //! Idempotency keys: written with their commit, free when their task has ended.
 
 use super::{Broken, SampleData, Stores};
-use a2a_lambda_model::store::{CommitResult, KeyWrite, Keyed, TaskWrite};
+use a2a_lambda_model::store::{CommitResult, IdempotencyEntry, KeyWrite, TaskWrite};
 use a2a_lambda_model::task::{
     Change, IdempotencyKey, KeyHash, Message, Metadata, Owner, Part, SavedSlot, TaskId, TaskRecord,
     Timestamp,
@@ -32,13 +32,13 @@ async fn found(
     sample: &SampleData,
     name: &str,
     now: Timestamp,
-) -> Result<Option<Keyed>, Broken> {
+) -> Result<Option<IdempotencyEntry>, Broken> {
     let key = hash(&sample.owner, name)?;
     Ok(stores.records.load_key(&sample.owner, &key, now).await?)
 }
 
-fn keyed(content: &str, record: &TaskRecord) -> Keyed {
-    Keyed {
+fn keyed(content: &str, record: &TaskRecord) -> IdempotencyEntry {
+    IdempotencyEntry {
         content: content.to_owned(),
         record: record.clone(),
     }

@@ -253,8 +253,8 @@ impl Calls for SampleData {
 pub async fn a_day_counts_each_call_with_what_it_used(case: &Case) -> Result<(), Broken> {
     let (limits, sample) = (case.limits(), &case.sample);
     let reserve = async |call: &Reservation, now| {
-        let room = limits.reserve_tokens(call, 500_000, sample.at(now)).await;
-        room.map(|room| room.map(|room| (room.rest, room.is_first_above)))
+        let rest = limits.reserve_tokens(call, 500_000, sample.at(now)).await;
+        rest.map(|rest| rest.map(|rest| (rest.rest, rest.is_first_above)))
     };
     let calls = [300_000, 150_000, 50_000, 20_000].map(|tokens| sample.call(tokens));
     let [first, second, third, dead] = &calls;
@@ -303,7 +303,7 @@ pub async fn a_day_counts_each_call_with_what_it_used(case: &Case) -> Result<(),
     Ok(())
 }
 
-/// Of the calls that together spend the last of a day, no more begin than there is room.
+/// Of the calls that together spend the last of a day, no more begin than it has tokens for.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -314,8 +314,8 @@ pub async fn concurrent_calls_never_exceed_a_day(case: &Case) -> Result<(), Brok
         .iter()
         .map(|call| limits.reserve_tokens(call, 1_000, sample.now));
     let mut begun = 0;
-    for room in join_all(rooms).await {
-        begun += usize::from(room?.is_some());
+    for rest in join_all(rooms).await {
+        begun += usize::from(rest?.is_some());
     }
     assert_eq!(begun, 2);
     Ok(())

@@ -18,7 +18,7 @@ impl SampleData {
             owner: record.owner().clone(),
             task: record.id().clone(),
             incarnation: record.incarnation().clone(),
-            listener: PushRegistration {
+            registration: PushRegistration {
                 signs: false,
                 trace_parent: Some("00-1-2-01".to_owned()),
                 id: id.clone(),
@@ -43,8 +43,8 @@ impl SampleData {
 
     /// The commit that registers `push` on top of `before`.
     fn registers(&self, before: &TaskRecord, push: &PushRecord) -> Result<TaskWrite, Broken> {
-        let listen = Change::RegisterPush(Box::new(push.listener.clone()));
-        let record = self.next(before, [listen])?;
+        let register = Change::RegisterPush(Box::new(push.registration.clone()));
+        let record = self.next(before, [register])?;
         let mut write = self.update(&record, before);
         write.pushes.push(push.clone());
         Ok(write)
@@ -135,7 +135,7 @@ pub async fn a_push_config_can_be_removed_twice(
 ) -> Result<(), Broken> {
     let (record, push) = sample.listened(stores).await?;
     for _ in 0..2 {
-        let id = &push.listener.id;
+        let id = &push.registration.id;
         stores
             .records
             .delete_push(record.owner(), record.id(), id)
@@ -169,7 +169,7 @@ pub async fn only_the_owner_reads_or_removes_a_push_config(
             [],
             "{other:?}"
         );
-        let id = &push.listener.id;
+        let id = &push.registration.id;
         stores.records.delete_push(other, record.id(), id).await?;
     }
     assert_eq!(stored(&stores.deliveries, &record).await?, [push]);
@@ -327,7 +327,7 @@ pub async fn a_push_lease_holds_for_one_registration_only(
     let (record, push) = sample.listened(stores).await?;
     let lease = sample.push_lease(30_000);
     assert!(taken(&stores.deliveries, sample, &push, &lease).await?);
-    let anew = sample.push(&record, &push.listener.id);
+    let anew = sample.push(&record, &push.registration.id);
     let write = sample.registers(&record, &anew)?;
     assert_eq!(stores.records.commit(&write).await?, CommitResult::Done);
     assert!(!taken(&stores.deliveries, sample, &push, &lease).await?);
@@ -341,7 +341,7 @@ pub async fn a_push_lease_holds_for_one_registration_only(
     assert_eq!(only(&stores.deliveries, &record).await?, Some(anew.clone()));
     assert!(taken(&stores.deliveries, sample, &anew, &lease).await?);
     // The same for a task that has ended.
-    let once_more = sample.push(&record, &push.listener.id);
+    let once_more = sample.push(&record, &push.registration.id);
     stores
         .records
         .put_push(&once_more, record.kept_until())

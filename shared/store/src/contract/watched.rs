@@ -2,7 +2,7 @@
 
 use crate::keys::Key;
 use crate::memory::MemoryTable;
-use crate::table::{Item, Outcome, Query, QueryPage, ReadTable, Table, Write};
+use crate::table::{Item, Query, QueryPage, ReadTable, Table, Write, WriteResult};
 use a2a_lambda_model::store::StoreError;
 use async_trait::async_trait;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -87,7 +87,7 @@ impl ReadTable for WatchedTable {
 
 #[async_trait]
 impl Table for WatchedTable {
-    async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, write: Write) -> Result<WriteResult, StoreError> {
         *lock(&self.writes) += u32::try_from(write.statements.len()).unwrap_or(u32::MAX);
         let fault = self.reach().await?;
         let repeats = write.repeats && !write.wants_old;
@@ -95,7 +95,7 @@ impl Table for WatchedTable {
         let outcome = self.table.write(write).await?;
         match (fault, again) {
             (Fault::SentTwice, Some(again)) => self.table.write(again).await,
-            (Fault::NoReply, _) => Ok(Outcome::Unknown("no reply".to_owned())),
+            (Fault::NoReply, _) => Ok(WriteResult::Unknown("no reply".to_owned())),
             _ => Ok(outcome),
         }
     }

@@ -6,7 +6,7 @@
 //! is never below what was billed.
 
 use super::slots::{ENDED, times};
-use super::{DayRoom, DayUse, Limits, ROUNDS, Reservation, SCARCE_TOKENS, SUM, contention_error};
+use super::{DayRest, DayUse, Limits, ROUNDS, Reservation, SCARCE_TOKENS, SUM, contention_error};
 use crate::item::{self, TTL, as_i64};
 use crate::keys::{self, PK, SK};
 use crate::table::{Comparison, Condition, Item, ItemChange, Path, Statement, Value, query_all};
@@ -45,7 +45,7 @@ fn reserve(
     most: u64,
     now: Timestamp,
     state: &Known,
-    room: DayRoom,
+    day_rest: DayRest,
 ) -> Statement {
     let began = Value::from(now.as_millis());
     let add = ItemChange::plus(SUM, Some(0), as_i64(call.tokens));
@@ -63,7 +63,7 @@ fn reserve(
         conditions.push(Condition::Absent(of(call)));
         conditions.push(Condition::SizeBelow(OPEN.into(), size));
     }
-    if room.is_first_above {
+    if day_rest.is_first_above {
         changes.push(ItemChange::set(WARNED, 1));
         conditions.push(Condition::absent(WARNED));
     }
@@ -122,20 +122,20 @@ impl Limits {
         call: &Reservation,
         most: u64,
         now: Timestamp,
-    ) -> Result<Option<DayRoom>, StoreError> {
+    ) -> Result<Option<DayRest>, StoreError> {
         let plenty = most.saturating_sub(SCARCE_TOKENS.max(most / 5));
-        let mut room = DayRoom::default();
-        let mut write = reserve(call, plenty, now, &Known::default(), room);
+        let mut day_rest = DayRest::default();
+        let mut write = reserve(call, plenty, now, &Known::default(), day_rest);
         for _ in 0..ROUNDS {
             let Some(item) = self.retry_write(write).await? else {
-                return Ok(Some(room));
+                return Ok(Some(day_rest));
             };
             let open = times(&item, OPEN)?;
             if open
                 .as_ref()
                 .is_some_and(|it| it.contains_key(call.id.as_str()))
             {
-                return Ok(Some(room));
+                return Ok(Some(day_rest));
             }
             let total = item::optional_number(&item, SUM)?.unwrap_or_default();
             let after = u64::try_from(total)
@@ -144,15 +144,15 @@ impl Limits {
             let Some(rest) = most.checked_sub(after) else {
                 return Ok(None);
             };
-            room.rest = Some(rest).filter(|_| after > plenty);
-            room.is_first_above = rest < most / 5 && !item.contains_key(WARNED);
+            day_rest.rest = Some(rest).filter(|_| after > plenty);
+            day_rest.is_first_above = rest < most / 5 && !item.contains_key(WARNED);
             let is_new = open.is_none();
             let dead = open.unwrap_or_default().into_iter();
             let dead = dead
                 .filter(|(_, began)| began.plus(DEAD) <= now)
                 .take(ENDED);
             let dead = dead.map(|(id, _)| id).collect();
-            write = reserve(call, most, now, &Known { is_new, dead }, room);
+            write = reserve(call, most, now, &Known { is_new, dead }, day_rest);
         }
         Err(contention_error())
     }

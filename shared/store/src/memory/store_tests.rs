@@ -4,8 +4,8 @@ use crate::item::{INCARNATION, STATE, VERSION};
 use crate::keys::{Key, META};
 use crate::memory::{MemoryBlobs, MemoryTable};
 use crate::table::{
-    Action, Condition, Item, ItemChange, Outcome, Query, QueryPage, ReadTable, Statement, Table,
-    Write,
+    Action, Condition, Item, ItemChange, Query, QueryPage, ReadTable, Statement, Table, Write,
+    WriteResult,
 };
 use a2a_lambda_model::store::{CommitResult, KeyWrite, StoreError, TaskWrite};
 use a2a_lambda_model::task::{Change, IdempotencyKey, TaskState};
@@ -93,7 +93,7 @@ impl ReadTable for Raced {
 
 #[async_trait]
 impl Table for Raced {
-    async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, write: Write) -> Result<WriteResult, StoreError> {
         let removes = |it: &&Statement| it.action == Action::Delete && it.key.sort() == META;
         if let Some(removal) = write.statements.iter().find(removes) {
             let later = [ItemChange::set(VERSION, 99)];
@@ -179,7 +179,7 @@ impl ReadTable for Broken {
 
 #[async_trait]
 impl Table for Broken {
-    async fn write(&self, mut write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, mut write: Write) -> Result<WriteResult, StoreError> {
         for statement in &mut write.statements {
             let waits = TaskState::InputRequired.as_str().into();
             let old = self.0.get(std::slice::from_ref(&statement.key)).await?;

@@ -10,7 +10,7 @@ use super::task_item::{self, to_task};
 use super::{Records, TRIES, changes, idempotency, pushes, task_pointers};
 use crate::item::{self, EXPIRES_AT, TTL};
 use crate::keys::{self, Key, PK};
-use crate::table::{Comparison, Condition, ConditionCheck, ItemChange, Outcome, Statement};
+use crate::table::{Comparison, Condition, ConditionCheck, ItemChange, Statement, WriteResult};
 use a2a_lambda_model::store::{CommitResult, Expect, StoreError, TaskWrite};
 use a2a_lambda_model::stored::{self, Encoded};
 use a2a_lambda_model::task::TaskRecord;
@@ -137,13 +137,13 @@ impl Records {
         // condition is boxed: else each commit would move the room for it.
         for _ in 0..TRIES {
             let checks = match self.table.write(statements.into()).await? {
-                Outcome::Done(_) => return Ok(CommitResult::Done),
-                Outcome::Unknown(why) => return Box::pin(self.look_for(write, why)).await,
-                Outcome::Refused(checks) => checks,
+                WriteResult::Done(_) => return Ok(CommitResult::Done),
+                WriteResult::Unknown(why) => return Box::pin(self.look_for(write, why)).await,
+                WriteResult::Refused(checks) => checks,
             };
             match Box::pin(self.key_conflict(write, &checks)).await? {
                 KeyConflict::Free => return Box::pin(self.resolve_conflict(write, checks)).await,
-                KeyConflict::Outcome(outcome) => return Ok(outcome),
+                KeyConflict::WriteResult(outcome) => return Ok(outcome),
                 KeyConflict::Dead(by) => {
                     let again = self.statements(write, by.as_deref());
                     statements = Box::pin(again).await?;

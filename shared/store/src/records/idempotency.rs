@@ -9,7 +9,7 @@ use super::{RecordReader, task_item};
 use crate::item::{self, INCARNATION, SCHEMA, TTL, corrupt};
 use crate::keys::{self, PK};
 use crate::table::{Comparison, Condition, ConditionCheck, Item, Statement};
-use a2a_lambda_model::store::{CommitResult, KeyWrite, Keyed, StoreError, TaskWrite};
+use a2a_lambda_model::store::{CommitResult, IdempotencyEntry, KeyWrite, StoreError, TaskWrite};
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp, WriteId};
 
@@ -22,7 +22,7 @@ pub(super) enum KeyConflict {
     /// The condition of the key held; another condition failed.
     Free,
     /// This same commit has written the key, or it belongs to a live task.
-    Outcome(CommitResult),
+    WriteResult(CommitResult),
     /// The task of the key is gone, or the item is. Holds the write id that may be
     /// replaced.
     Dead(Option<String>),
@@ -72,11 +72,11 @@ impl RecordReader {
         };
         let by = item::text(item, WRITE)?;
         if write.id().is_some_and(|id| id.as_str() == by) {
-            return Ok(KeyConflict::Outcome(CommitResult::Done));
+            return Ok(KeyConflict::WriteResult(CommitResult::Done));
         }
         let owner = write.record.owner();
         Ok(match self.task_of_key(owner, item, write.now).await? {
-            Some(holder) => KeyConflict::Outcome(CommitResult::KeyTaken(Box::new(holder))),
+            Some(holder) => KeyConflict::WriteResult(CommitResult::KeyTaken(Box::new(holder))),
             None => KeyConflict::Dead(Some(by.to_owned())),
         })
     }
@@ -98,7 +98,7 @@ impl RecordReader {
         owner: &Owner,
         item: &Item,
         now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
+    ) -> Result<Option<IdempotencyEntry>, StoreError> {
         item::form(item)?;
         let id = TaskId::parse(item::text(item, TASK)?).map_err(corrupt)?;
         let incarnation = item::text(item, INCARNATION)?;
@@ -107,6 +107,6 @@ impl RecordReader {
             |task: &TaskRecord| task.incarnation().as_str() == incarnation && !task.is_expired(now);
         let task = TaskKey::new(owner, &id);
         let live = self.stored_task(Some(owner), &task, is_same).await?;
-        Ok(live.map(|record| Keyed { content, record }))
+        Ok(live.map(|record| IdempotencyEntry { content, record }))
     }
 }

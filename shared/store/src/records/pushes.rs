@@ -46,7 +46,7 @@ pub(super) fn push(push: &PushRecord, until: Timestamp) -> Result<[Statement; 2]
     let mut progress = registration.clone();
     registration.insert(item::BODY.to_owned(), stored::push_text(push)?.into());
     progress.extend(item::of(delivery_attributes(&push.delivery)));
-    let (task, id) = (task_of(push), &push.listener.id);
+    let (task, id) = (task_of(push), &push.registration.id);
     Ok([
         Statement::put(keys::push(&task, id), registration),
         Statement::put(keys::delivery(&task, id), progress),
@@ -121,7 +121,7 @@ fn delivery(
     attributes: Attributes,
     condition: Condition,
 ) -> Result<Statement, StoreError> {
-    let key = keys::delivery(&task_of(push), &push.listener.id);
+    let key = keys::delivery(&task_of(push), &push.registration.id);
     let same = Condition::is(MARK, Comparison::Equal, mark(push)?);
     let changes = Statement::update(key, changes(attributes));
     Ok(changes.when(Condition::All(vec![same, condition])))

@@ -9,7 +9,7 @@ use super::{Sweep, changes, large_value, task_item, threads};
 use crate::item::{self, EXPIRES_AT, VERSION, corrupt};
 use crate::keys::{self, META, PK, Partition, SK, STATE};
 use crate::table::{
-    Comparison, Condition, Item, Outcome, Position, Query, Range, Statement, Write,
+    Comparison, Condition, Item, Position, Query, Range, Statement, Write, WriteResult,
 };
 use a2a_lambda_model::store::queue::{ObjectsPlace, OpenTask};
 use a2a_lambda_model::store::{Expiring, ExpiringThread, StateRemoved, StoreError, ThreadRecord};
@@ -153,9 +153,9 @@ impl Sweep {
             ..Statement::delete(key).when(is_over).into()
         };
         let old = match self.0.table.write(removal).await? {
-            Outcome::Done(old) => old,
-            Outcome::Refused(_) => None,
-            Outcome::Unknown(why) => return Err(StoreError::Unavailable(why)),
+            WriteResult::Done(old) => old,
+            WriteResult::Refused(_) => None,
+            WriteResult::Unknown(why) => return Err(StoreError::Unavailable(why)),
         };
         let objects = match &old {
             Some(old) => self.0.remove_object_of(old).await,

@@ -33,7 +33,7 @@ pub fn task_image(
         return Err(missing(INCARNATION));
     }
     let subject = Subject::parse(text(OWNER_SUBJECT)?).map_err(|_| missing(OWNER_SUBJECT))?;
-    let listeners = attribute(LISTENERS).unwrap_or_default();
+    let ids = attribute(LISTENERS).unwrap_or_default();
     Ok(Some(TaskImage {
         owner: Owner { tenant, subject },
         task,
@@ -43,7 +43,7 @@ pub fn task_image(
         dispatch: optional(attribute, DISPATCH)?,
         not_before: optional(attribute, NOT_BEFORE)?.map(Timestamp::from_millis),
         notify: optional(attribute, NOTIFY)?,
-        listeners: push_ids(&listeners).map_err(|_| missing(LISTENERS))?,
+        push_ids: push_ids(&ids).map_err(|_| missing(LISTENERS))?,
     }))
 }
 
@@ -110,7 +110,7 @@ mod tests {
                     dispatch,
                     not_before: None,
                     notify: None,
-                    listeners: Vec::new(),
+                    push_ids: Vec::new(),
                 };
                 assert_eq!(image(&stored(record)).unwrap(), Some(expected));
             }

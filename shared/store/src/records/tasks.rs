@@ -6,7 +6,7 @@ use crate::item::{self, INCARNATION, LEASE_UNTIL, STATE};
 use crate::keys::{self, Key};
 use crate::table::{self, Comparison, Condition, Item, Statement};
 use a2a_lambda_model::store::queue::OpenTask;
-use a2a_lambda_model::store::{Keyed, StoreError};
+use a2a_lambda_model::store::{IdempotencyEntry, StoreError};
 use a2a_lambda_model::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, TaskState, Timestamp};
 use std::collections::BTreeSet;
 
@@ -137,7 +137,7 @@ impl RecordReader {
         owner: &Owner,
         key: &KeyHash,
         now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
+    ) -> Result<Option<IdempotencyEntry>, StoreError> {
         match self.item(keys::idempotency(&owner.tenant, key)).await? {
             None => Ok(None),
             Some(item) => self.task_of_key(owner, &item, now).await,

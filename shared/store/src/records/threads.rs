@@ -6,7 +6,9 @@ use crate::item::{
     self, Attributes, BODY, EXPIRES_AT, OWNER_SUBJECT, SCHEMA, TTL, VERSION, corrupt, count,
 };
 use crate::keys::{self, LISTS_PK, LISTS_SK, META, PK, SK, SWEEP_PK, SWEEP_SK};
-use crate::table::{Condition, ConditionCheck, Item, ItemChange, Outcome, Query, Statement, Value};
+use crate::table::{
+    Condition, ConditionCheck, Item, ItemChange, Query, Statement, Value, WriteResult,
+};
 use a2a_lambda_model::store::{
     BlobOwner, Expiring, StoreError, ThreadRecord, ThreadStatus, ThreadWrite,
 };
@@ -227,12 +229,12 @@ impl Records {
     pub async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         let statements = self.thread_statements(write).await?;
         let (meta, why) = match self.table.write(statements.into()).await? {
-            Outcome::Done(_) => return Ok(true),
-            Outcome::Refused(checks) => match checks.into_iter().next() {
+            WriteResult::Done(_) => return Ok(true),
+            WriteResult::Refused(checks) => match checks.into_iter().next() {
                 Some(ConditionCheck::Failed(meta)) => (meta, None),
                 _ => (None, None),
             },
-            Outcome::Unknown(why) => {
+            WriteResult::Unknown(why) => {
                 let key = keys::thread(&key(&write.record));
                 (self.item(key).await?, Some(why))
             }

@@ -125,18 +125,18 @@ fn a_send_is_answered_in_the_shape_of_its_generation() {
         json!({"id": "t1", "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}});
     let value = body(&answer(
         &rpc("tasks/send", &params),
-        &MethodResult::Sent(Sent::Message(message.clone())),
+        &MethodResult::Sent(SendResponse::Message(message.clone())),
     ));
     assert_eq!(value["result"]["id"], "t1");
     assert_eq!(value["result"]["status"]["state"], "completed");
     let value = body(&answer(
         &rpc("message/send", &json!({})),
-        &MethodResult::Sent(Sent::Message(message.clone())),
+        &MethodResult::Sent(SendResponse::Message(message.clone())),
     ));
     assert_eq!(value["result"]["kind"], "message");
     let value = body(&answer(
         &rpc("SendMessage", &json!({})),
-        &MethodResult::Sent(Sent::Message(message)),
+        &MethodResult::Sent(SendResponse::Message(message)),
     ));
     assert_eq!(value["result"]["message"]["messageId"], "m2");
 }

@@ -10,7 +10,7 @@ use crate::Dialect;
 use crate::state_name::state_name;
 use a2a_lambda_model::task::{
     Artifact, ContextId, Event, Frame, Generation, Message, Metadata, Page, Part, PartContent,
-    Role, Sent, Status, Task, TaskId, Timestamp,
+    Role, SendResponse, Status, Task, TaskId, Timestamp,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,7 +26,7 @@ const DIALECT: Dialect = Dialect::rest(Generation::V10);
 /// §5.7), and a message of the client has the ids of its place. The older generations have neither.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum View<'a, const FILLS: bool = true> {
-    Sent(&'a Sent),
+    Sent(&'a SendResponse),
     Page(&'a Page),
     Frame(&'a Frame),
     Task(&'a Task),
@@ -111,10 +111,10 @@ impl<'a, const FILLS: bool> View<'a, FILLS> {
     }
 
     /// The result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
-    fn of_sent(response: &'a Sent) -> Member<'a, FILLS> {
+    fn of_sent(response: &'a SendResponse) -> Member<'a, FILLS> {
         match response {
-            Sent::Task(task) => ("task", Some(Self::Task(task))),
-            Sent::Message(message) => ("message", Some(Self::Message(message, None))),
+            SendResponse::Task(task) => ("task", Some(Self::Task(task))),
+            SendResponse::Message(message) => ("message", Some(Self::Message(message, None))),
         }
     }
 
@@ -140,7 +140,7 @@ impl<'a, const FILLS: bool> View<'a, FILLS> {
                 };
                 (name, Self::Update((task_id, context_id), &event.event))
             }
-            Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
+            Frame::Refused(_) | Frame::KeepAlive | Frame::Reconnect => return None,
         };
         Some((name, Some(value)))
     }

@@ -4,8 +4,8 @@
 use super::*;
 use crate::samples::{command, rpc};
 use a2a_lambda_model::task::{
-    A2aError, Artifact, ContextId, EventId, Generation, Part, SendCommand, Sent, Status, Task,
-    TaskId, TaskState, Timestamp,
+    A2aError, Artifact, ContextId, EventId, Generation, Part, SendCommand, SendResponse, Status,
+    Task, TaskId, TaskState, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
     command!(rpc("SendMessage", params), Send).map(|it| *it)
 }
 
-fn encode_sent(sent: &Sent) -> Value {
+fn encode_sent(sent: &SendResponse) -> Value {
     written(View::Sent(sent))
 }
 

@@ -55,7 +55,7 @@ impl Oracle {
     /// Describes what a webhook of a living task has not received, if anything.
     pub(crate) fn missed(&self, life: &Life, push: &PushRecord) -> Option<String> {
         let (last, cursor) = (self.last_seq(life), push.delivery.cursor);
-        let hook = push.listener.id.as_str();
+        let hook = push.registration.id.as_str();
         let reported = self.brought.get(hook).map(|it| &it.events);
         let first = reported.and_then(BTreeSet::first).copied();
         let all = first.is_none_or(|first| {

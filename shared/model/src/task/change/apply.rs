@@ -36,7 +36,7 @@ impl TaskFields {
                 self.used.is_partial |= is_partial;
                 return Ok(None);
             }
-            Change::RegisterPush(listener) => return Ok(self.add_push(&listener.id)),
+            Change::RegisterPush(registration) => return Ok(self.add_push(&registration.id)),
             Change::Artifact(update) => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.grow(&update);
@@ -163,8 +163,8 @@ impl TaskFields {
     }
 
     fn add_push(&mut self, id: &PushId) -> Option<Event> {
-        if !self.listeners.contains(id) {
-            self.listeners.push(id.clone());
+        if !self.push_ids.contains(id) {
+            self.push_ids.push(id.clone());
         }
         None
     }

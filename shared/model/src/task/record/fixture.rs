@@ -33,7 +33,7 @@ pub struct RecordFields<'a> {
     /// Its artifacts.
     pub artifacts: &'a mut Vec<Artifact>,
     /// The ids of its push configs.
-    pub listeners: &'a mut Vec<PushId>,
+    pub push_ids: &'a mut Vec<PushId>,
     /// Which parts of it are in children.
     pub layout: &'a mut Layout,
     /// Its owner.
@@ -73,7 +73,7 @@ impl TaskFields {
             dispatched_at: &mut self.dispatched_at,
             history: &mut self.history,
             artifacts: &mut self.artifacts,
-            listeners: &mut self.listeners,
+            push_ids: &mut self.push_ids,
             layout: &mut self.layout,
             owner: &mut self.owner,
             status: &mut self.status,

@@ -365,13 +365,13 @@ impl TaskFields {
     #[must_use]
     pub fn notify(&self) -> Option<u64> {
         let has_event = self.last_event.is_some_and(|id| id.version == self.version);
-        (has_event && !self.listeners.is_empty()).then_some(self.last_seq)
+        (has_event && !self.push_ids.is_empty()).then_some(self.last_seq)
     }
 
     /// The ids of its push configs; a removed one may be listed.
     #[must_use]
     pub fn push_ids(&self) -> &[PushId] {
-        &self.listeners
+        &self.push_ids
     }
 
     /// The events after the one with number `seq`.

@@ -87,14 +87,14 @@ pub struct PushDispatcher {
 /// How the work under one lease ended.
 enum DispatchEnd {
     /// The worker dropped the lease and stored this push config.
-    Back(Box<PushRecord>),
+    Released(Box<PushRecord>),
     /// The worker lost the lease, or does not know whether it holds it.
-    Astray,
+    LeaseLost,
     /// The webhook is paused or given up, or another worker holds the lease. A push queue
     /// message arrives when a pause is over. Or it is braked: the sweep sends the message again.
-    Left,
+    Nothing,
     /// The time of the invocation is up; the worker holds no lease.
-    Late,
+    OutOfTime,
 }
 
 impl PushDispatcher {
@@ -163,11 +163,11 @@ impl PushDispatcher {
             };
             went = true;
             candidate = match self.dispatch(item, push, &log, deadline).await? {
-                DispatchEnd::Back(push) => Some(*push),
-                DispatchEnd::Astray => self.find(item).await?,
+                DispatchEnd::Released(push) => Some(*push),
+                DispatchEnd::LeaseLost => self.find(item).await?,
                 // Another invocation continues immediately.
-                DispatchEnd::Late => return self.requeue(item, Duration::ZERO).await,
-                DispatchEnd::Left => return Ok(()),
+                DispatchEnd::OutOfTime => return self.requeue(item, Duration::ZERO).await,
+                DispatchEnd::Nothing => return Ok(()),
             };
         }
     }
@@ -175,9 +175,9 @@ impl PushDispatcher {
     /// Reads the push config that a message names; `None` if there is none.
     async fn find(&self, item: &PushItem) -> Result<Option<PushRecord>, EngineError> {
         let pushes = self.to.deliveries.pushes(&item.owner, &item.task).await?;
-        Ok(pushes
-            .into_iter()
-            .find(|push| push.listener.id == item.config && push.incarnation == item.incarnation))
+        Ok(pushes.into_iter().find(|push| {
+            push.registration.id == item.config && push.incarnation == item.incarnation
+        }))
     }
 
     /// Takes the lease and sends the events of `log` to the webhook.
@@ -199,7 +199,7 @@ impl PushDispatcher {
             Err(wait) => return self.set_aside(item, push, &holder, log, wait).await,
         };
         // A webhook of 0.3 or 0.1 gets the task, so its content is read.
-        let record = match push.listener.generation {
+        let record = match push.registration.generation {
             Generation::V10 => None,
             Generation::V03 | Generation::V01 => self.with_content(item).await?,
         };
@@ -210,9 +210,9 @@ impl PushDispatcher {
                 push.delivery.lease = None;
                 let is_stored = self.store_progress(&push, &holder).await?;
                 return Ok(match is_stored {
-                    true if is_braked => DispatchEnd::Left,
-                    true => DispatchEnd::Late,
-                    false => DispatchEnd::Astray,
+                    true if is_braked => DispatchEnd::Nothing,
+                    true => DispatchEnd::OutOfTime,
+                    false => DispatchEnd::LeaseLost,
                 });
             }
             let so_far = log.events.get(..=index).unwrap_or_default();
@@ -240,13 +240,13 @@ impl PushDispatcher {
             lease = self::lease(&holder, now, deadline);
             push.delivery.lease = continues.then(|| lease.clone());
             if !self.store_progress(&push, &holder).await? {
-                return Ok(DispatchEnd::Astray);
+                return Ok(DispatchEnd::LeaseLost);
             }
             if !continues {
                 break;
             }
         }
-        Ok(DispatchEnd::Back(Box::new(push)))
+        Ok(DispatchEnd::Released(Box::new(push)))
     }
 
     /// Whether nothing of the task may be delivered now.
@@ -268,16 +268,16 @@ impl PushDispatcher {
         let retry_at = self.defer(item, &mut push, wait).await?;
         push.delivery.lease = None;
         if !self.store_progress(&push, holder).await? {
-            return Ok(DispatchEnd::Astray);
+            return Ok(DispatchEnd::LeaseLost);
         }
         if push.delivery.attempts >= ATTEMPTS {
             self.confirm_delivered(item, log).await?;
-            return Ok(DispatchEnd::Left);
+            return Ok(DispatchEnd::Nothing);
         }
         // A message that has already arrived found the lease and was deleted.
         Ok(match self.to.clock.now() < retry_at {
-            true => DispatchEnd::Left,
-            false => DispatchEnd::Back(Box::new(push)),
+            true => DispatchEnd::Nothing,
+            false => DispatchEnd::Released(Box::new(push)),
         })
     }
 
@@ -290,18 +290,18 @@ impl PushDispatcher {
         let now = self.to.clock.now();
         // No call starts that could outlast the lease: another worker would call too.
         if lease.until.since(now) < pacing::attempt(&push.delivery) + NOTING {
-            return Ok(Some(DispatchEnd::Late));
+            return Ok(Some(DispatchEnd::OutOfTime));
         }
         let is_ours = self.to.deliveries.lease_push(push, lease, now).await?;
-        Ok((!is_ours).then_some(DispatchEnd::Left))
+        Ok((!is_ours).then_some(DispatchEnd::Nothing))
     }
 
     /// Counts and logs a failure; returns how long the webhook is paused.
     fn count_failure(&self, push: &mut PushRecord, why: &PushDeliveryError) -> Duration {
         let attempts = push.delivery.attempts.saturating_add(1);
         push.delivery.attempts = attempts;
-        let (task, config) = (&push.task, &push.listener.id);
-        let trace = push.listener.trace_parent.as_deref();
+        let (task, config) = (&push.task, &push.registration.id);
+        let trace = push.registration.trace_parent.as_deref();
         let trace_id = trace
             .and_then(TraceContext::parse)
             .map(|trace| trace.trace_id());
@@ -380,22 +380,22 @@ impl PushDispatcher {
         frame: Frame,
         within: Duration,
     ) -> Result<Duration, PushDeliveryError> {
-        let listener = &push.listener;
+        let registration = &push.registration;
         // The policy may be stricter than at the registration, so the URL is checked
         // again.
-        let url = OutboundUrl::parse(&listener.url, self.policy.reach)?;
+        let url = OutboundUrl::parse(&registration.url, self.policy.reach)?;
         let (token, credentials) = self.secrets_of(push).await?;
         let began = self.to.clock.now();
-        let notice = PushDelivery {
+        let delivery = PushDelivery {
             url,
-            generation: listener.generation,
+            generation: registration.generation,
             owner: push.owner.clone(),
             task: push.task.clone(),
             incarnation: push.incarnation.clone(),
             id,
             at: began,
-            signs: listener.signs,
-            scheme: listener.schemes.first().cloned(),
+            signs: registration.signs,
+            scheme: registration.schemes.first().cloned(),
             credentials,
             token,
             trace: trace_of(push, id),
@@ -405,7 +405,7 @@ impl PushDispatcher {
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
             biased;
-            result = self.to.webhooks.post(&notice) => result?,
+            result = self.to.webhooks.post(&delivery) => result?,
             () = self.to.clock.sleep_until(began.plus(within)) => {
                 return Err(PushDeliveryError::NoResponse(format!("no answer within {within:?}")));
             }
@@ -418,8 +418,12 @@ impl PushDispatcher {
         &self,
         push: &PushRecord,
     ) -> Result<(Option<Secret>, Option<Secret>), PushDeliveryError> {
-        let listener = &push.listener;
-        let Some(ciphertext) = listener.token.as_ref().or(listener.credentials.as_ref()) else {
+        let registration = &push.registration;
+        let Some(ciphertext) = registration
+            .token
+            .as_ref()
+            .or(registration.credentials.as_ref())
+        else {
             return Ok((None, None));
         };
         let keys = self.policy.secrets.keys_of(Some(ciphertext.as_str())).await;
@@ -448,9 +452,9 @@ impl PushDispatcher {
 
 /// The trace of a push config, in the span of the delivery of this event.
 fn trace_of(push: &PushRecord, id: EventId) -> Option<TraceContext> {
-    let trace = TraceContext::parse(push.listener.trace_parent.as_deref()?)?;
+    let trace = TraceContext::parse(push.registration.trace_parent.as_deref()?)?;
     let (event, attempt) = (id.to_string(), push.delivery.attempts.to_string());
-    Some(trace.child(&["push", push.listener.id.as_str(), &event, &attempt]))
+    Some(trace.child(&["push", push.registration.id.as_str(), &event, &attempt]))
 }
 
 /// A lease from `now` on, of an invocation that ends at `deadline`.

@@ -36,7 +36,7 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage], now: Timestamp) 
 pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> usize {
     let mut items = Vec::new();
     for image in images.iter().filter(|image| image.notify.is_some()) {
-        for config in &image.listeners {
+        for config in &image.push_ids {
             items.push(PushItem {
                 owner: image.owner.clone(),
                 task: image.task.clone(),

@@ -137,7 +137,7 @@ impl Engine {
             Err(error) => self.release(record, error).await?,
         };
         match end {
-            TurnEnd::Stopped(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
+            TurnEnd::AtRest(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
             TurnEnd::Superseded(_) | TurnEnd::Duplicate(_) => self.ack_if_settled(item).await,
         }
     }

@@ -9,7 +9,9 @@ mod thread;
 
 use self::contention::Races;
 use super::{Engine, EngineError};
-use crate::store::{CommitResult, Expect, KeyWrite, Keyed, TaskWrite, ThreadWrite, stored};
+use crate::store::{
+    CommitResult, Expect, IdempotencyEntry, KeyWrite, TaskWrite, ThreadWrite, stored,
+};
 use crate::task::{A2aError, Change, KeyHash, TaskRecord, Timestamp, WriteId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +42,7 @@ pub(super) enum CommitOutcome {
     /// The thread has a newer version; nothing was written.
     ThreadMoved,
     /// The idempotency key belongs to another send; nothing was written.
-    KeyTaken(Box<Keyed>),
+    KeyTaken(Box<IdempotencyEntry>),
 }
 
 impl CommitOutcome {
@@ -71,7 +73,7 @@ impl SendKey {
     ///
     /// # Errors
     /// [`A2aError::IdempotencyKeyReused`] if that send asked for something else.
-    pub(super) fn task_of(&self, entry: Keyed) -> Result<TaskRecord, A2aError> {
+    pub(super) fn task_of(&self, entry: IdempotencyEntry) -> Result<TaskRecord, A2aError> {
         if entry.content == self.content {
             Ok(entry.record)
         } else {

@@ -8,8 +8,8 @@ use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, WorkItem};
 use crate::store::{CommitResult, Expect, TaskWrite, stored};
 use crate::task::{
-    A2aError, CancelCommand, Message, Metadata, Part, SendCommand, SendMode, Sent, Task, TaskId,
-    TaskRecord, TaskState, WriteId,
+    A2aError, CancelCommand, Message, Metadata, Part, SendCommand, SendMode, SendResponse, Task,
+    TaskId, TaskRecord, TaskState, WriteId,
 };
 use a2a_lambda_model::stored::fill;
 use a2a_lambda_rows::each_row_async;
@@ -81,8 +81,8 @@ impl Fixture {
             .send(&ann(), command, CallBudget::default())
             .await
         {
-            Ok(Sent::Task(task)) => Ok(*task),
-            Ok(Sent::Message(message)) => panic!("{message:?}"),
+            Ok(SendResponse::Task(task)) => Ok(*task),
+            Ok(SendResponse::Message(message)) => panic!("{message:?}"),
             Err(error) => {
                 assert!(error.cause.is_none(), "logged as an error: {error:?}");
                 Err(error.a2a_error)

@@ -7,7 +7,7 @@ use crate::engine::{Engine, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, WorkItem};
-use crate::store::table::{Outcome, Table, Write};
+use crate::store::table::{Table, Write, WriteResult};
 use crate::store::{RecordQuery, StoreError};
 use crate::task::{ContextId, SendMode, Task, TaskId, TaskRecord, TaskState, Timestamp};
 use crate::testing::{TableHooks, TableLayer, committed_task};
@@ -67,17 +67,17 @@ impl SkillHandler<Asked> for Asks {
 #[derive(Debug)]
 struct Late {
     version: watch::Sender<u64>,
-    again: watch::Sender<Option<Outcome>>,
+    again: watch::Sender<Option<WriteResult>>,
 }
 
 #[async_trait]
 impl TableHooks for Late {
-    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         let outcome = table.write(write.clone()).await?;
         let Some(task) = committed_task(&write) else {
             return Ok(outcome);
         };
-        if let Outcome::Done(_) = outcome {
+        if let WriteResult::Done(_) = outcome {
             self.version.send_replace(task.version());
         }
         if task.state() != TaskState::InputRequired || self.again.borrow().is_some() {
@@ -189,7 +189,7 @@ async fn late_store_reply_to_a_question_does_not_stop_the_next_turn() {
             let ((), id) = tokio::join!(fixture.turn(None, asked_by_worker), answer);
             let case = (asked_by_worker, answered_by_worker);
             let again = fixture.layer.hooks.again.borrow().clone();
-            let is_refused = matches!(again, Some(Outcome::Refused(_)));
+            let is_refused = matches!(again, Some(WriteResult::Refused(_)));
             assert!(is_refused, "{again:?}");
             let record = fixture.record(&id).await;
             assert_eq!(record.state(), TaskState::Completed, "{case:?}");

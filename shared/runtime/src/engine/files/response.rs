@@ -63,7 +63,7 @@ impl ResponseBudget {
 
 impl Reader {
     /// The budget of a response with `tasks` tasks, without the bytes of their states.
-    pub(in crate::engine) const fn room(&self, tasks: usize) -> ResponseBudget {
+    pub(in crate::engine) const fn response_budget(&self, tasks: usize) -> ResponseBudget {
         ResponseBudget {
             remaining: self.answer_max.saturating_sub(BARE * tasks),
         }
@@ -73,9 +73,9 @@ impl Reader {
     pub(in crate::engine) async fn fit(
         &self,
         task: &mut Task,
-        room: &mut ResponseBudget,
+        budget: &mut ResponseBudget,
     ) -> Result<(), EngineError> {
-        self.plan(task, room).await?;
+        self.plan(task, budget).await?;
         self.fetch_planned([task]).await.into_iter().collect()
     }
 
@@ -84,11 +84,11 @@ impl Reader {
     pub(in crate::engine) async fn plan(
         &self,
         task: &mut Task,
-        room: &mut ResponseBudget,
+        budget: &mut ResponseBudget,
     ) -> Result<(), EngineError> {
-        let mut left_out = trim(task, room);
+        let mut left_out = trim(task, budget);
         for part in task.parts_mut() {
-            left_out |= self.give(part, room).await?;
+            left_out |= self.give(part, budget).await?;
         }
         if left_out {
             mark(&mut task.metadata);
@@ -126,17 +126,17 @@ impl Reader {
                 None => return Ok(()),
             },
         };
-        let mut room = self.room(1);
+        let mut budget = self.response_budget(1);
         let mut left_out = false;
         for part in parts.iter_mut() {
             // Inline parts come first: a stored part that does not fit can become a URL.
-            if !is_stored(part) && !room.take(encoded_size::part(part)) {
+            if !is_stored(part) && !budget.take(encoded_size::part(part)) {
                 name_only(part);
                 left_out = true;
             }
         }
         for part in parts.iter_mut() {
-            left_out |= self.give(part, &mut room).await?;
+            left_out |= self.give(part, &mut budget).await?;
         }
         if left_out {
             mark(metadata);
@@ -148,16 +148,20 @@ impl Reader {
 
     /// Whether a message fits the response budget as it is.
     pub(in crate::engine) fn can_give(&self, message: &Message) -> bool {
-        self.room(1).take(encoded_size::message(message))
+        self.response_budget(1).take(encoded_size::message(message))
     }
 
     /// Keeps a pointer if the budget holds its bytes, else replaces it by a URL. Returns
     /// `true` if neither fits and only the digest is left.
-    async fn give(&self, part: &mut Part, room: &mut ResponseBudget) -> Result<bool, EngineError> {
+    async fn give(
+        &self,
+        part: &mut Part,
+        budget: &mut ResponseBudget,
+    ) -> Result<bool, EngineError> {
         let PartContent::Stored(blob) = &part.content else {
             return Ok(false);
         };
-        let link = match room.give(blob) {
+        let link = match budget.give(blob) {
             FileForm::Inline => return Ok(false),
             FileForm::PresignedUrl => self.link(part, blob).await?,
             FileForm::Omitted => None,
@@ -218,29 +222,29 @@ pub(in crate::engine) fn mark(metadata: &mut Metadata) {
 /// left out. The state always stays. The budget is used in this order: the status
 /// message, the metadata, the artifacts from the first on (0.1 numbers them by position),
 /// the history from the newest message back.
-fn trim(task: &mut Task, room: &mut ResponseBudget) -> bool {
-    show_last_once(task, room);
+fn trim(task: &mut Task, budget: &mut ResponseBudget) -> bool {
+    show_last_once(task, budget);
     let mut left_out = false;
     let message = task.status.message.as_ref();
-    if !room.take(message.map_or(0, encoded_size::message)) {
+    if !budget.take(message.map_or(0, encoded_size::message)) {
         task.status.message = None;
         left_out = true;
     }
-    if !room.take(encoded_size::members(&task.metadata)) {
+    if !budget.take(encoded_size::members(&task.metadata)) {
         task.metadata.clear();
         left_out = true;
     }
     if let Some(artifacts) = &mut task.artifacts {
         let fits = artifacts
             .iter()
-            .take_while(|a| room.take(encoded_size::artifact(a)));
+            .take_while(|a| budget.take(encoded_size::artifact(a)));
         let fits = fits.count();
         left_out |= fits < artifacts.len();
         artifacts.truncate(fits);
     }
     if let Some(history) = &mut task.history {
         let newest = history.iter().rev();
-        let fits = newest.take_while(|m| room.take(encoded_size::message(m)));
+        let fits = newest.take_while(|m| budget.take(encoded_size::message(m)));
         let fits = fits.count();
         left_out |= fits < history.len();
         history.drain(..history.len() - fits);
@@ -249,12 +253,12 @@ fn trim(task: &mut Task, room: &mut ResponseBudget) -> bool {
 }
 
 /// Leaves the last message out of the history if it is that of the status and has no room twice.
-fn show_last_once(task: &mut Task, room: &ResponseBudget) {
+fn show_last_once(task: &mut Task, budget: &ResponseBudget) {
     let (Some(status), Some(history)) = (&task.status.message, &mut task.history) else {
         return;
     };
     let is_status = history.last().is_some_and(|last| last.id == status.id);
-    if is_status && whole_size(status) > room.remaining() / 2 {
+    if is_status && whole_size(status) > budget.remaining() / 2 {
         history.pop();
     }
 }

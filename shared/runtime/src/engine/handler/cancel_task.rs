@@ -4,7 +4,7 @@ use crate::auth::Caller;
 use crate::engine::commit::contention::Races;
 use crate::engine::commit::{CommitOutcome, SendKey};
 use crate::engine::{Engine, EngineError};
-use crate::store::Keyed;
+use crate::store::IdempotencyEntry;
 use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};
 use crate::telemetry::scope;
 use a2a_lambda_skill::TurnFacts;
@@ -60,7 +60,7 @@ impl Engine {
             commit.key.clone_from(&key);
             let outcome = self.commit(commit).await?;
             if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, &key) {
-                return Ok(key.task_of(Keyed::clone(entry))?);
+                return Ok(key.task_of(IdempotencyEntry::clone(entry))?);
             }
             match outcome.of_task()? {
                 Ok(record) => {

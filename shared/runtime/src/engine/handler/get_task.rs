@@ -29,18 +29,18 @@ impl Reader {
     pub async fn get(&self, caller: &Caller, query: &GetQuery) -> Result<Task, EngineError> {
         let now = self.clock.now();
         let head = self.records.head(&caller.owner, &query.id, now).await?;
-        let mut room = self.room(1);
+        let mut budget = self.response_budget(1);
         let projection = Projection {
             history_length: query.history_length,
             artifacts: true,
-            bytes: room.remaining(),
+            bytes: budget.remaining(),
         };
         let head = head.ok_or(A2aError::TaskNotFound)?;
         // The store does not read what the response cannot hold.
         let excerpt = self.records.project(head, projection, now).await?;
         let excerpt = excerpt.ok_or(A2aError::TaskNotFound)?;
         let mut task = excerpt.record.view(query.history_length, true);
-        let result = self.fit(&mut task, &mut room).await;
+        let result = self.fit(&mut task, &mut budget).await;
         self.or_not_found(&excerpt.record, result).await?;
         if !excerpt.complete {
             mark(&mut task.metadata);
@@ -68,7 +68,7 @@ impl Reader {
         history_length: usize,
     ) -> Result<Task, EngineError> {
         let mut task = record.view(history_length, true);
-        let result = self.fit(&mut task, &mut self.room(1)).await;
+        let result = self.fit(&mut task, &mut self.response_budget(1)).await;
         self.or_not_found(record, result).await?;
         Ok(task)
     }

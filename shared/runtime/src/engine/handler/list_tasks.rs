@@ -75,12 +75,12 @@ impl Reader {
         matches_query: impl Fn(&TaskRecord) -> bool + Send,
         now: Timestamp,
     ) -> Result<Vec<Task>, EngineError> {
-        let mut room = self.room(heads.len());
-        let mut reads = room.remaining();
+        let mut budget = self.response_budget(heads.len());
+        let mut reads = budget.remaining();
         let mut entries = Vec::with_capacity(heads.len());
         let mut heads = VecDeque::from(heads);
         while !heads.is_empty() {
-            let wave = next_wave(&mut heads, room.remaining().min(reads));
+            let wave = next_wave(&mut heads, budget.remaining().min(reads));
             let excerpts = wave.iter().map(|(head, bytes)| {
                 let projection = Projection {
                     history_length: query.history_length,
@@ -97,7 +97,7 @@ impl Reader {
                     Ok(Some(excerpt)) if !matches_query(&excerpt.record) => continue,
                     Ok(Some(excerpt)) => {
                         reads = reads.saturating_sub(excerpt.read);
-                        self.fit_excerpt(excerpt, query, &mut room).await
+                        self.fit_excerpt(excerpt, query, &mut budget).await
                     }
                     Err(error) => Err(error.into()),
                 };
@@ -119,11 +119,11 @@ impl Reader {
         &self,
         excerpt: ProjectedTask,
         query: &ListQuery,
-        room: &mut ResponseBudget,
+        budget: &mut ResponseBudget,
     ) -> Result<Task, EngineError> {
         let record = excerpt.record;
         let mut task = record.view(query.history_length, query.include_artifacts);
-        self.plan(&mut task, room).await?;
+        self.plan(&mut task, budget).await?;
         if !excerpt.complete {
             mark(&mut task.metadata);
         }

@@ -32,7 +32,7 @@ impl Reader {
         let record = self.load(caller, &query.task).await?;
         let pushes = self.pushes_of(&record).await?;
         let push = match &query.id {
-            Some(id) => pushes.iter().find(|push| push.listener.id == *id),
+            Some(id) => pushes.iter().find(|push| push.registration.id == *id),
             None => pushes.iter().min_by_key(|push| push.created_at),
         };
         Ok(push.ok_or(A2aError::TaskNotFound)?.config())
@@ -57,7 +57,7 @@ impl Reader {
             .pushes_of(&record)
             .await?
             .iter()
-            .filter(|push| after.as_ref().is_none_or(|id| push.listener.id > *id))
+            .filter(|push| after.as_ref().is_none_or(|id| push.registration.id > *id))
             .map(PushRecord::config)
             .collect();
         let size = query.page_size.unwrap_or(MAX_PUSH_CONFIGS).max(1);
@@ -77,7 +77,7 @@ impl Reader {
     ) -> Result<Vec<PushRecord>, EngineError> {
         let mut pushes = self.records.pushes(record.owner(), record.id()).await?;
         pushes.retain(|push| push.incarnation == *record.incarnation());
-        pushes.sort_by(|a, b| a.listener.id.cmp(&b.listener.id));
+        pushes.sort_by(|a, b| a.registration.id.cmp(&b.registration.id));
         Ok(pushes)
     }
 
@@ -101,21 +101,22 @@ impl Engine {
     ) -> Result<PushConfig, EngineError> {
         self.reader.has_push()?;
         let mut record = self.reader.load(caller, &command.task).await?;
-        let listener = self.registration(&record, &command.offer).await?;
+        let registration = self.registration(&record, &command.offer).await?;
         let mut races = Races::default();
         loop {
-            self.room_for(&record, &listener, &command.offer).await?;
+            self.check_space(&record, &registration, &command.offer)
+                .await?;
             if record.state().is_terminal() {
-                let push = self.push_record(&record, &listener, self.reader.clock.now());
+                let push = self.push_record(&record, &registration, self.reader.clock.now());
                 self.records.put_push(&push, record.kept_until()).await?;
                 return Ok(push.config());
             }
-            let register = Change::RegisterPush(Box::new(listener.clone()));
+            let register = Change::RegisterPush(Box::new(registration.clone()));
             let commit = self.commit_of(record, register);
             match self.commit(commit).await?.of_task()? {
                 Ok(record) => {
                     let now = self.reader.clock.now();
-                    return Ok(self.push_record(&record, &listener, now).config());
+                    return Ok(self.push_record(&record, &registration, now).config());
                 }
                 Err(current) => record = current.ok_or(A2aError::TaskNotFound)?,
             }
@@ -147,11 +148,11 @@ impl Engine {
         let Some(offer) = offer else {
             return Ok(None);
         };
-        let listener = self.registration(record, offer).await?;
+        let registration = self.registration(record, offer).await?;
         if record.version() > 0 {
-            self.room_for(record, &listener, offer).await?;
+            self.check_space(record, &registration, offer).await?;
         }
-        Ok(Some(Change::RegisterPush(Box::new(listener))))
+        Ok(Some(Change::RegisterPush(Box::new(registration))))
     }
 
     /// The push configs that `changes` register, as stored with the commit on top of
@@ -163,7 +164,7 @@ impl Engine {
         now: Timestamp,
     ) -> Vec<PushRecord> {
         let records = changes.iter().filter_map(|change| match change {
-            Change::RegisterPush(listener) => Some(self.push_record(base, listener, now)),
+            Change::RegisterPush(registration) => Some(self.push_record(base, registration, now)),
             _ => None,
         });
         records.collect()
@@ -173,14 +174,14 @@ impl Engine {
     fn push_record(
         &self,
         base: &TaskRecord,
-        listener: &PushRegistration,
+        registration: &PushRegistration,
         now: Timestamp,
     ) -> PushRecord {
         PushRecord {
             owner: base.owner().clone(),
             task: base.id().clone(),
             incarnation: base.incarnation().clone(),
-            listener: listener.clone(),
+            registration: registration.clone(),
             created_at: now,
             delivery: Delivery::after(base.last_seq()),
         }
@@ -222,17 +223,19 @@ impl Engine {
     }
 
     /// Refuses a push config above the limit of a task.
-    async fn room_for(
+    async fn check_space(
         &self,
         record: &TaskRecord,
-        listener: &PushRegistration,
+        registration: &PushRegistration,
         offer: &PushOffer,
     ) -> Result<(), EngineError> {
         let pushes = self.reader.pushes_of(record).await?;
-        let exists = pushes.iter().any(|push| push.listener.id == listener.id);
+        let exists = pushes
+            .iter()
+            .any(|push| push.registration.id == registration.id);
         // An open task also keeps the ids of deleted configs; this bounds their number.
         let is_full = record.push_ids().len() >= MAX_PUSH_CONFIGS * 10
-            && !record.push_ids().contains(&listener.id);
+            && !record.push_ids().contains(&registration.id);
         if !exists && (pushes.len() >= MAX_PUSH_CONFIGS || is_full) {
             let why = format!("a task has at most {MAX_PUSH_CONFIGS} push configurations");
             return Err(A2aError::invalid(offer.field("id"), why).into());
@@ -251,13 +254,14 @@ pub(in crate::engine) fn open_secrets(
     keys: &SecretKeySet,
     push: &PushRecord,
 ) -> Option<(Option<Secret>, Option<Secret>)> {
-    let listener = &push.listener;
+    let registration = &push.registration;
     let open = |ciphertext: &Option<Sealed>, name| {
-        let seal_place = AssociatedData::of_webhook(&push.owner, &push.task, &listener.id, name);
+        let seal_place =
+            AssociatedData::of_webhook(&push.owner, &push.task, &registration.id, name);
         match ciphertext {
             Some(ciphertext) => keys.open(ciphertext, &seal_place).map(Some),
             None => Some(None),
         }
     };
-    open(&listener.token, TOKEN).zip(open(&listener.credentials, CREDENTIALS))
+    open(&registration.token, TOKEN).zip(open(&registration.credentials, CREDENTIALS))
 }

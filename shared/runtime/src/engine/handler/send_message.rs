@@ -9,7 +9,7 @@ use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::spec::TurnEnd;
 use crate::engine::{Engine, EngineError};
 use crate::task::metadata_keys::CONTEXT_RESET;
-use crate::task::{A2aError, SendCommand, SendMode, Sent, Timestamp};
+use crate::task::{A2aError, SendCommand, SendMode, SendResponse, Timestamp};
 use std::time::Duration;
 
 /// An entry of a batch with less than this of its budget left goes to a worker instead.
@@ -29,7 +29,7 @@ impl Engine {
         caller: &Caller,
         mut command: SendCommand,
         budget: CallBudget,
-    ) -> Result<Sent, EngineError> {
+    ) -> Result<SendResponse, EngineError> {
         let waits_until = self.reader.waits_until(&budget);
         let remaining = waits_until.since(self.reader.clock.now());
         if budget.is_in_batch() && remaining < WORTH_WAITING {
@@ -50,7 +50,7 @@ impl Engine {
             }
         };
         let record = match end {
-            TurnEnd::Stopped(record)
+            TurnEnd::AtRest(record)
             | TurnEnd::HandedOver(record)
             | TurnEnd::Superseded(Some(record)) => record,
             // A2A 1.0 §3.2.2: a blocking send waits for a terminal or interrupted state.
@@ -59,10 +59,12 @@ impl Engine {
             }
             TurnEnd::Duplicate(record) => record,
             TurnEnd::Superseded(None) => return Err(A2aError::TaskNotFound.into()),
-            TurnEnd::Message(message) => return Ok(context_reset(Sent::Message(message), reset)),
+            TurnEnd::Message(message) => {
+                return Ok(context_reset(SendResponse::Message(message), reset));
+            }
         };
         let task = self.reader.answer(&record, history_length).await?;
-        Ok(context_reset(Sent::Task(Box::new(task)), reset))
+        Ok(context_reset(SendResponse::Task(Box::new(task)), reset))
     }
 
     async fn run_accepted(
@@ -76,7 +78,7 @@ impl Engine {
             Acceptance::Repeat(record) => Ok(TurnEnd::Duplicate(record)),
             Acceptance::Cancel(record, key) => {
                 let record = self.cancel_task(caller, *record, key).await?;
-                Ok(TurnEnd::Stopped(record))
+                Ok(TurnEnd::AtRest(record))
             }
             // Another invocation runs the turn, as that of a repeated send.
             Acceptance::Run(spec) if spec.is_queued => {
@@ -93,13 +95,13 @@ impl Engine {
 
 /// Marks the response if its context has lost its thread state (metadata
 /// `a2a-lambda/contextReset`).
-fn context_reset(mut response: Sent, reset: bool) -> Sent {
+fn context_reset(mut response: SendResponse, reset: bool) -> SendResponse {
     if !reset {
         return response;
     }
     let metadata = match &mut response {
-        Sent::Task(task) => &mut task.metadata,
-        Sent::Message(message) => &mut message.metadata,
+        SendResponse::Task(task) => &mut task.metadata,
+        SendResponse::Message(message) => &mut message.metadata,
     };
     metadata.insert(CONTEXT_RESET.to_owned(), true.into());
     response

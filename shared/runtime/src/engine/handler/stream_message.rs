@@ -65,7 +65,7 @@ impl Engine {
             return self.reader.tail(caller, &record, budget, sink).await;
         }
         match self.run(*spec, None, sink).await? {
-            TurnEnd::Stopped(_) => Ok(()),
+            TurnEnd::AtRest(_) => Ok(()),
             TurnEnd::Message(message) => {
                 sink.message(message);
                 Ok(())

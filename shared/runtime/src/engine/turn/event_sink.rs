@@ -152,7 +152,7 @@ impl EventSink {
     /// The last frame of a stream that ends before its task: the client has to
     /// reconnect.
     pub(in crate::engine) fn ask_to_reconnect(&self) {
-        self.send(Frame::ComeBack);
+        self.send(Frame::Reconnect);
     }
 
     /// Ends the stream. An error after the first frame is the last frame, so that the

@@ -92,7 +92,7 @@ impl<'e> TurnReport<'e> {
     /// trace. A repeated send runs no turn, and has no line.
     fn end(&self, result: &Result<TurnEnd, EngineError>) {
         let (end, record) = match result {
-            Ok(TurnEnd::Stopped(record)) => ("atRest", Some(record)),
+            Ok(TurnEnd::AtRest(record)) => ("atRest", Some(record)),
             Ok(TurnEnd::HandedOver(record)) => ("handedOver", Some(record)),
             Ok(TurnEnd::Superseded(record)) => ("superseded", record.as_ref()),
             Ok(TurnEnd::Duplicate(_)) => ("duplicate", None),
@@ -106,7 +106,7 @@ impl<'e> TurnReport<'e> {
         }
         let class = match result {
             Ok(TurnEnd::Duplicate(_)) => return,
-            Ok(TurnEnd::Stopped(_)) => Some(error.map_or(OK, |code| class_of(TASKS, code).word())),
+            Ok(TurnEnd::AtRest(_)) => Some(error.map_or(OK, |code| class_of(TASKS, code).word())),
             Ok(TurnEnd::Message(_)) => {
                 // The reply is no task.
                 if let Some(run) = &self.run {

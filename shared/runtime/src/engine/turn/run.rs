@@ -109,9 +109,9 @@ impl Engine {
         drop(running);
         let last_record = buffer.record.clone();
         match self.end_turn(ended_by, &turn, buffer).await {
-            Ok(TurnEnd::Stopped(record)) => {
+            Ok(TurnEnd::AtRest(record)) => {
                 self.call_on_completed(&*skill, &facts, &record).await;
-                Ok(TurnEnd::Stopped(record))
+                Ok(TurnEnd::AtRest(record))
             }
             // A run that an outage ended releases its turn.
             Err(error) => self.release(last_record, error).await,
@@ -138,7 +138,7 @@ impl Engine {
                 return self.enqueue(spec, sink).await;
             }
             match self.run(spec, None, sink).await? {
-                TurnEnd::Stopped(record)
+                TurnEnd::AtRest(record)
                 | TurnEnd::HandedOver(record)
                 | TurnEnd::Duplicate(record)
                 | TurnEnd::Superseded(Some(record)) => Ok(record),

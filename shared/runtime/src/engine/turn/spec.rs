@@ -177,7 +177,7 @@ impl TurnInput {
 #[derive(Debug)]
 pub(in crate::engine) enum TurnEnd {
     /// The task is at rest, and stored.
-    Stopped(TaskRecord),
+    AtRest(TaskRecord),
     /// The skill answered with a message; no task was made.
     Message(Message),
     /// The turn was handed over to another invocation, or released in an outage.

@@ -7,8 +7,8 @@ use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::stored;
 use crate::task::{
-    Generation, Message, Owner, Part, Saved, SavedSlot, SendCommand, SendMode, Sent, StepOutcome,
-    StepResult, Subject, Task, TaskRecord, TaskState, TenantId, Timestamp,
+    Generation, Message, Owner, Part, Saved, SavedSlot, SendCommand, SendMode, SendResponse,
+    StepOutcome, StepResult, Subject, Task, TaskRecord, TaskState, TenantId, Timestamp,
 };
 use a2a_lambda_rows::each_row_async;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ async fn task(text: String) -> (Task, TaskRecord) {
         .send(&caller(), command, CallBudget::default())
         .await
         .unwrap();
-    let Sent::Task(task) = sent else {
+    let SendResponse::Task(task) = sent else {
         panic!("{sent:?}")
     };
     let now = Timestamp::from_millis(0);

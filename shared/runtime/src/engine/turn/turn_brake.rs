@@ -66,9 +66,9 @@ impl<'e> TurnBrake<'e> {
 
     /// Waits until the call of a model in the current step has to be dropped.
     pub(in crate::engine) async fn wait_in_call(&self, scopes: &Scopes) {
-        let (path, notice) = (scopes.step_path(), self.notify.notified());
+        let (path, notification) = (scopes.step_path(), self.notify.notified());
         if self.refusal.get().is_none() {
-            notice.await;
+            notification.await;
         }
         if !path.is_empty() {
             scopes.set_progress(&path, StepProgress::Held);

@@ -25,7 +25,7 @@ use crate::engine::commit::{
 };
 use crate::engine::day_limits::CallMeter;
 use crate::engine::{Engine, EngineError};
-use crate::store::{Keyed, ThreadWrite};
+use crate::store::{IdempotencyEntry, ThreadWrite};
 use crate::task::{
     A2aError, BuildId, Change, OutputCounts, PartContent, SkillId, StepOutcome, TaskRecord,
     Timestamp, WriteId,
@@ -192,7 +192,7 @@ impl<'e> WriteBuffer<'e> {
         commit.key.clone_from(&key);
         let outcome = self.engine.commit(commit).await?;
         if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, key) {
-            return Ok(Some(key.task_of(Keyed::clone(entry))?));
+            return Ok(Some(key.task_of(IdempotencyEntry::clone(entry))?));
         }
         if self.handle_outcome(outcome).await? {
             return Ok(None);
@@ -305,7 +305,7 @@ impl<'e> WriteBuffer<'e> {
         Ok(if !self.handle_outcome(outcome).await? {
             TurnEnd::Superseded(self.winner)
         } else if self.record.state().is_at_rest() {
-            TurnEnd::Stopped(self.record)
+            TurnEnd::AtRest(self.record)
         } else {
             TurnEnd::HandedOver(self.record)
         })

@@ -71,7 +71,7 @@ fn an_index_entry_with_the_longest_names_costs_one_write_unit() {
     ];
     let task = with_the_longest_names(at);
     let mut task = task.next(changes, WriteId::made_of(2), at, at).unwrap();
-    *task.fields().listeners = vec![PushId::only()];
+    *task.fields().push_ids = vec![PushId::only()];
     let item = item(&task, Encoded::Text("".into()));
     assert_eq!(item.get(keys::SK), Some(&META.into()));
     for source in [QuerySource::Lists, QuerySource::Sweep] {

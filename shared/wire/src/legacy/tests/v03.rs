@@ -3,8 +3,8 @@ use crate::Dialect;
 use crate::legacy::Legacy;
 use crate::samples::{artifact, chunk, command, field_of, full_task, rpc, status, status_change};
 use a2a_lambda_model::task::{
-    A2aError, CancelCommand, ContextId, Frame, GetQuery, Message, Metadata, Part, PushOffer, Sent,
-    SubscribeCommand, TaskId, TaskState,
+    A2aError, CancelCommand, ContextId, Frame, GetQuery, Message, Metadata, Part, PushOffer,
+    SendResponse, SubscribeCommand, TaskId, TaskState,
 };
 use a2a_lambda_rows::each_row;
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ fn a_task_is_written_with_its_kind() {
     let mut task = full_task();
     task.transitions.clear();
     assert_eq!(
-        RPC.send_response(&Sent::Task(Box::new(task))),
+        RPC.send_response(&SendResponse::Task(Box::new(task))),
         json!({
             "kind": "task",
             "id": "t-1",
@@ -223,7 +223,7 @@ fn a_task_is_written_with_its_kind() {
 fn a_message_is_written_with_its_kind() {
     let message = Message::from_agent("m-2", vec![Part::text("hi")]);
     assert_eq!(
-        RPC.send_response(&Sent::Message(message)),
+        RPC.send_response(&SendResponse::Message(message)),
         json!({
             "kind": "message",
             "messageId": "m-2",

@@ -69,7 +69,7 @@ fn a_full_task_is_written_with_its_ids_in_every_message() {
 
 #[test]
 fn a_send_is_answered_with_exactly_one_member() {
-    let task = encode_sent(&Sent::Task(Box::new(task_in(TaskState::Working))));
+    let task = encode_sent(&SendResponse::Task(Box::new(task_in(TaskState::Working))));
     assert_eq!(
         task.as_object().unwrap().keys().collect::<Vec<_>>(),
         ["task"]
@@ -77,7 +77,7 @@ fn a_send_is_answered_with_exactly_one_member() {
     let mut message = Message::from_agent("m2", vec![Part::text("hello")]);
     message.context_id = ContextId::parse("c1").ok();
     assert_eq!(
-        encode_sent(&Sent::Message(message)),
+        encode_sent(&SendResponse::Message(message)),
         json!({"message": {
             "messageId": "m2", "role": "ROLE_AGENT", "contextId": "c1", "parts": [{"text": "hello"}],
         }})
@@ -161,7 +161,7 @@ fn a_resumed_stream_shows_the_status_only() {
 #[test]
 fn parts_are_never_empty_and_object_keys_stay_private() {
     assert_eq!(
-        encode_sent(&Sent::Message(Message::from_agent("m", Vec::new())))["message"]["parts"],
+        encode_sent(&SendResponse::Message(Message::from_agent("m", Vec::new())))["message"]["parts"],
         json!([{"text": ""}])
     );
     let stored = Part::new(PartContent::Stored(a2a_lambda_model::task::Blob {
@@ -172,7 +172,7 @@ fn parts_are_never_empty_and_object_keys_stay_private() {
     }));
     let message = Message::from_agent("m", vec![stored]);
     assert!(
-        !encode_sent(&Sent::Message(message))
+        !encode_sent(&SendResponse::Message(message))
             .to_string()
             .contains("secret")
     );

@@ -118,7 +118,7 @@ proptest! {
 
     #[test]
     fn a_written_message_reads_back(message in any_message()) {
-        let written = encode_sent(&Sent::Message(message.clone()));
+        let written = encode_sent(&SendResponse::Message(message.clone()));
         let read = decode_send(&written).unwrap();
         prop_assert_eq!(read.message, message);
     }

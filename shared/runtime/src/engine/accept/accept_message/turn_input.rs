@@ -8,7 +8,7 @@ use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
 };
 use a2a_lambda_skill::gate::{self, ConsentCall};
-use a2a_lambda_skill::route::{self, Offer, Route, RouteRequest, Routed, Wrapped};
+use a2a_lambda_skill::route::{self, ArgumentsAt, Offer, Route, RouteRequest, Routed};
 use a2a_lambda_skill::{
     AgentError, Consent, Content, InputWriter, StartInput, TurnFacts, TurnStart, media,
 };
@@ -168,7 +168,7 @@ fn consent_to(
 /// The error for an input that the skill cannot decode. Its field names the part: the
 /// first with data, else the first with text. For data it also names the place inside the
 /// value, as the client sent it.
-fn unreadable(error: &AgentError, content: &Content, wrapper: Option<Wrapped>) -> A2aError {
+fn unreadable(error: &AgentError, content: &Content, wrapper: Option<ArgumentsAt>) -> A2aError {
     let mut field = "message.parts".to_owned();
     let contents = || content.parts().iter().map(|part| &part.content);
     if let Some(at) = contents().position(|it| matches!(it, PartContent::Data(_))) {

@@ -11,11 +11,11 @@ use crate::prelude::*;
 use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, WorkItem};
-use crate::store::table::{Item, Outcome, Query, QueryPage, Table, Write};
+use crate::store::table::{Item, Query, QueryPage, Table, Write, WriteResult};
 use crate::store::{RecordQuery, StoreError};
 use crate::task::{
     A2aError, Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, Message, Owner, Part,
-    PartContent, SendCommand, SendMode, Sent, Subject, Task, TaskId, TaskState, Timestamp,
+    PartContent, SendCommand, SendMode, SendResponse, Subject, Task, TaskId, TaskState, Timestamp,
 };
 use crate::testing::{ItemKind, TableHooks, TableLayer, committed_task, reads};
 use async_trait::async_trait;
@@ -59,7 +59,7 @@ impl TableHooks for Halting {
         self.call(table.query(query)).await
     }
 
-    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         if committed_task(&write).is_none() {
             return self.call(table.write(write)).await;
         }
@@ -191,7 +191,7 @@ impl KeyedFixture {
         self.starts.load(Ordering::SeqCst)
     }
 
-    async fn sent(&self, command: SendCommand) -> Result<Sent, A2aError> {
+    async fn sent(&self, command: SendCommand) -> Result<SendResponse, A2aError> {
         let sent = self
             .engine
             .send(&ann(), command, CallBudget::default())
@@ -201,8 +201,8 @@ impl KeyedFixture {
 
     async fn task(&self, command: SendCommand) -> Task {
         match self.sent(command).await.unwrap() {
-            Sent::Task(task) => *task,
-            Sent::Message(message) => panic!("{message:?}"),
+            SendResponse::Task(task) => *task,
+            SendResponse::Message(message) => panic!("{message:?}"),
         }
     }
 
@@ -328,7 +328,7 @@ async fn a_key_belongs_to_its_caller() {
     let sent = fixture
         .engine
         .send(&bob, say("work", "other", "k"), CallBudget::default());
-    let Ok(Sent::Task(his)) = sent.await else {
+    let Ok(SendResponse::Task(his)) = sent.await else {
         panic!("no task")
     };
     assert_ne!(mine.id, his.id);

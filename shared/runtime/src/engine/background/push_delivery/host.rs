@@ -67,7 +67,7 @@ impl PushDispatcher {
                 trial,
             })
         };
-        let Ok(url) = OutboundUrl::parse(&push.listener.url, self.policy.reach) else {
+        let Ok(url) = OutboundUrl::parse(&push.registration.url, self.policy.reach) else {
             return Ok(grant(1, None, None));
         };
         if let Some(until) = self.hosts.until(url.authority(), now) {

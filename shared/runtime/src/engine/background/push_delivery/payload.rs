@@ -21,7 +21,7 @@ pub(super) fn frame(
     events: &[LoggedEvent],
     event: &LoggedEvent,
 ) -> Frame {
-    if push.listener.generation == Generation::V10 {
+    if push.registration.generation == Generation::V10 {
         let mut event = event.clone();
         for part in event.event.parts_mut() {
             leave_out(part);
@@ -57,7 +57,7 @@ fn status_only(push: &PushRecord, task: &Tail, events: &[LoggedEvent]) -> Task {
     Task {
         id: push.task.clone(),
         context_id: task.context_id.clone(),
-        generation: push.listener.generation,
+        generation: push.registration.generation,
         status: last_status(events.iter(), push.created_at),
         artifacts: None,
         history: None,

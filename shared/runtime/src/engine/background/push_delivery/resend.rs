@@ -18,7 +18,7 @@ pub(super) async fn find_undelivered(
     let mut push_records = deliveries.pushes(record.owner(), record.id()).await?;
     push_records.retain(|push| {
         push.incarnation == *record.incarnation()
-            && record.push_ids().contains(&push.listener.id)
+            && record.push_ids().contains(&push.registration.id)
             && push.delivery.cursor < record.last_seq()
             && push.delivery.attempts < ATTEMPTS
     });
@@ -68,6 +68,6 @@ fn item_of(push: &PushRecord) -> PushItem {
         owner: push.owner.clone(),
         task: push.task.clone(),
         incarnation: push.incarnation.clone(),
-        config: push.listener.id.clone(),
+        config: push.registration.id.clone(),
     }
 }

@@ -79,5 +79,5 @@ pub trait SendPush: Send + Sync {
     ///
     /// # Errors
     /// [`PushDeliveryError`] when the webhook has not accepted it, or may not have.
-    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError>;
+    async fn post(&self, delivery: &PushDelivery) -> Result<(), PushDeliveryError>;
 }

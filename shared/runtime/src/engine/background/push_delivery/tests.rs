@@ -10,7 +10,7 @@ use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{OpenTask, TaskImage};
 use crate::store::records::Records;
-use crate::store::table::{Action, Item, ItemChange, Outcome, Table, Write};
+use crate::store::table::{Action, Item, ItemChange, Table, Write, WriteResult};
 use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{
     A2aError, CreatePush, Part, PartContent, PushConfig, PushId, PushOffer, Secret, SendMode, Task,
@@ -96,7 +96,7 @@ struct Hooks {
 
 #[async_trait]
 impl SendPush for Hooks {
-    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError> {
+    async fn post(&self, delivery: &PushDelivery) -> Result<(), PushDeliveryError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let takes = *self.takes.lock().unwrap();
         tokio::time::sleep(takes).await;
@@ -106,7 +106,7 @@ impl SendPush for Hooks {
         if let Some(status) = self.answers.lock().unwrap().pop_front() {
             return Err(PushDeliveryError::Status(status));
         }
-        self.got.lock().unwrap().push(notice.clone());
+        self.got.lock().unwrap().push(delivery.clone());
         Ok(())
     }
 }
@@ -255,7 +255,7 @@ impl PushFixture {
     /// The ids of the events the webhooks got.
     fn got(&self) -> Vec<String> {
         let got = self.hooks.got.lock().unwrap();
-        got.iter().map(|notice| notice.id.to_string()).collect()
+        got.iter().map(|delivery| delivery.id.to_string()).collect()
     }
 
     async fn logged(&self, task: &TaskId) -> Vec<String> {
@@ -326,14 +326,14 @@ async fn webhook_sent_with_a_message_gets_every_event_once_in_order() {
         .lock()
         .unwrap()
         .iter()
-        .map(|notice| matches!(notice.frame, Frame::Event { last: true, .. }))
+        .map(|delivery| matches!(delivery.frame, Frame::Event { last: true, .. }))
         .collect();
     let end = last.len() - 1;
     assert!(last[end] && !last[..end].contains(&true), "{last:?}");
-    let notice = fixture.hooks.got.lock().unwrap().remove(0);
-    assert_eq!(notice.token.unwrap().expose(), "canary-token");
-    assert_eq!(notice.credentials.unwrap().expose(), "canary-credentials");
-    assert_eq!(notice.scheme.as_deref(), Some("Bearer"));
+    let delivery = fixture.hooks.got.lock().unwrap().remove(0);
+    assert_eq!(delivery.token.unwrap().expose(), "canary-token");
+    assert_eq!(delivery.credentials.unwrap().expose(), "canary-credentials");
+    assert_eq!(delivery.scheme.as_deref(), Some("Bearer"));
     let kept = format!("{:?}", fixture.push(&task.id).await);
     assert!(!kept.contains("canary"), "{kept}");
 }
@@ -382,7 +382,7 @@ struct Slow;
 
 #[async_trait]
 impl TableHooks for Slow {
-    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         if notes_delivery(&write) {
             tokio::time::sleep(Duration::from_secs(15)).await;
         }
@@ -432,7 +432,7 @@ async fn a_webhook_of_an_older_generation_gets_the_task_as_of_each_event() {
         let got = fixture.hooks.got.lock().unwrap();
         let states: Vec<TaskState> = got
             .iter()
-            .map(|notice| match &notice.frame {
+            .map(|delivery| match &delivery.frame {
                 Frame::Task(task) => task.status.state,
                 other => panic!("{other:?}"),
             })
@@ -476,7 +476,7 @@ impl TableHooks for Shut {
         table.get(keys).await
     }
 
-    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         let leases = writes(&write, ItemKind::Delivery) && !notes_delivery(&write);
         self.0.store(leases, Ordering::SeqCst);
         table.write(write).await

@@ -95,8 +95,8 @@ impl Desk {
         self.shelf.hooks.read.load(Ordering::SeqCst)
     }
 
-    async fn fit(&self, task: &mut Task, room: &mut ResponseBudget) {
-        self.reader.fit(task, room).await.unwrap();
+    async fn fit(&self, task: &mut Task, budget: &mut ResponseBudget) {
+        self.reader.fit(task, budget).await.unwrap();
     }
 }
 
@@ -140,7 +140,8 @@ async fn file_that_fits_is_inlined_and_a_larger_one_becomes_a_url() {
     let desk = Desk::new(true, 100_000);
     let (small, large) = (desk.file("s", 40_000).await, desk.file("l", 90_000).await);
     let mut task = task(vec![vec![large, small]]);
-    desk.fit(&mut task, &mut desk.reader.room(1)).await;
+    desk.fit(&mut task, &mut desk.reader.response_budget(1))
+        .await;
     let [PartContent::Url(url), PartContent::Raw(bytes)] = parts(&task)[..] else {
         panic!("{:?}", parts(&task));
     };
@@ -164,7 +165,7 @@ async fn files_of_a_response_are_read_sixteen_at_a_time() {
         }
         tasks.push(task(vec![files]));
     }
-    let mut room = desk.reader.room(4);
+    let mut room = desk.reader.response_budget(4);
     for task in &mut tasks {
         desk.reader.plan(task, &mut room).await.unwrap();
     }
@@ -197,7 +198,8 @@ async fn damaged_file_does_not_affect_other_tasks_of_a_response() {
 async fn large_file_is_left_out_and_marked_without_urls() {
     let desk = Desk::new(false, 50_000);
     let mut task = task(vec![vec![desk.file("l", 90_000).await]]);
-    desk.fit(&mut task, &mut desk.reader.room(1)).await;
+    desk.fit(&mut task, &mut desk.reader.response_budget(1))
+        .await;
     let [PartContent::Url(name)] = parts(&task)[..] else {
         panic!("{:?}", parts(&task));
     };
@@ -209,7 +211,7 @@ async fn large_file_is_left_out_and_marked_without_urls() {
 #[tokio::test]
 async fn list_reads_no_more_bytes_than_one_response_holds() {
     let desk = Desk::new(true, 200_000);
-    let mut room = desk.reader.room(20);
+    let mut room = desk.reader.response_budget(20);
     for n in 0..20 {
         let mut task = task(vec![vec![desk.file(&format!("k{n}"), 30_000).await]]);
         desk.fit(&mut task, &mut room).await;
@@ -225,7 +227,8 @@ async fn oversized_task_shows_its_newest_message_and_first_artifacts() {
     let mut task = task(vec![vec![text(1)], vec![text(2)]]);
     let said = |n: usize| Message::from_user(format!("m{n}"), vec![text(n)]);
     task.history = Some((1..=9).map(said).collect());
-    desk.fit(&mut task, &mut desk.reader.room(1)).await;
+    desk.fit(&mut task, &mut desk.reader.response_budget(1))
+        .await;
     let kept: Vec<&str> = task
         .history
         .iter()
@@ -242,7 +245,8 @@ async fn task_shows_its_state_even_if_nothing_else_fits() {
     let desk = Desk::new(true, 1);
     let mut task = task(vec![vec![desk.file("l", 90_000).await]]);
     task.metadata.insert("own".to_owned(), Value::from("x"));
-    desk.fit(&mut task, &mut desk.reader.room(1)).await;
+    desk.fit(&mut task, &mut desk.reader.response_budget(1))
+        .await;
     assert_eq!(task.artifacts, Some(Vec::new()));
     assert!(is_marked(&task) && !task.metadata.contains_key("own"));
 }
@@ -256,7 +260,7 @@ async fn bytes_that_differ_from_the_pointer_are_not_shown() {
     };
     blob.sha256.replace_range(..1, "z");
     let mut task = task(vec![vec![part]]);
-    let mut room = desk.reader.room(1);
+    let mut room = desk.reader.response_budget(1);
     let shown = desk.reader.fit(&mut task, &mut room).await;
     assert!(is_corrupt(&shown), "{shown:?}");
 }
@@ -265,8 +269,8 @@ async fn bytes_that_differ_from_the_pointer_are_not_shown() {
 async fn budget_of_a_page_reserves_the_state_of_each_task() {
     let desk = Desk::new(true, 1_000_000);
     let (one, many) = (
-        desk.reader.room(1).remaining(),
-        desk.reader.room(100).remaining(),
+        desk.reader.response_budget(1).remaining(),
+        desk.reader.response_budget(100).remaining(),
     );
     assert_eq!(one - many, 99 * BARE);
 }
@@ -279,7 +283,8 @@ async fn urls_use_budget_and_files_without_budget_show_a_digest() {
         files.push(desk.file(&format!("k{n}"), 90_000).await);
     }
     let mut task = task(vec![files]);
-    desk.fit(&mut task, &mut desk.reader.room(1)).await;
+    desk.fit(&mut task, &mut desk.reader.response_budget(1))
+        .await;
     let starts = |with: &str| {
         let shown = parts(&task).into_iter();
         let urls = shown.filter(|it| matches!(it, PartContent::Url(url) if url.starts_with(with)));
@@ -297,7 +302,8 @@ async fn oversized_status_message_is_left_out_and_the_task_marked() {
     let mut task = task(Vec::new());
     let long = vec![Part::text("x".repeat(60_000))];
     task.status.message = Some(Message::from_agent("m-1", long));
-    desk.fit(&mut task, &mut desk.reader.room(1)).await;
+    desk.fit(&mut task, &mut desk.reader.response_budget(1))
+        .await;
     assert_eq!(task.status.message, None);
     assert!(is_marked(&task));
 }

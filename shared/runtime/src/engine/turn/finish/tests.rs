@@ -11,11 +11,11 @@ use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::records::Records;
 use crate::store::table::{
-    ConditionCheck, Item, Outcome, Query, QueryPage, Range, Table, Value, Write,
+    ConditionCheck, Item, Query, QueryPage, Range, Table, Value, Write, WriteResult,
 };
 use crate::store::{BlobOwner, Blobs, StoreError, ThreadRecord, ThreadWrite, keys};
 use crate::task::{
-    A2aError, ContextId, SendMode, Sent, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+    A2aError, ContextId, SendMode, SendResponse, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
 use crate::testing::{
     BlobHooks, BlobLayer, ItemKind, TableHooks, TableLayer, TestClock, reads, writes,
@@ -55,7 +55,7 @@ fn away() -> StoreError {
 
 impl Threads {
     /// Makes a write, unless it has to fail.
-    async fn written(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn written(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         let left = self.spoilt.load(Ordering::SeqCst);
         if left == 0 {
             return table.write(write).await;
@@ -130,7 +130,7 @@ impl TableHooks for Threads {
         table.query(query).await
     }
 
-    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         if !writes(&write, ItemKind::Thread) {
             return table.write(write).await;
         }
@@ -141,7 +141,10 @@ impl TableHooks for Threads {
         }
         let outcome = self.written(table, write).await?;
         if is_alone && self.unheard.swap(false, Ordering::SeqCst) {
-            return Ok(Outcome::Refused(vec![ConditionCheck::Failed(None); count]));
+            return Ok(WriteResult::Refused(vec![
+                ConditionCheck::Failed(None);
+                count
+            ]));
         }
         Ok(outcome)
     }
@@ -251,7 +254,7 @@ impl Contest {
         }
     }
 
-    async fn send(&self, text: &str, left: Option<Duration>) -> Result<Sent, A2aError> {
+    async fn send(&self, text: &str, left: Option<Duration>) -> Result<SendResponse, A2aError> {
         let mut command = send_command(text, SendMode::Blocking);
         command.message.context_id = Some(context());
         if text == "refers" {
@@ -269,7 +272,7 @@ impl Contest {
 
     /// How many messages the skill sees in its thread.
     async fn reported(&self) -> String {
-        let Ok(Sent::Task(task)) = self.send("count", None).await else {
+        let Ok(SendResponse::Task(task)) = self.send("count", None).await else {
             panic!("no task");
         };
         let artifacts = task.artifacts.unwrap_or_default();
@@ -335,7 +338,7 @@ impl OutageFixture {
         }
     }
 
-    async fn send(&self, text: &str, mode: SendMode) -> Result<Sent, A2aError> {
+    async fn send(&self, text: &str, mode: SendMode) -> Result<SendResponse, A2aError> {
         let command = send_command(text, mode);
         let sent = self
             .engine
@@ -364,7 +367,7 @@ impl OutageFixture {
 #[tokio::test(start_paused = true)]
 async fn an_unavailable_store_fails_no_task_that_reads_its_thread() {
     let fixture = OutageFixture::new();
-    let Ok(Sent::Task(task)) = fixture.send("hi", SendMode::Immediate).await else {
+    let Ok(SendResponse::Task(task)) = fixture.send("hi", SendMode::Immediate).await else {
         panic!("no task");
     };
     let (ack, record) = fixture.work(&task.id).await;
@@ -393,7 +396,7 @@ async fn a_skill_runs_once_however_often_others_write_its_thread() {
     for others in [1, 9, 25] {
         let contest = Contest::new(others);
         let sent = contest.send("task", None).await;
-        let Ok(Sent::Task(task)) = sent else {
+        let Ok(SendResponse::Task(task)) = sent else {
             panic!("{sent:?}");
         };
         assert_eq!(task.status.state, TaskState::Completed, "{others}");
@@ -404,7 +407,7 @@ async fn a_skill_runs_once_however_often_others_write_its_thread() {
 
         let contest = Contest::new(others);
         let sent = contest.send("message", None).await;
-        assert!(matches!(sent, Ok(Sent::Message(_))), "{sent:?}");
+        assert!(matches!(sent, Ok(SendResponse::Message(_))), "{sent:?}");
         assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
         assert_eq!(contest.events().await, 1);
     }
@@ -416,7 +419,7 @@ async fn a_turn_that_loses_every_race_fails_and_is_not_repeated() {
         let contest = Contest::new(u64::MAX);
         let began = contest.engine.reader.clock.now();
         let sent = contest.send("task", left).await;
-        let Ok(Sent::Task(task)) = sent else {
+        let Ok(SendResponse::Task(task)) = sent else {
             panic!("{sent:?}");
         };
         assert_eq!(task.status.state, TaskState::Failed);
@@ -445,8 +448,10 @@ async fn transaction_conflicts_in_a_thread_do_not_repeat_the_skill() {
         contest.threads().spoilt.store(17, Ordering::SeqCst);
         let sent = contest.send(text, None).await;
         match (text, sent) {
-            ("task", Ok(Sent::Task(task))) => assert_eq!(task.status.state, TaskState::Completed),
-            ("message", Ok(Sent::Message(_))) => {}
+            ("task", Ok(SendResponse::Task(task))) => {
+                assert_eq!(task.status.state, TaskState::Completed)
+            }
+            ("message", Ok(SendResponse::Message(_))) => {}
             (_, sent) => panic!("{sent:?}"),
         }
         assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
@@ -460,7 +465,7 @@ async fn a_turn_with_only_transaction_conflicts_fails_and_is_not_repeated() {
     assert!(contest.send("task", None).await.is_ok());
     contest.threads().spoilt.store(u64::MAX, Ordering::SeqCst);
     let sent = contest.send("task", None).await;
-    let Ok(Sent::Task(task)) = sent else {
+    let Ok(SendResponse::Task(task)) = sent else {
         panic!("{sent:?}");
     };
     let said = task.status.message.as_ref().unwrap();
@@ -492,7 +497,7 @@ async fn a_turn_reads_its_thread_state_once_for_all_session_values() {
     let contest = Contest::new(0);
     for reads in [2, 4] {
         let sent = contest.send("session", None).await;
-        assert!(matches!(sent, Ok(Sent::Task(_))), "{sent:?}");
+        assert!(matches!(sent, Ok(SendResponse::Task(_))), "{sent:?}");
         // One read for what the turn loads, and one for what it changes.
         assert_eq!(contest.threads().reads.load(Ordering::SeqCst), reads);
     }
@@ -530,7 +535,7 @@ async fn an_event_stored_with_a_lost_response_is_in_the_thread_once() {
     let contest = Contest::new(0);
     contest.threads().unheard.store(true, Ordering::SeqCst);
     let sent = contest.send("message", None).await;
-    assert!(matches!(sent, Ok(Sent::Message(_))), "{sent:?}");
+    assert!(matches!(sent, Ok(SendResponse::Message(_))), "{sent:?}");
     assert!(!contest.threads().unheard.load(Ordering::SeqCst));
     assert_eq!(contest.events().await, 1);
 }
@@ -547,7 +552,7 @@ async fn an_unavailable_store_fails_no_task_that_reads_references() {
     contest.threads().tasks_away.store(false, Ordering::SeqCst);
     let sent = contest.send("refers", None).await;
     assert!(
-        matches!(&sent, Ok(Sent::Task(task)) if task.status.state == TaskState::Completed),
+        matches!(&sent, Ok(SendResponse::Task(task)) if task.status.state == TaskState::Completed),
         "{sent:?}"
     );
 }
@@ -575,7 +580,7 @@ async fn a_thread_reads_no_more_than_it_shows() {
     for seed in 0..4 {
         tokio::time::advance(Duration::from_secs(1)).await;
         let text = format!("plain {}", noise(seed, 3 * MEGABYTE));
-        let Ok(Sent::Task(task)) = contest.send(&text, None).await else {
+        let Ok(SendResponse::Task(task)) = contest.send(&text, None).await else {
             panic!("no task");
         };
         tasks.push(task.id);

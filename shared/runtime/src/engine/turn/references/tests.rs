@@ -7,7 +7,7 @@ use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::task::{
-    Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent, Subject, Task,
+    Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, SendResponse, Subject, Task,
     TenantId,
 };
 use std::sync::Arc;
@@ -66,8 +66,8 @@ async fn sent(engine: &Engine, text: &str, references: &[String]) -> Task {
         .await
         .unwrap()
     {
-        Sent::Task(task) => *task,
-        Sent::Message(message) => panic!("{message:?}"),
+        SendResponse::Task(task) => *task,
+        SendResponse::Message(message) => panic!("{message:?}"),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::engine::{Engine, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::WorkItem;
-use crate::task::{Frame, SendMode, Sent, Task, TaskState, Timestamp};
+use crate::task::{Frame, SendMode, SendResponse, Task, TaskState, Timestamp};
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -53,8 +53,8 @@ impl TimeLeftFixture {
             .engine
             .send(&caller, command, CallBudget::until(self.in_seconds(left)));
         match sent.await.unwrap() {
-            Sent::Task(task) => *task,
-            Sent::Message(message) => panic!("{message:?}"),
+            SendResponse::Task(task) => *task,
+            SendResponse::Message(message) => panic!("{message:?}"),
         }
     }
 

@@ -223,7 +223,7 @@ fn a_response_is_proto_json_of_the_0_3_proto() {
     let mut task = full_task();
     task.transitions.clear();
     assert_eq!(
-        REST.send_response(&Sent::Task(Box::new(task))),
+        REST.send_response(&SendResponse::Task(Box::new(task))),
         json!({"task": {
             "id": "t-1",
             "contextId": "c-1",
@@ -250,7 +250,7 @@ fn a_response_is_proto_json_of_the_0_3_proto() {
     );
     let message = Message::from_agent("m-2", vec![Part::text("hi")]);
     assert_eq!(
-        REST.send_response(&Sent::Message(message)),
+        REST.send_response(&SendResponse::Message(message)),
         json!({"message": {"messageId": "m-2", "role": "ROLE_AGENT", "content": [{"text": "hi"}]}})
     );
 }

@@ -6,7 +6,7 @@ use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::WorkItem;
 use crate::task::{
-    Message, Part, SendCommand, SendMode, Sent, SkillRoute, Task, TaskRecord, TaskState,
+    Message, Part, SendCommand, SendMode, SendResponse, SkillRoute, Task, TaskRecord, TaskState,
 };
 use crate::telemetry::lines::Lines;
 use crate::testing::ScriptedModel;
@@ -426,7 +426,7 @@ async fn messages_that_a_rule_routes_never_reach_the_model() {
             .engine
             .send(&ann(), command, CallBudget::default())
             .await;
-        let Ok(Sent::Task(task)) = sent else {
+        let Ok(SendResponse::Task(task)) = sent else {
             panic!("{said:?}: {sent:?}")
         };
         assert_eq!(task.status.state, TaskState::Completed, "{said:?}");

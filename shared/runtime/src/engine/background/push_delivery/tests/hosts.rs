@@ -137,7 +137,7 @@ async fn a_host_without_a_connection_waits_a_minute_for_all_tenants() {
     assert_eq!(fixture.queued_items(), std::slice::from_ref(&item));
     assert_eq!(fixture.dispatcher.deliver(&item, None).await, Ack::Delete);
     let got = fixture.hooks.got.lock().unwrap();
-    assert!(got.iter().any(|notice| notice.owner == item.owner));
+    assert!(got.iter().any(|delivery| delivery.owner == item.owner));
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +153,7 @@ async fn a_host_gets_at_most_1200_requests_a_minute_of_a_tenant() {
     let due = fixture.due(items);
     fixture.run(due, Duration::from_secs(600)).await;
     let got = fixture.hooks.got.lock().unwrap();
-    let times: Vec<Timestamp> = got.iter().map(|notice| notice.at).collect();
+    let times: Vec<Timestamp> = got.iter().map(|delivery| delivery.at).collect();
     let most = times.iter().map(|from| {
         let to = from.plus(Duration::from_secs(60));
         times.iter().filter(|at| *from <= **at && **at < to).count()
@@ -161,8 +161,8 @@ async fn a_host_gets_at_most_1200_requests_a_minute_of_a_tenant() {
     let most = most.max().unwrap();
     assert!((600..=1_200).contains(&most), "{most} in a minute");
     for (task, log) in logs {
-        let of_task = got.iter().filter(|notice| notice.task == task);
-        let ids: Vec<String> = of_task.map(|notice| notice.id.to_string()).collect();
+        let of_task = got.iter().filter(|delivery| delivery.task == task);
+        let ids: Vec<String> = of_task.map(|delivery| delivery.id.to_string()).collect();
         assert_eq!(ids, log, "each once, in order");
     }
 }

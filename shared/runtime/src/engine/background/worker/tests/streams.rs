@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::{CallBudget, EngineError};
-use crate::task::{Frame, Generation, Sent, SubscribeCommand};
+use crate::task::{Frame, Generation, SendResponse, SubscribeCommand};
 use a2a_lambda_rows::each_row_async;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
@@ -46,10 +46,10 @@ async fn stream_ends_before_its_invocation_and_asks_to_reconnect() {
             .stream(&caller, command, CallBudget::until(deadline), sender);
         let (shown, lasted) = Box::pin(watched(stream, &mut frames)).await;
         assert_eq!(lasted.as_secs(), lasts, "{words} {left:?}");
-        let ends = shown.iter().filter(|frame| **frame == Frame::ComeBack);
+        let ends = shown.iter().filter(|frame| **frame == Frame::Reconnect);
         let planned = usize::from(words != "steps");
         assert_eq!(ends.count(), planned, "{words} {left:?}");
-        assert_eq!(shown.last() == Some(&Frame::ComeBack), planned == 1);
+        assert_eq!(shown.last() == Some(&Frame::Reconnect), planned == 1);
     })
     .await;
 }
@@ -72,7 +72,7 @@ async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
         let stream = reader.subscribe(&caller, &command, CallBudget::until(deadline), sender);
         let (shown, lasted) = watched(stream, &mut frames).await;
         assert_eq!((lasted.as_secs(), shown.len()), (lasts, 2), "{left:?}");
-        assert_eq!(shown.last(), Some(&Frame::ComeBack), "{left:?}");
+        assert_eq!(shown.last(), Some(&Frame::Reconnect), "{left:?}");
     })
     .await;
     let (sender, mut frames) = unbounded_channel();
@@ -83,7 +83,7 @@ async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
             .subscribe(&caller, &command, CallBudget::default(), sender);
     let watching = watched(stream, &mut frames);
     let ((shown, _), _) = tokio::join!(watching, fixture.work(&id));
-    assert!(!shown.contains(&Frame::ComeBack), "the task has ended");
+    assert!(!shown.contains(&Frame::Reconnect), "the task has ended");
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,7 +128,7 @@ async fn blocking_send_returns_before_its_invocation_ends() {
         let sent = fixture
             .engine
             .send(&caller, command, CallBudget::until(Some(deadline)));
-        assert!(matches!(sent.await.unwrap(), Sent::Task(_)));
+        assert!(matches!(sent.await.unwrap(), SendResponse::Task(_)));
         assert!(
             begun.elapsed() <= Duration::from_secs(9),
             "{:?}",
