@@ -26,7 +26,7 @@ mod shrink;
 mod skills;
 
 use compare::differences;
-use program::Program;
+use program::{Fails, Op, Program};
 use run::{Observed, Point, observe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -157,6 +157,35 @@ fn report(seed: u64, mut program: Arc<Program>, mut difference: Difference) -> !
         "seed {seed}, made smaller, turn {turn}, {point:?}:\n{found}\n{program:?}\n\
          replay: A2A_REPLAY_SEED={seed} cargo test --locked --profile proof -p a2a-lambda-replay"
     );
+}
+
+/// A branch may be at its end at once in a later run: behind its saved place, or with outputs that
+/// are sent. It wins its race again, and the other one may have a result.
+#[test]
+fn a_race_that_a_branch_has_won_before_is_the_same_race() {
+    let step = |time| Op::Step {
+        name: 0,
+        asked: true,
+        time,
+        fails: Fails::Never,
+        body: Vec::new(),
+    };
+    let continues = vec![Op::Resume(1, vec![step(2)])];
+    let sends = vec![Op::Artifact(0), Op::Artifact(1)];
+    for (bare, winner, time) in [(false, continues, 2), (true, sends, 0)] {
+        let join = Op::Join {
+            races: true,
+            bare,
+            branches: vec![winner, vec![step(time)]],
+        };
+        let program = Arc::new(Program {
+            turns: vec![vec![join]],
+            fails: false,
+        });
+        if let Some(difference) = interrupt(&program, 0, &mut 0) {
+            report(0, program, difference);
+        }
+    }
 }
 
 #[test]

@@ -41,8 +41,6 @@ struct ScopeTable {
     current: ScopeId,
     /// The stored results that the skill has not asked for, and has to.
     leftovers: BTreeSet<String>,
-    /// The scopes in which the skill has continued behind a saved place.
-    places: Vec<String>,
     /// How many outputs the turn had sent before it began again, by scope.
     outputs: OutputCounts,
     order: ResultOrder,
@@ -123,7 +121,6 @@ impl Scopes {
                 scopes: Vec::new(),
                 current: TURN,
                 leftovers: due.map(|(path, _)| path.clone()).collect(),
-                places: Vec::new(),
                 outputs: base.outputs.clone(),
                 order: ResultOrder::new(order, began_at),
                 open: BTreeMap::new(),
@@ -206,8 +203,7 @@ impl Scopes {
     /// [`StepChangedError`].
     pub(in crate::engine) fn check_end(&self, path: &str) -> Result<(), StepChangedError> {
         let state = lock(&self.state);
-        let mut below = state.leftovers.iter().filter(|it| is_below(it, path));
-        match below.find(|it| !state.has_lost(it)) {
+        match state.leftovers.iter().find(|it| is_below(it, path)) {
             Some(leftover) => Err(StepChangedError {
                 before: format!("`{leftover}`"),
                 now: match path {
@@ -280,7 +276,7 @@ impl Scopes {
         self.set_progress(path, StepProgress::Runs);
     }
 
-    /// Whether all stored results were given.
+    /// Whether a stored result was not given.
     pub(in crate::engine) fn has_stored(&self) -> bool {
         lock(&self.state).order.has_stored()
     }
@@ -308,19 +304,11 @@ impl Scopes {
         lock(&self.state).order.make_ready(number);
     }
 
-    /// Gives the skill, which waits, its next result, or drops that of a branch that has lost;
-    /// `false` if there is none, or if the skill waits for the engine.
+    /// Gives the skill, which waits, its next result; `false` if there is none, or if the skill
+    /// waits for the engine.
     pub(in crate::engine) fn give(&self) -> bool {
         let mut state = lock(&self.state);
-        if state.calls > 0 || state.order.give() {
-            return state.calls == 0;
-        }
-        let next = state.order.next_stored();
-        let lost = next.filter(|next| state.has_lost(next)).map(str::to_owned);
-        if let Some(lost) = &lost {
-            state.order.remove(|path| path == lost);
-        }
-        lost.is_some()
+        state.calls == 0 && state.order.give()
     }
 
     /// A call that waits for the engine, until this is dropped.
@@ -571,7 +559,6 @@ impl Scopes {
         };
         state.leftovers.retain(|path| !is_passed(path));
         state.order.remove(&is_passed);
-        state.places.push(save_place.scope.clone());
         Some(is_passed)
     }
 }
@@ -636,21 +623,6 @@ impl ScopeTable {
         let inner = OpenScope::new(path.into(), outer, step, &self.outputs);
         self.scopes.push(inner);
         ScopeId(self.scopes.len())
-    }
-
-    /// Whether a path is in a branch that the skill did not begin, beside one that has continued
-    /// behind its place. That one may have ended at once, and so have won a race in which the
-    /// other one had a result.
-    fn has_lost(&self, path: &str) -> bool {
-        self.places.iter().any(|place| {
-            let elements = place.split(PATH_SEPARATOR).zip(path.split(PATH_SEPARATOR));
-            let shared = elements.take_while(|(one, other)| one == other).count();
-            let end = path.match_indices(PATH_SEPARATOR).nth(shared);
-            let branch = end.and_then(|(end, _)| path.get(..end));
-            shared < place.split(PATH_SEPARATOR).count()
-                && !place.is_empty()
-                && branch.is_some_and(|branch| self.scopes.iter().all(|it| *it.path != *branch))
-        })
     }
 
     /// The skill can no longer ask for the results below this path.

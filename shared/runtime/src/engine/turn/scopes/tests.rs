@@ -212,45 +212,6 @@ fn a_skill_that_loads_its_value_goes_on_behind_the_outputs_before_it() {
     assert_eq!([is_said(), is_said()], [true, false]);
 }
 
-/// Of two branches that race, the first continues behind its place, and ends. The other one has
-/// a stored result.
-fn race(has_begun: bool) -> Scopes {
-    let mut saved = saved(&[("lost#1>pay#1", 1, None)]);
-    for (number, result) in (1..).zip(saved.steps.values_mut()) {
-        result.number = Some(number);
-    }
-    let scopes = scopes(&saved);
-    let first = scopes.begin_scope("first").unwrap();
-    if has_begun {
-        scopes.begin_scope("lost").unwrap();
-    }
-    let outer = scopes.enter(first);
-    let place = SavePlace {
-        scope: "first#1".to_owned(),
-        ..SavePlace::default()
-    };
-    scopes.continue_behind("at", &place, &saved.steps);
-    scopes.enter(outer);
-    scopes.leave(first);
-    scopes
-}
-
-#[test]
-fn a_branch_that_is_at_its_end_at_once_wins_against_one_with_a_stored_result() {
-    race(false).check_end("").unwrap();
-    // A branch that has begun has to ask for its result.
-    race(true).check_end("").unwrap_err();
-}
-
-#[test]
-fn what_follows_a_race_does_not_wait_for_the_branch_that_has_lost() {
-    let scopes = race(false);
-    assert!(scopes.has_stored());
-    assert!(scopes.give());
-    assert!(!scopes.has_stored());
-    assert!(!race(true).give());
-}
-
 #[test]
 fn a_saved_value_does_not_store_the_names_of_all_others() {
     let scopes = with_outputs(OutputCounts::new());
