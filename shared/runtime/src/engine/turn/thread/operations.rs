@@ -298,15 +298,27 @@ impl Operations {
     /// Notes that a commit of steps has applied these updates. `state` is what it stored.
     pub(in crate::engine) fn note_applied(&mut self, updates: &[StepUpdates], state: &ThreadState) {
         for updates in updates {
-            self.entries.retain(|entry| !updates.has(entry));
             for key in updates.keys.keys() {
                 let operation = TurnOperation::Applied {
                     key: key.clone(),
                     value: state.session.get(key).cloned(),
                     outside: updates.outside(key).cloned().collect(),
                 };
-                self.add(no_id(), Arc::clone(&updates.step), operation);
+                let is_of_key = |entry: &ScopedOperation| {
+                    entry.operation.key() == Some(key.as_str()) && updates.has(entry)
+                };
+                // The commit of a failed step may be late: what the turn has done since then to
+                // the value comes after it.
+                let last = self.entries.iter().rposition(is_of_key);
+                let entry = ScopedOperation {
+                    id: no_id(),
+                    scope: Arc::clone(&updates.step),
+                    operation,
+                };
+                self.entries
+                    .insert(last.map_or(self.entries.len(), |index| index + 1), entry);
             }
+            self.entries.retain(|entry| !updates.has(entry));
         }
     }
 }

@@ -63,6 +63,24 @@ fn the_update_of_a_step_is_applied_once_over_its_crash() {
     assert_eq!((value(&undisturbed), value(&state)), (11, 11));
 }
 
+/// The error of a step is stored with what comes next, so the skill may have gone on.
+#[test]
+fn a_value_saved_after_a_failed_step_is_read_after_its_late_commit() {
+    let mut operations = Operations::default();
+    operations.update("s#1".into(), "n".to_owned(), add(1));
+    let updates = [operations.updates_of("s#1")];
+    operations.leave("s#1", &"".into());
+    operations.set("".into(), "n".to_owned(), json!(7));
+    let mut state = stored(3);
+    operations.apply(&mut state, Some(&updates)).unwrap();
+    assert_eq!(value(&state), 4);
+    operations.note_applied(&updates, &state);
+    let view = operations.view("n").unwrap();
+    assert!(matches!(view, SessionView::Known(value) if value == json!(7)));
+    operations.apply(&mut state, None).unwrap();
+    assert_eq!(value(&state), 7);
+}
+
 #[test]
 fn the_step_of_a_branch_does_not_apply_an_update_of_the_other_branch() {
     let mut operations = Operations::default();
