@@ -14,9 +14,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 /// Output of a skill during its turn.
@@ -165,19 +163,6 @@ impl fmt::Debug for dyn DocumentHost + '_ {
     }
 }
 
-/// Lets the branches of the skill that are beside this one run first.
-pub async fn yield_once() {
-    let mut has_yielded = false;
-    poll_fn(|task| {
-        if std::mem::replace(&mut has_yielded, true) {
-            return Poll::Ready(());
-        }
-        task.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
 /// What the engine does for a running turn.
 pub trait TurnHost: DocumentHost + MeterCalls {
     /// Emits an update or an artifact. Returns when it is in the write buffer; waits while
@@ -231,11 +216,6 @@ pub trait TurnHost: DocumentHost + MeterCalls {
 
     /// Waits for `duration` as a result of the turn, under the next number of `name`.
     fn sleep(&self, name: &str, duration: Duration) -> BoxFuture<'_, AgentResult<()>>;
-
-    /// Whether an earlier run has stored a result that the skill has not got in this one.
-    fn has_stored_results(&self) -> bool {
-        false
-    }
 
     /// Starts the scope `name` in the current scope.
     fn begin_scope(&self, name: &str) -> AgentResult<ScopeId>;

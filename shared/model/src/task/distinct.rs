@@ -167,7 +167,7 @@ members! {
     SavePlace { scope, counts, steps, outputs, events, operations, reads, at }
     StepTries { count, due }
     StepError { code, text, details }
-    StepResult { outcome, ordinal, number, ended_at, input_hash, circumstances_hash, operations }
+    StepResult { outcome, ordinal, number, ended_at, input_hash, circumstances_hash, is_beside_branch, operations }
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent, consent }
     SkillRoute { how, input, writer }
     Consents { count, digest }

@@ -67,6 +67,10 @@ pub struct StepResult {
     /// A hash of what else the step depended on. A difference is logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circumstances_hash: Option<String>,
+    /// Whether a branch beside it was running when it ended. If that one wins a race, a later run
+    /// may never ask for this result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_beside_branch: bool,
     /// What the step did to the thread, in order. The final commit of the turn applies it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<ThreadOperation>,

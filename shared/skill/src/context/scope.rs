@@ -3,7 +3,7 @@
 
 use super::{TaskContext, from_value, to_value};
 use crate::field_hash::step_hash;
-use crate::turn_host::{ScopeEnd, ScopeId, StepInput, TryPolicy, TurnHost, yield_once};
+use crate::turn_host::{ScopeEnd, ScopeId, StepInput, TryPolicy, TurnHost};
 use crate::{AgentError, AgentResult, CallNames};
 use futures::future::{Either, select};
 use serde::Serialize;
@@ -168,11 +168,6 @@ impl TaskContext<'_> {
     ) -> AgentResult<T> {
         let mut open = Open::new(self.host, self.host.begin_scope(name)?);
         let output = open.run(future).await;
-        // What earlier runs have done takes no time in this one. The branches beside this one have
-        // to begin first: they ask for what is stored of them, also if they lose.
-        if self.host.has_stored_results() {
-            yield_once().await;
-        }
         open.end = ScopeEnd::Finished;
         output.into()
     }

@@ -41,6 +41,8 @@ struct ScopeTable {
     current: ScopeId,
     /// The stored results that the skill has not asked for, and has to.
     leftovers: BTreeSet<String>,
+    /// The stored results of a branch that another one may have won against.
+    beside_branches: BTreeSet<String>,
     /// How many outputs the turn had sent before it began again, by scope.
     outputs: OutputCounts,
     order: ResultOrder,
@@ -114,6 +116,7 @@ impl Scopes {
             outcome.is_progress() || *outcome == StepOutcome::Waited
         };
         let due = values.steps.iter().filter(|(_, it)| is_due(it));
+        let beside = values.steps.iter().filter(|(_, it)| it.is_beside_branch);
         let steps = values.steps.iter().filter(|(_, it)| it.ordinal > 0);
         Self {
             state: Mutex::new(ScopeTable {
@@ -121,6 +124,7 @@ impl Scopes {
                 scopes: Vec::new(),
                 current: TURN,
                 leftovers: due.map(|(path, _)| path.clone()).collect(),
+                beside_branches: beside.map(|(path, _)| path.clone()).collect(),
                 outputs: base.outputs.clone(),
                 order: ResultOrder::new(order, began_at),
                 open: BTreeMap::new(),
@@ -203,7 +207,8 @@ impl Scopes {
     /// [`StepChangedError`].
     pub(in crate::engine) fn check_end(&self, path: &str) -> Result<(), StepChangedError> {
         let state = lock(&self.state);
-        match state.leftovers.iter().find(|it| is_below(it, path)) {
+        let mut below = state.leftovers.iter().filter(|it| is_below(it, path));
+        match below.find(|it| !state.has_lost(it)) {
             Some(leftover) => Err(StepChangedError {
                 before: format!("`{leftover}`"),
                 now: match path {
@@ -304,11 +309,34 @@ impl Scopes {
         lock(&self.state).order.make_ready(number);
     }
 
-    /// Gives the skill, which waits, its next result; `false` if there is none, or if the skill
-    /// waits for the engine.
+    /// Gives the skill, which waits, its next result, or drops that of a branch that has lost;
+    /// `false` if there is none, or if the skill waits for the engine.
     pub(in crate::engine) fn give(&self) -> bool {
         let mut state = lock(&self.state);
-        state.calls == 0 && state.order.give()
+        if state.calls > 0 || state.order.give() {
+            return state.calls == 0;
+        }
+        let next = state.order.next_stored();
+        let lost = next.filter(|next| state.has_lost(next)).map(str::to_owned);
+        if let Some(lost) = &lost {
+            state.order.remove(|path| path == lost);
+        }
+        lost.is_some()
+    }
+
+    /// Whether another branch runs beside a step or wait: it is in a scope or step that is open, or
+    /// waits for the engine.
+    pub(in crate::engine) fn is_beside_branch(&self, path: &str) -> bool {
+        let mut state = lock(&self.state);
+        let open = |scope: &OpenScope| {
+            let scopes = scope.open_scopes.keys().chain(&scope.open_step);
+            scopes.copied().collect::<Vec<_>>()
+        };
+        let open: Vec<_> = state.all_mut().flat_map(|scope| open(scope)).collect();
+        let mut others = open.iter().map(|id| &state.scope(*id).path);
+        let is_related =
+            |other: &str| other == path || is_below(other, path) || is_below(path, other);
+        state.calls > 0 || others.any(|other| !is_related(other))
     }
 
     /// A call that waits for the engine, until this is dropped.
@@ -623,6 +651,18 @@ impl ScopeTable {
         let inner = OpenScope::new(path.into(), outer, step, &self.outputs);
         self.scopes.push(inner);
         ScopeId(self.scopes.len())
+    }
+
+    /// Whether the result of a path is of a branch that has lost a race before it began in this run.
+    /// What the winner has done in earlier runs takes no time in this one, so it may be at its end
+    /// before the skill polls the other branch.
+    fn has_lost(&self, path: &str) -> bool {
+        let mut ends = path.match_indices(PATH_SEPARATOR).map(|(end, _)| end);
+        let has_begun = |end| {
+            let outer = path.get(..end).unwrap_or_default();
+            self.scopes.iter().any(|scope| *scope.path == *outer)
+        };
+        self.beside_branches.contains(path) && !ends.all(has_begun)
     }
 
     /// The skill can no longer ask for the results below this path.

@@ -38,7 +38,7 @@ use a2a_lambda_model::store::read_up_to;
 use a2a_lambda_skill::model::ModelRequest;
 use a2a_lambda_skill::turn_host::{
     DocumentHost, Emission, References, ScopeEnd, ScopeId, SessionUpdate, Step, StepInput,
-    TryPolicy, TurnHost, yield_once,
+    TryPolicy, TurnHost,
 };
 use a2a_lambda_skill::{
     AgentError, AgentResult, Artifact, CallTokens, Content, MeterCalls, RunTrace, SkillOutcome,
@@ -340,10 +340,6 @@ impl TurnHost for TurnHandle<'_> {
             let may_differ = self.scopes.is_in_step();
             let Some(emission) = self.replay.remainder(emission, scope.is_none(), may_differ)
             else {
-                // The first run may have waited for room in the buffer.
-                if self.scopes.has_stored() {
-                    yield_once().await;
-                }
                 return Ok(());
             };
             let _call = self.scopes.call();
@@ -453,10 +449,6 @@ impl TurnHost for TurnHandle<'_> {
     fn sleep(&self, name: &str, duration: Duration) -> BoxFuture<'_, AgentResult<()>> {
         let name = name.to_owned();
         Box::pin(async move { self.wait(&name, duration).await })
-    }
-
-    fn has_stored_results(&self) -> bool {
-        self.scopes.has_stored()
     }
 
     fn begin_scope(&self, name: &str) -> AgentResult<ScopeId> {

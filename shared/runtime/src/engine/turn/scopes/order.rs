@@ -85,6 +85,13 @@ impl ResultOrder {
         true
     }
 
+    /// The path of the next result of an earlier run, if the skill has not asked for it.
+    pub(super) fn next_stored(&self) -> Option<&str> {
+        let next = self.earlier.first_key_value();
+        let next = next.filter(|(number, _)| !self.ready.contains(number));
+        next.map(|(_, result)| result.path.as_str())
+    }
+
     /// The skill got something that came to be at `at`.
     pub(super) fn pass(&mut self, at: Timestamp) {
         self.given_at = self.given_at.max(at);

@@ -212,6 +212,48 @@ fn a_skill_that_loads_its_value_goes_on_behind_the_outputs_before_it() {
     assert_eq!([is_said(), is_said()], [true, false]);
 }
 
+/// A run in which a branch with a stored result was not begun: another branch was at its end.
+fn race(is_beside_branch: bool) -> Scopes {
+    let mut saved = saved(&[("lost#1>pay#1", 1, None)]);
+    for result in saved.steps.values_mut() {
+        result.number = Some(1);
+        result.is_beside_branch = is_beside_branch;
+    }
+    scopes(&saved)
+}
+
+#[test]
+fn a_branch_that_is_at_its_end_at_once_wins_against_one_with_a_stored_result() {
+    race(true).check_end("").unwrap();
+    // What ran alone was no race.
+    race(false).check_end("").unwrap_err();
+    // A branch that has begun has to ask for its result.
+    let begun = race(true);
+    begun.begin_scope("lost").unwrap();
+    begun.check_end("").unwrap_err();
+}
+
+#[test]
+fn what_follows_a_race_does_not_wait_for_the_branch_that_has_lost() {
+    let scopes = race(true);
+    assert!(scopes.has_stored());
+    assert!(scopes.give());
+    assert!(!scopes.has_stored());
+    assert!(!race(false).give());
+}
+
+#[test]
+fn a_step_knows_whether_a_branch_runs_beside_it() {
+    let scopes = scopes(&Saved::default());
+    let outer = scopes.begin_scope("a").unwrap();
+    let turn = scopes.enter(outer);
+    let step = begin(&scopes, "pay").unwrap();
+    assert!(!scopes.is_beside_branch(&step.key));
+    scopes.enter(turn);
+    scopes.begin_scope("b").unwrap();
+    assert!(scopes.is_beside_branch(&step.key));
+}
+
 #[test]
 fn a_saved_value_does_not_store_the_names_of_all_others() {
     let scopes = with_outputs(OutputCounts::new());

@@ -160,6 +160,7 @@ impl TurnHandle<'_> {
         lock(&self.tries).remove(&step.key);
         self.engine.reader.clock.delay_end().await;
         let at = self.engine.reader.clock.now();
+        let is_beside_branch = self.scopes.is_beside_branch(&step.key);
         let number = self.scopes.number(&step.key, at);
         let mut result = result.map_err(AgentError::settle);
         let step_result = loop {
@@ -171,6 +172,7 @@ impl TurnHandle<'_> {
                 ordinal: step.ordinal,
                 input_hash: step.input.hash.clone(),
                 circumstances_hash: step.input.circumstances.clone(),
+                is_beside_branch,
                 ..StepResult::at_place(outcome, Some(number), at)
             };
             let step_result = self.with_operations(&step.key, step_result);
@@ -281,7 +283,10 @@ impl TurnHandle<'_> {
                 clock.sleep_until(clock.now().plus(duration)).await;
                 let at = clock.now();
                 let number = self.scopes.number(&path, at);
-                let result = StepResult::at_place(StepOutcome::Waited, Some(number), at);
+                let result = StepResult {
+                    is_beside_branch: self.scopes.is_beside_branch(&path),
+                    ..StepResult::at_place(StepOutcome::Waited, Some(number), at)
+                };
                 self.keep(|values| values.complete_step(path.clone(), result.clone()))?;
                 self.send_result(&path, result, false).await?;
                 self.scopes.make_ready(number);
