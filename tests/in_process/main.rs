@@ -70,6 +70,8 @@ mod log_lines;
 #[cfg(test)]
 mod log_readers;
 #[cfg(test)]
+mod model_files;
+#[cfg(test)]
 mod open_tasks;
 #[cfg(test)]
 mod ops;

@@ -330,11 +330,8 @@ fn thinking(model: &ScriptedModel) -> World {
 
 /// The memories that a request has in its one message of data, if it has that.
 fn data_of(request: &ModelRequest) -> Vec<Value> {
-    let texts = request.messages.iter().filter_map(|message| match message {
-        ModelMessage::User(text) => text.split_once('\n'),
-        ModelMessage::Model(_) | ModelMessage::ToolResults(_) => None,
-    });
-    let data = texts.filter_map(|(_, json)| serde_json::from_str::<Value>(json).ok());
+    let texts = request.messages.iter().map(ModelMessage::user_text);
+    let data = texts.filter_map(|text| serde_json::from_str(text.split_once('\n')?.1).ok());
     let data: Vec<Value> = data.collect();
     assert!(data.len() <= 1, "{data:?}");
     let memories = data
@@ -377,10 +374,8 @@ async fn no_byte_of_a_memory_is_in_a_system_prompt() {
         assert_eq!(remembered["content"], content);
         assert_eq!(remembered["origin"]["author"], "eve");
         assert_eq!(remembered["origin"]["via"], "person");
-        let ModelMessage::User(last) = request.messages.last().unwrap() else {
-            panic!("{request:?}")
-        };
-        assert_eq!(last, "What about tea?");
+        let last = request.messages.last().unwrap();
+        assert_eq!(last.user_text(), "What about tea?");
     }
 }
 

@@ -236,7 +236,7 @@ async fn spend(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
         match kind {
             "m" => {
                 let request = ModelRequest {
-                    messages: vec![ModelMessage::User(prompt(""))],
+                    messages: vec![ModelMessage::from_text(prompt(""))],
                     ..ModelRequest::default()
                 };
                 let work = async { Ok(cx.model()?.converse(request).await?.usage.output_tokens) };

@@ -354,7 +354,7 @@ async fn diary(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
 /// Asks the model without a worker: for a whole answer, and for pieces.
 #[skill(id = "direct", tags = ["test"])]
 async fn direct(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
-    let messages = vec![ModelMessage::User(text)];
+    let messages = vec![ModelMessage::from_text(text)];
     let request = ModelRequest {
         messages,
         ..ModelRequest::default()

@@ -31,10 +31,8 @@ pub(super) struct PromptedModel(pub(super) Arc<Log>);
 
 impl PromptedModel {
     fn reply(&self, request: &ModelRequest) -> AgentResult<ModelReply> {
-        let Some(ModelMessage::User(prompt)) = request.messages.first() else {
-            panic!("a request without a prompt");
-        };
-        let prompt: Prompt = serde_json::from_str(prompt).unwrap();
+        let prompt = request.messages.first().map(ModelMessage::user_text);
+        let prompt: Prompt = serde_json::from_str(&prompt.unwrap()).unwrap();
         let answers: Vec<Vec<Call>> = serde_json::from_value(prompt.answers.clone()).unwrap();
         let is_answer = |message: &&ModelMessage| matches!(message, ModelMessage::Model(_));
         let number = request.messages.iter().filter(is_answer).count();

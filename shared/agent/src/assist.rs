@@ -17,7 +17,7 @@ const INSTRUCTIONS: &str = "You are the assistant of an organisation. Answer the
     name = "Assistant",
     tags = ["assistant", "questions", "conversation"],
     examples = ["What did we decide about the database, and why?"],
-    input_modes = ["text/plain"],
+    input_modes = ["text/plain", "image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf"],
 )]
 pub(crate) struct Assist;
 
@@ -46,13 +46,13 @@ impl Assist {
 }
 
 impl SkillHandler<Waiting> for Assist {
-    type Input = String;
+    type Input = Content;
     type Output = String;
 
     async fn on_request(
         &self,
         cx: &mut TaskContext<'_>,
-        _message: String,
+        _message: Content,
     ) -> AgentResult<OnRequestResult<String, Waiting>> {
         // A constraint or a memory of this moment counts, not one of the first turn.
         cx.find_session_context(&A2aAdapter).await?;

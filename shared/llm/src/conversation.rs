@@ -4,16 +4,17 @@
 //! its own. So a turn that runs again finds the answers that it has, and asks for the next one.
 
 use super::call::converse;
+use super::files::FileCache;
 use super::setup::{ANSWER, AnswerForm, LlmSetup, TextArtifact};
 use super::tool::OfferedTool;
 use a2a_lambda_skill::model::{
-    Model, ModelContent, ModelMessage, ModelReply, ModelRequest, ToolResult,
+    Model, ModelContent, ModelMessage, ModelPart, ModelReply, ModelRequest, ToolResult,
 };
 use a2a_lambda_skill::step_hash;
 use a2a_lambda_skill::turn_host::{StepInput, TryPolicy};
 use a2a_lambda_skill::{
     AgentError, AgentResult, ArtifactChunks, CallNames, CallTokens, Consent, Content, ErrorCode,
-    LoggedModel, TaskContext, TokenHold, without_fence,
+    FilePart, LoggedModel, TaskContext, TokenHold, without_fence,
 };
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
@@ -192,6 +193,7 @@ pub(super) struct ModelSession<'a> {
     system: String,
     /// A hash of what the author asks.
     input_hash: String,
+    files: FileCache,
     /// The room for a call after the one that runs, or has run.
     hold: Mutex<Option<TokenHold<'a>>>,
 }
@@ -215,8 +217,15 @@ impl<'a> ModelSession<'a> {
             check,
             system: setup.system(host.turn()).await?,
             input_hash: hash(name, input)?,
+            files: FileCache::default(),
             hold: Mutex::default(),
         })
+    }
+
+    /// The same session with the files that its messages name.
+    pub(super) fn with_files(self, sources: Vec<FilePart>) -> Self {
+        let files = FileCache::new(sources);
+        Self { files, ..self }
     }
 
     /// Talks with the model until it has answered, or the user has to confirm tools or more tokens.
@@ -262,7 +271,7 @@ impl<'a> ModelSession<'a> {
                     conversation.repaired = true;
                     let results = calls.iter().map(|call| tool_error(call, &text)).collect();
                     conversation.messages.push(match calls.as_slice() {
-                        [] => ModelMessage::User(text),
+                        [] => ModelMessage::from_text(text),
                         _ => ModelMessage::ToolResults(results),
                     });
                 }
@@ -376,13 +385,14 @@ impl<'a> ModelSession<'a> {
         &self,
         conversation: &Conversation,
         since: Instant,
-        request: ModelRequest,
+        mut request: ModelRequest,
         model: &dyn Model,
         chunks: Option<ArtifactChunks<'_>>,
     ) -> AgentResult<TimedReply> {
         let before = Duration::from_millis(conversation.spent_ms);
         let elapsed = || before.saturating_add(since.elapsed());
         let time = self.setup.budget.time;
+        self.files.attach(&mut request, self.host.turn()).await?;
         let fit = self.fit(conversation, request)?;
         let needs_more = fit.is_none();
         let (reply, is_last) = match fit {
@@ -630,22 +640,20 @@ fn hand_back(request: &mut ModelRequest, tokens: u64) {
                     Ok(value) => value.to_string(),
                     Err(text) => text.clone(),
                 });
-                *message = again(&texts.collect::<Vec<_>>().join("\n"));
+                *message = ModelMessage::from_text(texts.collect::<Vec<_>>().join("\n"));
             }
         }
     }
-    request.messages.push(again(LAST));
+    request.messages.push(ModelMessage::from_text(LAST));
     let need = CallTokens::of(&mut request.clone(), u64::MAX).unwrap_or_default();
     let excess = need.input.saturating_sub(tokens).saturating_mul(2);
     let mut messages = request.messages.iter_mut().rev().skip(1);
-    if let (true, Some(ModelMessage::User(text))) = (has_results, messages.next()) {
+    if let (true, Some(ModelMessage::User(parts))) = (has_results, messages.next())
+        && let [ModelPart::Text(text)] = parts.as_mut_slice()
+    {
         let excess = usize::try_from(excess).unwrap_or(usize::MAX);
         text.truncate(text.floor_char_boundary(text.len().saturating_sub(excess)));
     }
-}
-
-fn again(text: &str) -> ModelMessage {
-    ModelMessage::User(text.to_owned())
 }
 
 fn tool_error(call: &ToolCall, text: &str) -> ToolResult {

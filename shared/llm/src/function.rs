@@ -6,10 +6,9 @@ use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::decode;
 use super::transcript::{self, LlmInput};
 use a2a_lambda_model::thread::Thread;
-use a2a_lambda_skill::model::Model;
-use a2a_lambda_skill::{AgentError, AgentResult, LoggedModel, TaskContext};
+use a2a_lambda_skill::model::{Model, ModelInput};
+use a2a_lambda_skill::{AgentError, AgentResult, FilePart, LoggedModel, TaskContext};
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
@@ -41,7 +40,8 @@ use std::sync::Arc;
 /// ```
 ///
 /// An input is any value that serializes: a text is sent as it is, and anything else as JSON.
-/// So several inputs are a tuple or a struct.
+/// So several inputs are a tuple or a struct. A [`Content`](a2a_lambda_skill::Content) is sent with
+/// its files: see [`LlmFunction::file`].
 pub struct LlmFunction<T> {
     setup: LlmSetup,
     answer: PhantomData<fn() -> T>,
@@ -77,7 +77,9 @@ pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>
     input: LlmInput,
 ) -> AgentResult<ConversationEnd> {
     let check = |value: &Value| decode::<T>(value).map(drop);
-    let talk = ModelSession::new(setup, host, AnswerForm::of::<T>(), &input.value, &check).await?;
+    let form = AnswerForm::of::<T>();
+    let talk = ModelSession::new(setup, host, form, &input.value, &check).await?;
+    let talk = talk.with_files(input.files);
     let memories = setup.memories(host.turn()).await?;
     let messages = memories.into_iter().chain(input.messages).collect();
     let conversation = Conversation::of(messages, input.is_chat);
@@ -97,9 +99,12 @@ macro_rules! calls {
         /// `MODEL_OUTPUT` when the second answer does not decode either, or ends at the limit of
         /// tokens. `BUDGET_EXCEEDED` or `DEADLINE` when the budget is used up.
         /// `MODEL_UNAVAILABLE` without a model. The errors of the model, and of a step.
-        pub async fn run(&self, cx: &TaskContext<'_>, input: impl Serialize) -> AgentResult<T> {
-            self.answer(ModelHost::Turn(cx), transcript::prompt(&input)?)
-                .await
+        pub async fn run(&self, cx: &TaskContext<'_>, input: impl ModelInput) -> AgentResult<T> {
+            self.answer(
+                ModelHost::Turn(cx),
+                transcript::prompt(&self.setup, &input)?,
+            )
+            .await
         }
 
         /// As `run`, with the conversation of the task as its input. The answer becomes an event
@@ -108,7 +113,7 @@ macro_rules! calls {
         /// # Errors
         /// As `run`.
         pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<T> {
-            self.answer(ModelHost::Turn(cx), transcript::chat(thread))
+            self.answer(ModelHost::Turn(cx), transcript::chat(&self.setup, thread))
                 .await
         }
 
@@ -117,9 +122,12 @@ macro_rules! calls {
         ///
         /// # Errors
         /// As `run`.
-        pub async fn run_with(&self, model: &dyn Model, input: impl Serialize) -> AgentResult<T> {
-            self.answer(ModelHost::Program(model), transcript::prompt(&input)?)
-                .await
+        pub async fn run_with(&self, model: &dyn Model, input: impl ModelInput) -> AgentResult<T> {
+            self.answer(
+                ModelHost::Program(model),
+                transcript::prompt(&self.setup, &input)?,
+            )
+            .await
         }
 
         /// As `run_with`, with a conversation that the caller holds: the caller adds the answer to
@@ -128,8 +136,18 @@ macro_rules! calls {
         /// # Errors
         /// As `run`.
         pub async fn chat_with(&self, model: &dyn Model, thread: &Thread) -> AgentResult<T> {
-            self.answer(ModelHost::Program(model), transcript::chat(thread))
-                .await
+            self.answer(
+                ModelHost::Program(model),
+                transcript::chat(&self.setup, thread),
+            )
+            .await
+        }
+
+        /// How many of the oldest messages of the thread [`chat`](Self::chat) leaves out, because
+        /// they do not fit into the window.
+        #[must_use]
+        pub fn left_out(&self, thread: &Thread) -> usize {
+            transcript::left_out(&self.setup, thread)
         }
 
         async fn answer(&self, host: ModelHost<'_>, input: LlmInput) -> AgentResult<T> {
@@ -165,6 +183,27 @@ macro_rules! setters {
         #[must_use]
         pub const fn max_tokens(mut self, tokens: u32) -> Self {
             self.setup.max_tokens = Some(tokens);
+            self
+        }
+
+        /// Sends the model a file, beside those of its input or, in a chat, those of the newest
+        /// message of the user. Other files of a conversation are named only.
+        ///
+        /// A request has files of 4 MB, 20 pictures and 5 documents; of what is left out the model
+        /// gets the name, its type and the reason. A model that does not read a type fails with
+        /// `MODEL_INPUT`. The file is read once in a turn, and only if the model is asked.
+        #[must_use]
+        pub fn file(mut self, file: FilePart) -> Self {
+            self.setup.files.push(file);
+            self
+        }
+
+        /// Sets the most tokens of a conversation, of which a text of two bytes counts one.
+        /// Default: 100,000. Older messages are left out, a multiple of 16 of them, so that
+        /// requests keep their beginning; the model is told how many.
+        #[must_use]
+        pub const fn window(mut self, tokens: u64) -> Self {
+            self.setup.window = tokens;
             self
         }
 

@@ -11,7 +11,7 @@
 //!
 //! - `function`, `worker`: the two, and what authors set
 //! - `tool`, `budget`, `confirm`: what a worker may call, use up, and do only when confirmed
-//! - `setup`, `schema`, `transcript`: what a request has
+//! - `setup`, `schema`, `transcript`, `files`: what a request has
 //! - `conversation`: the turns of a model and its tools; `call`: one call
 //! - `provider`: what the two providers share
 //! - `bedrock`: models of Amazon Bedrock
@@ -23,6 +23,7 @@ mod budget;
 mod call;
 mod confirm;
 mod conversation;
+mod files;
 mod function;
 #[cfg(test)]
 #[cfg(any(feature = "bedrock", feature = "openai"))]

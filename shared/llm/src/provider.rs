@@ -1,7 +1,7 @@
 //! What the providers share: why a call fails, and how an answer is read.
 
-use a2a_lambda_skill::model::{Delta, ModelReply};
-use a2a_lambda_skill::{AgentError, AgentResult, Collected};
+use a2a_lambda_skill::model::{Delta, ModelFile, ModelReply, ModelRequest};
+use a2a_lambda_skill::{AgentError, AgentResult, Collected, ErrorCode};
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -27,6 +27,9 @@ pub(super) enum ModelCallError {
     /// The request cannot be written.
     #[error("the request cannot be made: {0}")]
     Request(String),
+    /// The models of the service do not read a file. The text is public.
+    #[error("{0}")]
+    File(String),
     /// The service was silent, or the whole call took too long.
     #[error("no complete answer within {0:?}")]
     Slow(Duration),
@@ -52,6 +55,7 @@ pub(super) enum ModelCallError {
 impl ModelCallError {
     pub(super) fn into_agent(self) -> AgentError {
         let error: ToError = match &self {
+            Self::File(text) => return AgentError::model_input(text.as_str()),
             Self::Service { error, .. } => *error,
             Self::TooLong(_) => |cause| AgentError::model_output(cause).after_answer(),
             Self::Slow(_) | Self::Cut | Self::Form(_) => answer_error,
@@ -59,6 +63,44 @@ impl ModelCallError {
         };
         error(self.into())
     }
+}
+
+/// Checks that the service takes the files of a request: `limit` is the most bytes of a file, if
+/// the service takes its type.
+pub(super) fn check_files(
+    request: &ModelRequest,
+    limit: impl Fn(&ModelFile) -> Option<u64>,
+) -> Result<(), ModelCallError> {
+    for file in request.files() {
+        let name = file.name.as_deref().unwrap_or("a file");
+        let media_type = &file.media_type;
+        match limit(file) {
+            Some(most) if file.size <= most => {}
+            Some(most) => {
+                let size = file.size;
+                return Err(ModelCallError::File(format!(
+                    "the model takes a file of {media_type} up to {most} bytes; {name} has {size}"
+                )));
+            }
+            None => {
+                return Err(ModelCallError::File(format!(
+                    "the model does not read {media_type} ({name}): send a picture, a PDF or text"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The error of a call. A service that refuses a request with files for a reason without a code
+/// does not read them: the services have many words for it.
+pub(super) fn call_error(error: AgentError, has_files: bool) -> AgentError {
+    let is_refusal = !error.is_transient() && !error.is_after_answer();
+    if has_files && is_refusal && error.code() == ErrorCode::ModelProvider {
+        let cause = error.cause().unwrap_or_default().to_owned();
+        return AgentError::model_refused_files(cause);
+    }
+    error
 }
 
 /// The deltas of an answer, or why there is none.

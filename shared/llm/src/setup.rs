@@ -6,7 +6,7 @@ use super::tool::{OfferedTool, is_tool_name};
 use a2a_lambda_skill::model::{
     Model, ModelMessage, ModelRequest, ModelTool, OutputSchema, ToolChoice,
 };
-use a2a_lambda_skill::{AgentError, AgentResult, SkillInput, TaskContext};
+use a2a_lambda_skill::{AgentError, AgentResult, FilePart, SkillInput, TaskContext};
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -38,7 +38,14 @@ pub(super) struct LlmSetup {
     pub(super) native: bool,
     /// The artifact that shows the text while the model writes it.
     pub(super) artifact: Option<TextArtifact>,
+    /// The files that the model gets beside those of the message.
+    pub(super) files: Vec<FilePart>,
+    /// The most tokens of a conversation.
+    pub(super) window: u64,
 }
+
+/// The most tokens of a conversation if the skill does not say more: 200 KB of text.
+const WINDOW: u64 = 100_000;
 
 /// The artifact that shows the text of a model.
 #[derive(Debug, Clone)]
@@ -75,6 +82,7 @@ impl LlmSetup {
     pub(super) fn new(instructions: String) -> Self {
         Self {
             instructions,
+            window: WINDOW,
             ..Self::default()
         }
     }
@@ -135,9 +143,8 @@ impl LlmSetup {
             return Ok(None);
         }
         let data = json!({"untrustedMemories": session.memories});
-        Ok(Some(ModelMessage::User(format!(
-            "{ABOUT_MEMORIES}\n{data}"
-        ))))
+        let text = format!("{ABOUT_MEMORIES}\n{data}");
+        Ok(Some(ModelMessage::from_text(text)))
     }
 
     /// A request without messages. `last` is the last turn of the budget.

@@ -9,12 +9,12 @@ use super::tool::{LlmTool, OfferedTool, decode};
 use super::transcript::{self, LlmInput};
 use a2a_lambda_model::thread::Thread;
 use a2a_lambda_skill::gate::is_refusal;
-use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::model::{Model, ModelInput};
 use a2a_lambda_skill::{
-    AgentError, AgentResult, Content, LoggedModel, SkillHandler, SkillSlot, TaskContext, Tool,
+    AgentError, AgentResult, Content, FilePart, LoggedModel, SkillHandler, SkillSlot, TaskContext,
+    Tool,
 };
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
@@ -170,9 +170,9 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
     pub async fn run(
         &self,
         cx: &TaskContext<'_>,
-        input: impl Serialize,
+        input: impl ModelInput,
     ) -> AgentResult<LlmOutcome<T>> {
-        let input = transcript::prompt(&input)?;
+        let input = transcript::prompt(&self.setup, &input)?;
         let end = answer_of::<T>(&self.setup, ModelHost::Turn(cx), input).await?;
         self.outcome(cx, end)
     }
@@ -183,7 +183,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
     /// # Errors
     /// As `run`.
     pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<LlmOutcome<T>> {
-        let input = transcript::chat(thread);
+        let input = transcript::chat(&self.setup, thread);
         let end = answer_of::<T>(&self.setup, ModelHost::Turn(cx), input).await?;
         self.outcome(cx, end)
     }

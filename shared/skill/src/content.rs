@@ -185,7 +185,18 @@ pub enum FileSource {
 }
 
 impl FilePart {
-    pub(super) fn of(part: &Part) -> Option<Self> {
+    /// What a model reads in place of the file: its name and its media type.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.name {
+            Some(name) => format!("[file: {name} ({})]", self.media_type),
+            None => format!("[file ({})]", self.media_type),
+        }
+    }
+
+    /// The file of a part, if it has one.
+    #[must_use]
+    pub fn of(part: &Part) -> Option<Self> {
         let source = match &part.content {
             PartContent::Raw(bytes) => FileSource::Bytes(bytes.clone()),
             PartContent::Url(url) => FileSource::Url(url.clone()),

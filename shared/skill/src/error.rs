@@ -90,6 +90,8 @@ codes! {
     ModelOutput = "MODEL_OUTPUT";
     /// The model used up its budget before it had an answer.
     BudgetExceeded = "BUDGET_EXCEEDED";
+    /// The model does not read a file that it was sent.
+    ModelInput = "MODEL_INPUT";
     /// No model is configured.
     ModelUnavailable = "MODEL_UNAVAILABLE";
     /// The task does not exist for this caller.
@@ -170,6 +172,7 @@ fixed_text! {
     model_auth(cause) => ModelAuth, "the model service refused the agent's credentials";
     model_rate_limited(cause) => ModelRateLimited, "the model service has too many requests; try again later";
     content_filtered(cause) => ContentFiltered, "the model's content filter withheld the answer";
+    model_refused_files(cause) => ModelInput, "the model does not read the files of the message";
     context_length_exceeded(cause) => ContextLengthExceeded, "the conversation is too long for the model";
     model_output(cause) => ModelOutput, "the model's answer has the wrong form";
     budget_exceeded(cause) => BudgetExceeded, "the model used up its budget before it had an answer";
@@ -203,6 +206,7 @@ public_text! {
     invalid_transition => InvalidTaskStateTransition;
     invalid_input => InvalidInput;
     missing_input => MissingInput;
+    model_input => ModelInput;
     context => ContextError;
     content_type_not_supported => ContentTypeNotSupported;
 }

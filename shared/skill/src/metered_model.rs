@@ -42,7 +42,8 @@ impl CallTokens {
     #[must_use]
     pub fn of(request: &mut ModelRequest, rest: u64) -> Option<Self> {
         let bytes = serde_json::to_vec(&request).map_or(u64::MAX, |json| json.len() as u64);
-        let input = bytes.div_ceil(BYTES);
+        let files = request.files().map(|file| file.tokens());
+        let input = bytes.div_ceil(BYTES).saturating_add(files.sum());
         let wish = request.max_tokens.map_or(ANSWER, u64::from);
         let output = wish.min(rest.checked_sub(input)?);
         if output < wish.min(LEAST) {

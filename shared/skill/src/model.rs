@@ -1,10 +1,13 @@
 //! The interface to a language model, for skills and the router.
 
-use super::AgentResult;
+use super::{AgentError, AgentResult, Content};
+use a2a_lambda_model::task::Part;
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::sync::Arc;
 
@@ -80,6 +83,18 @@ pub struct ModelRequest {
 const SECRET_ENDS: [&str; 5] = ["key", "token", "secret", "authorization", "password"];
 
 impl ModelRequest {
+    /// The files of the user's messages.
+    pub fn files(&self) -> impl Iterator<Item = &ModelFile> {
+        let parts = self.messages.iter().flat_map(|message| match message {
+            ModelMessage::User(parts) => parts.as_slice(),
+            ModelMessage::Model(_) | ModelMessage::ToolResults(_) => &[],
+        });
+        parts.filter_map(|part| match part {
+            ModelPart::File(file) => Some(file),
+            ModelPart::Text(_) | ModelPart::Data(_) => None,
+        })
+    }
+
     /// The request with `<redacted>` in the place of each option that is a secret by its name, at
     /// any depth.
     #[must_use]
@@ -121,12 +136,162 @@ pub struct OutputSchema {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ModelMessage {
-    /// Text of the user.
-    User(String),
+    /// What the user sends. The JSON form of one text is that text.
+    #[serde(serialize_with = "write_parts", deserialize_with = "read_parts")]
+    User(Vec<ModelPart>),
     /// Content that the model produced.
     Model(Vec<ModelContent>),
     /// Results of the tools that the model called.
     ToolResults(Vec<ToolResult>),
+}
+
+impl ModelMessage {
+    /// A text of the user.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self::User(vec![ModelPart::Text(text.into())])
+    }
+
+    /// The texts and data of a user's message, one below the other, as text; empty for other
+    /// messages.
+    #[must_use]
+    pub fn user_text(&self) -> String {
+        let Self::User(parts) = self else {
+            return String::new();
+        };
+        let texts = parts.iter().filter_map(|part| match part {
+            ModelPart::Text(text) => Some(text.clone()),
+            ModelPart::Data(data) => Some(data.to_string()),
+            ModelPart::File(_) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn write_parts<S: Serializer>(parts: &[ModelPart], serializer: S) -> Result<S::Ok, S::Error> {
+    match parts {
+        [ModelPart::Text(text)] => text.serialize(serializer),
+        parts => parts.serialize(serializer),
+    }
+}
+
+fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ModelPart>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Parts {
+        Text(String),
+        Several(Vec<ModelPart>),
+    }
+    Ok(match Parts::deserialize(deserializer)? {
+        Parts::Text(text) => vec![ModelPart::Text(text)],
+        Parts::Several(parts) => parts,
+    })
+}
+
+/// A part of a user's message: one of the three kinds that A2A has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ModelPart {
+    /// Text.
+    Text(String),
+    /// Data. A provider sends it as JSON.
+    Data(Value),
+    /// A file. A provider refuses one that its models do not read with `MODEL_INPUT`.
+    File(ModelFile),
+}
+
+/// A file for a model.
+///
+/// Its JSON form has the digest in place of the bytes, so steps, traces and cassettes do not
+/// grow with it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelFile {
+    /// The file name, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The media type, without parameters.
+    pub media_type: String,
+    /// The number of bytes.
+    pub size: u64,
+    /// The SHA-256 of the bytes, in lower-case hex.
+    pub sha256: String,
+    /// The bytes; empty until a request is sent.
+    #[serde(skip)]
+    pub bytes: Bytes,
+}
+
+impl ModelFile {
+    /// A file with these bytes.
+    pub fn new(
+        name: Option<String>,
+        media_type: impl Into<String>,
+        bytes: impl Into<Bytes>,
+    ) -> Self {
+        let bytes = bytes.into();
+        Self {
+            name,
+            media_type: media_type.into(),
+            size: bytes.len() as u64,
+            sha256: hex::encode(Sha256::digest(&bytes)),
+            bytes,
+        }
+    }
+
+    /// Whether it is a picture.
+    #[must_use]
+    pub fn is_image(&self) -> bool {
+        self.media_type.starts_with("image/")
+    }
+
+    /// The most tokens that it counts before its request: 2,000 for a picture, and 2,000 for
+    /// each page of another file, whose pages have 50 KB, up to 100,000.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        const PAGE: u64 = 50_000;
+        let pages = if self.is_image() {
+            1
+        } else {
+            self.size.div_ceil(PAGE)
+        };
+        pages.saturating_mul(2_000).min(100_000)
+    }
+}
+
+impl fmt::Debug for ModelFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            media_type,
+            size,
+            ..
+        } = self;
+        write!(f, "ModelFile({name:?}, {media_type}, {size} bytes)")
+    }
+}
+
+/// What a function or a worker is asked: a value that serializes, or [`Content`].
+pub trait ModelInput: Send {
+    /// The parts of the question: a text as it is, another value as JSON.
+    ///
+    /// # Errors
+    /// `SERIALIZATION`.
+    fn to_parts(&self) -> AgentResult<Vec<Part>>;
+}
+
+impl<T: Serialize + Send> ModelInput for T {
+    fn to_parts(&self) -> AgentResult<Vec<Part>> {
+        let value = serde_json::to_value(self).map_err(AgentError::serialization)?;
+        Ok(vec![match value {
+            Value::String(text) => Part::text(text),
+            value => Part::text(value.to_string()),
+        }])
+    }
+}
+
+impl ModelInput for &Content {
+    fn to_parts(&self) -> AgentResult<Vec<Part>> {
+        Ok(self.parts().to_vec())
+    }
 }
 
 /// A piece of a model's message.

@@ -60,9 +60,9 @@ async fn constrain(client: &mut SkillTest) {
     }
 }
 
-fn texts(request: &ModelRequest) -> Vec<&str> {
+fn texts(request: &ModelRequest) -> Vec<String> {
     let texts = request.messages.iter().filter_map(|message| match message {
-        ModelMessage::User(text) => Some(text.as_str()),
+        ModelMessage::User(_) => Some(message.user_text()),
         _ => None,
     });
     texts.collect()

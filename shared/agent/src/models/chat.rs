@@ -10,10 +10,10 @@ use a2a_lambda::prelude::*;
     name = "Shop assistant",
     tags = ["chat", "questions", "articles"],
     examples = ["How many pieces of A-1 are on stock?"],
-    input_modes = ["text/plain"],
+    input_modes = ["text/plain", "image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf"],
     effect = "read",
 )]
-pub(super) async fn chat(cx: &mut TaskContext<'_>, _question: String) -> AgentResult<String> {
+pub(super) async fn chat(cx: &mut TaskContext<'_>, _question: Content) -> AgentResult<String> {
     // The thread ends with the question.
     let thread = cx.thread().await?;
     LlmWorker::new("Answer the question. Look prices and stock up; do not guess.")

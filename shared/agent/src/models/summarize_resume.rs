@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
     name = "Resume Summarizer",
     tags = ["hr", "resume"],
     examples = ["Summarize this resume: John Doe, john@example.com, github.com/johndoe"],
-    input_modes = ["text/plain"],
+    input_modes = ["text/plain", "application/pdf", "application/json"],
     output_modes = ["application/json"],
 )]
 pub(super) struct SummarizeResume;
@@ -41,13 +41,13 @@ fn extract_user_data() -> LlmFunction<UserData> {
 }
 
 impl SkillHandler<ResumeInputSlot> for SummarizeResume {
-    type Input = String;
+    type Input = Content;
     type Output = ();
 
     async fn on_request(
         &self,
         cx: &mut TaskContext<'_>,
-        resume: String,
+        resume: Content,
     ) -> AgentResult<OnRequestResult<(), ResumeInputSlot>> {
         let user = extract_user_data().run(cx, &resume).await?;
         if user.github_username.is_empty() {

@@ -19,7 +19,7 @@ mod tests;
 
 pub use quirks::BedrockToolChoice;
 
-use crate::provider::{ModelCallError, ReplyDeltas, deltas, join, wait};
+use crate::provider::{ModelCallError, ReplyDeltas, call_error, check_files, deltas, join, wait};
 use a2a_lambda_aws::clients::sdk_config;
 use a2a_lambda_skill::AgentResult;
 use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
@@ -58,6 +58,7 @@ const IDLE: Duration = Duration::from_secs(120);
 /// | refuses the credentials or the access, or there are no credentials | `MODEL_AUTH` |
 /// | throttles | `MODEL_RATE_LIMITED`, transient |
 /// | reports an input that is too long | `CONTEXT_LENGTH_EXCEEDED` |
+/// | does not read a file, or refuses a request with files | `MODEL_INPUT` |
 /// | sends more than 16 MiB | `MODEL_OUTPUT` |
 /// | answers 500 to 599, or that the model is not ready | `MODEL_PROVIDER`, transient |
 /// | does anything else wrong, is too slow, or breaks off | `MODEL_PROVIDER` |
@@ -67,6 +68,7 @@ pub struct BedrockModel {
     endpoint: Option<String>,
     options: Map<String, Value>,
     tool_choice: BedrockToolChoice,
+    caches: bool,
     client: OnceCell<Client>,
 }
 
@@ -80,6 +82,7 @@ impl BedrockModel {
             id,
             endpoint: None,
             options: Map::new(),
+            caches: false,
             client: OnceCell::new(),
         }
     }
@@ -105,6 +108,16 @@ impl BedrockModel {
         self
     }
 
+    /// Lets the service cache what requests begin with: it reads that again for a part of the
+    /// price. Each request gets cache points behind its tools, its system prompt and its newest
+    /// message. Not every model takes them; for how long and from which size it caches is in the
+    /// page *Prompt caching* of the user guide of Bedrock.
+    #[must_use]
+    pub const fn cache_points(mut self) -> Self {
+        self.caches = true;
+        self
+    }
+
     async fn client(&self) -> &Client {
         let make = async || {
             let common = sdk_config(self.endpoint.as_deref(), None).await;
@@ -123,7 +136,8 @@ impl BedrockModel {
     /// The deltas of an answer. A whole one is the only event of its stream.
     async fn answer(&self, request: &ModelRequest, streams: bool) -> ReplyDeltas {
         let fault = |error: BuildError| ModelCallError::Request(error.to_string());
-        let input = request::input(request, &self.options, self.tool_choice);
+        check_files(request, request::file_limit)?;
+        let input = request::input(request, &self.options, self.tool_choice, self.caches);
         let input = input.map_err(fault)?.model_id(&self.id);
         let client = self.client().await;
         let events = if streams {
@@ -161,7 +175,10 @@ impl Model for BedrockModel {
     }
 
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
-        Box::pin(async move { join(self.answer(&request, false).await).await })
+        Box::pin(async move {
+            let reply = join(self.answer(&request, false).await).await;
+            reply.map_err(|error| call_error(error, request.files().next().is_some()))
+        })
     }
 
     fn converse_stream(
@@ -170,7 +187,8 @@ impl Model for BedrockModel {
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         Box::pin(async move {
             let deltas = self.answer(&request, true).await;
-            deltas.map_err(ModelCallError::into_agent)
+            let deltas = deltas.map_err(ModelCallError::into_agent);
+            deltas.map_err(|error| call_error(error, request.files().next().is_some()))
         })
     }
 }

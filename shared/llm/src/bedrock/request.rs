@@ -4,12 +4,14 @@ use super::kept;
 use super::quirks::BedrockToolChoice;
 use crate::provider::arguments;
 use a2a_lambda_skill::model::{
-    ModelContent, ModelMessage, ModelRequest, ModelTool, OutputSchema, ToolChoice, ToolResult,
+    ModelContent, ModelFile, ModelMessage, ModelPart, ModelRequest, OutputSchema, ToolChoice,
+    ToolResult,
 };
 use aws_sdk_bedrockruntime::operation::converse::ConverseInput;
 use aws_sdk_bedrockruntime::operation::converse::builders::ConverseInputBuilder;
 use aws_sdk_bedrockruntime::types::{
-    AnyToolChoice, AutoToolChoice, ContentBlock, ConversationRole, InferenceConfiguration,
+    AnyToolChoice, AutoToolChoice, CachePointBlock, CachePointType, ContentBlock, ConversationRole,
+    DocumentBlock, DocumentSource, ImageBlock, ImageSource, InferenceConfiguration,
     JsonSchemaDefinition, Message, OutputConfig, OutputFormat, OutputFormatStructure,
     OutputFormatType, SpecificToolChoice, SystemContentBlock, Tool, ToolChoice as Choice,
     ToolConfiguration, ToolInputSchema, ToolResultBlock, ToolResultContentBlock, ToolResultStatus,
@@ -17,8 +19,8 @@ use aws_sdk_bedrockruntime::types::{
 };
 use aws_smithy_json::deserialize::json_token_iter;
 use aws_smithy_json::deserialize::token::expect_document;
-use aws_smithy_types::Document;
 use aws_smithy_types::error::operation::BuildError;
+use aws_smithy_types::{Blob, Document};
 use serde_json::{Map, Value};
 
 /// The input of Converse, which `ConverseStream` takes too.
@@ -26,20 +28,26 @@ pub(super) fn input(
     request: &ModelRequest,
     options: &Map<String, Value>,
     choice: BedrockToolChoice,
+    caches: bool,
 ) -> Result<ConverseInputBuilder, BuildError> {
+    let point = CachePointBlock::builder().r#type(CachePointType::Default);
+    let point = caches.then(|| point.build()).transpose()?;
     let mut more = options.clone();
     more.extend(request.options.clone());
     let more = (!more.is_empty()).then(|| document(&Value::Object(more)));
-    let system = (!request.system.is_empty())
-        .then(|| vec![SystemContentBlock::Text(request.system.clone())]);
+    let system = (!request.system.is_empty()).then(|| {
+        let text = SystemContentBlock::Text(request.system.clone());
+        let point = point.clone().map(SystemContentBlock::CachePoint);
+        [text].into_iter().chain(point).collect()
+    });
     let inference = request.max_tokens.map(|most| {
         let most = i32::try_from(most).unwrap_or(i32::MAX);
         InferenceConfiguration::builder().max_tokens(most).build()
     });
     Ok(ConverseInput::builder()
         .set_system(system)
-        .set_messages(Some(messages(&request.messages)?))
-        .set_tool_config(tools(&request.tools, &request.tool_choice, choice)?)
+        .set_messages(Some(messages(&request.messages, point.as_ref())?))
+        .set_tool_config(tools(request, choice, point)?)
         .set_inference_config(inference)
         .set_output_config(request.output.as_ref().map(output).transpose()?)
         .set_additional_model_request_fields(more.transpose()?))
@@ -47,14 +55,14 @@ pub(super) fn input(
 
 /// The messages. The service wants the two sides in turn, so messages of one side that follow
 /// each other are one message.
-fn messages(messages: &[ModelMessage]) -> Result<Vec<Message>, BuildError> {
+fn messages(
+    messages: &[ModelMessage],
+    point: Option<&CachePointBlock>,
+) -> Result<Vec<Message>, BuildError> {
     let mut sides: Vec<(ConversationRole, Vec<ContentBlock>)> = Vec::new();
     for message in messages {
         let (role, content) = match message {
-            ModelMessage::User(text) => (
-                ConversationRole::User,
-                vec![ContentBlock::Text(text.clone())],
-            ),
+            ModelMessage::User(parts) => (ConversationRole::User, of_user(parts)?),
             ModelMessage::Model(content) => (ConversationRole::Assistant, contents(content)?),
             ModelMessage::ToolResults(results) => {
                 let results = results.iter().map(result);
@@ -66,11 +74,79 @@ fn messages(messages: &[ModelMessage]) -> Result<Vec<Message>, BuildError> {
             _ => sides.push((role, content)),
         }
     }
+    if let Some((_, content)) = sides.last_mut() {
+        content.extend(point.cloned().map(ContentBlock::CachePoint));
+    }
     let messages = sides.into_iter().map(|(role, content)| {
         let builder = Message::builder().role(role);
         builder.set_content(Some(content)).build()
     });
     messages.collect()
+}
+
+/// The formats of files that Converse takes, and the most bytes of each: the limits of
+/// `ImageBlock` and `DocumentBlock` in the API reference.
+const FORMATS: [(&str, &str, u64); 9] = [
+    ("image/gif", "gif", 3_750_000),
+    ("image/jpeg", "jpeg", 3_750_000),
+    ("image/png", "png", 3_750_000),
+    ("image/webp", "webp", 3_750_000),
+    ("application/pdf", "pdf", 4_500_000),
+    ("application/msword", "doc", 4_500_000),
+    ("application/vnd.ms-excel", "xls", 4_500_000),
+    (
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "docx",
+        4_500_000,
+    ),
+    (
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "xlsx",
+        4_500_000,
+    ),
+];
+
+fn format_of(file: &ModelFile) -> Option<(&'static str, u64)> {
+    let mut rows = FORMATS.iter();
+    let row = rows.find(|(media_type, ..)| *media_type == file.media_type);
+    row.map(|(_, format, limit)| (*format, *limit))
+}
+
+/// The most bytes of a file, if the service takes its type.
+pub(super) fn file_limit(file: &ModelFile) -> Option<u64> {
+    format_of(file).map(|(_, limit)| limit)
+}
+
+/// What the user has sent. The service refuses a document without a text beside it.
+fn of_user(parts: &[ModelPart]) -> Result<Vec<ContentBlock>, BuildError> {
+    let mut blocks = Vec::new();
+    for part in parts {
+        blocks.push(match part {
+            ModelPart::Text(text) => ContentBlock::Text(text.clone()),
+            ModelPart::Data(data) => ContentBlock::Text(data.to_string()),
+            ModelPart::File(file) => of_file(file)?,
+        });
+    }
+    if !blocks.iter().any(ContentBlock::is_text) {
+        blocks.push(ContentBlock::Text("The user has sent this.".to_owned()));
+    }
+    Ok(blocks)
+}
+
+fn of_file(file: &ModelFile) -> Result<ContentBlock, BuildError> {
+    let format = format_of(file).map_or("", |(format, _)| format);
+    let bytes = Blob::new(file.bytes.clone());
+    if file.is_image() {
+        let image = ImageBlock::builder().format(format.into());
+        let image = image.source(ImageSource::Bytes(bytes)).build()?;
+        return Ok(ContentBlock::Image(image));
+    }
+    // The service takes letters, digits, single spaces, hyphens, and some brackets.
+    let name = file.name.as_deref().unwrap_or("document");
+    let name = name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+    let document = DocumentBlock::builder().format(format.into()).name(name);
+    let document = document.source(DocumentSource::Bytes(bytes)).build()?;
+    Ok(ContentBlock::Document(document))
 }
 
 /// What the model has produced. Blocks of other APIs are left out.
@@ -111,14 +187,14 @@ fn result(result: &ToolResult) -> Result<ContentBlock, BuildError> {
 }
 
 fn tools(
-    tools: &[ModelTool],
-    tool_choice: &ToolChoice,
+    request: &ModelRequest,
     possible: BedrockToolChoice,
+    point: Option<CachePointBlock>,
 ) -> Result<Option<ToolConfiguration>, BuildError> {
-    if tools.is_empty() {
+    if request.tools.is_empty() {
         return Ok(None);
     }
-    let choice = match (tool_choice, possible) {
+    let choice = match (&request.tool_choice, possible) {
         (ToolChoice::Tool(name), BedrockToolChoice::Tool) => {
             Choice::Tool(SpecificToolChoice::builder().name(name).build()?)
         }
@@ -127,7 +203,7 @@ fn tools(
         }
         (ToolChoice::Any | ToolChoice::Tool(_), _) => Choice::Any(AnyToolChoice::builder().build()),
     };
-    let specifications = tools.iter().map(|tool| {
+    let specifications = request.tools.iter().map(|tool| {
         let schema = ToolInputSchema::Json(document(&tool.input_schema)?);
         let specification = ToolSpecification::builder().name(&tool.name);
         // The service refuses an empty description.
@@ -135,7 +211,8 @@ fn tools(
         let specification = specification.set_description(description.cloned());
         Ok(Tool::ToolSpec(specification.input_schema(schema).build()?))
     });
-    let specifications: Vec<Tool> = specifications.collect::<Result<_, BuildError>>()?;
+    let mut specifications: Vec<Tool> = specifications.collect::<Result<_, BuildError>>()?;
+    specifications.extend(point.map(Tool::CachePoint));
     let configuration = ToolConfiguration::builder().tool_choice(choice);
     let configuration = configuration.set_tools(Some(specifications)).build()?;
     Ok(Some(configuration))

@@ -4,8 +4,8 @@
 use super::BedrockModel;
 use crate::model_stub::{ModelStub, StubAnswer};
 use a2a_lambda_skill::model::{
-    Delta, Model as _, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool,
-    OutputSchema, StopReason, ToolChoice, ToolResult, Usage,
+    Delta, Model as _, ModelContent, ModelFile, ModelMessage, ModelPart, ModelReply, ModelRequest,
+    ModelTool, OutputSchema, StopReason, ToolChoice, ToolResult, Usage,
 };
 use a2a_lambda_skill::{AgentError, AgentResult, ErrorCode};
 use aws_smithy_eventstream::frame::write_message_to;
@@ -21,7 +21,7 @@ fn model(stub: &ModelStub) -> BedrockModel {
 
 fn ask(text: &str) -> ModelRequest {
     ModelRequest {
-        messages: vec![ModelMessage::User(text.to_owned())],
+        messages: vec![ModelMessage::from_text(text)],
         ..ModelRequest::default()
     }
 }
@@ -179,7 +179,7 @@ async fn calls_their_results_and_reasoning_return_to_the_model_unchanged() {
     let failed = Err("INVALID_INPUT: no".to_owned());
     let results = vec![result("1", Ok(json!({"left": 7}))), result("2", failed)];
     request.messages.push(ModelMessage::ToolResults(results));
-    request.messages.push(ModelMessage::User("And?".to_owned()));
+    request.messages.push(ModelMessage::from_text("And?"));
     let body = sent(model, request).await;
     assert_eq!(
         body["messages"][1],
@@ -481,5 +481,104 @@ async fn exception_in_a_stream_is_its_error() {
         let is_throttle = code == ErrorCode::ModelRateLimited;
         assert_eq!(error.is_transient(), is_throttle, "{exception}");
         assert!(!error.text().contains("secret"), "{}", error.text());
+    }
+}
+
+#[tokio::test]
+async fn a_picture_and_a_document_are_blocks_with_a_text_beside_them() {
+    let file = |name: &str, media_type, bytes: &'static [u8]| {
+        ModelPart::File(ModelFile::new(Some(name.to_owned()), media_type, bytes))
+    };
+    let request = |parts| ModelRequest {
+        messages: vec![ModelMessage::User(parts)],
+        ..ModelRequest::default()
+    };
+    let parts = vec![
+        file("a.png", "image/png", b"picture"),
+        file("my cv.pdf", "application/pdf", b"resume"),
+    ];
+    let stub = ModelStub::start([StubAnswer::json(500, "{}")]).await;
+    model(&stub).converse(request(parts)).await.unwrap_err();
+    assert_eq!(
+        stub.body(0)["messages"],
+        json!([{"role": "user", "content": [
+            {"image": {"format": "png", "source": {"bytes": "cGljdHVyZQ=="}}},
+            {"document": {
+                "format": "pdf",
+                "name": "my-cv-pdf",
+                "source": {"bytes": "cmVzdW1l"},
+            }},
+            {"text": "The user has sent this."},
+        ]}])
+    );
+    let large = vec![file("b.png", "image/png", &[0; 3_750_001])];
+    let error = model(&stub).converse(request(large)).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ModelInput);
+    assert!(error.text().contains("up to 3750000 bytes"), "{error:?}");
+}
+
+/// The blocks of a request in the order in which a service reads them, each with whether it is a
+/// cache point.
+fn blocks(body: &Value) -> Vec<(String, bool)> {
+    let messages = body["messages"].as_array().unwrap().iter();
+    let content = messages.flat_map(|message| message["content"].as_array().unwrap());
+    let tools = body["toolConfig"]["tools"].as_array().unwrap().iter();
+    let all = tools
+        .chain(body["system"].as_array().unwrap())
+        .chain(content);
+    all.map(|block| (block.to_string(), block.get("cachePoint").is_some()))
+        .collect()
+}
+
+/// The bytes that requests send, and those of them that a service had cached: what is equal up to
+/// a cache point of the request before.
+fn cached_bytes(bodies: &[Value]) -> (usize, usize) {
+    let (mut all, mut cached, mut before) = (0, 0, Vec::new());
+    for body in bodies {
+        let blocks = blocks(body);
+        let texts = |blocks: &[(String, bool)]| {
+            let texts = blocks.iter().filter(|(_, is_point)| !is_point);
+            texts.map(|(text, _)| text.clone()).collect::<Vec<_>>()
+        };
+        let sent = texts(&blocks);
+        all += sent.iter().map(String::len).sum::<usize>();
+        let known: Vec<String> = before;
+        if sent.starts_with(&known) {
+            cached += known.iter().map(String::len).sum::<usize>();
+        }
+        let last = blocks.iter().rposition(|(_, is_point)| *is_point);
+        before = texts(&blocks[..last.unwrap_or(0)]);
+    }
+    (all, cached)
+}
+
+#[tokio::test]
+async fn cache_points_let_a_service_keep_most_of_a_conversation_of_twenty_turns() {
+    let answer = answered(
+        &json!([{"text": "It is on stock. ".repeat(10)}]),
+        "end_turn",
+    );
+    for caches in [false, true] {
+        let answers = (0..20).map(|_| StubAnswer::json(200, &answer.to_string()));
+        let stub = ModelStub::start(answers).await;
+        let mut bedrock = model(&stub);
+        if caches {
+            bedrock = bedrock.cache_points();
+        }
+        let mut request = ModelRequest {
+            system: "You are a shop assistant. ".repeat(40),
+            tools: vec![tool("stock"), tool("price")],
+            ..ModelRequest::default()
+        };
+        for number in 0..20 {
+            let text = format!("What about article {number}? {}", "Please. ".repeat(20));
+            request.messages.push(ModelMessage::from_text(text));
+            let reply = bedrock.converse(request.clone()).await.unwrap();
+            request.messages.push(ModelMessage::Model(reply.content));
+        }
+        let bodies: Vec<_> = (0..20).map(|number| stub.body(number)).collect();
+        let (all, cached) = cached_bytes(&bodies);
+        println!("cache points {caches}: {all} bytes sent, {cached} of them cached");
+        assert_eq!(cached * 10 > all * 8, caches, "{cached} of {all}");
     }
 }

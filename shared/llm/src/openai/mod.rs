@@ -26,7 +26,9 @@ mod values;
 pub use config::{OpenAiApi, OpenAiConfigError, OpenAiModelBuilder};
 pub use quirks::OpenAiQuirks;
 
-use crate::provider::{ModelCallError, ReplyDecoder, ReplyDeltas, deltas, join};
+use crate::provider::{
+    ModelCallError, ReplyDecoder, ReplyDeltas, call_error, check_files, deltas, join,
+};
 use a2a_lambda_skill::AgentResult;
 use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
 use chat::ChatDecoder;
@@ -61,6 +63,7 @@ use transport::Transport;
 /// | answers 429 | `MODEL_RATE_LIMITED`, transient |
 /// | reports a context that is too long | `CONTEXT_LENGTH_EXCEEDED` |
 /// | refuses the content of the request | `CONTENT_FILTERED` |
+/// | does not read a file, or refuses a request with files | `MODEL_INPUT` |
 /// | sends more bytes than the limit | `MODEL_OUTPUT` |
 /// | answers 500 to 599 | `MODEL_PROVIDER`, transient |
 /// | does anything else wrong, is too slow, or breaks off | `MODEL_PROVIDER` |
@@ -86,6 +89,7 @@ impl OpenAiModel {
             OpenAiApi::ChatCompletions => chat::body,
             OpenAiApi::Responses => responses::body,
         };
+        check_files(request, values::file_limit)?;
         let body = write(request, &self.model, &self.options, &self.quirks, streams);
         let body = serde_json::to_vec(&body);
         let body = body.map_err(|error| ModelCallError::Request(error.to_string()))?;
@@ -114,7 +118,10 @@ impl Model for OpenAiModel {
     }
 
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
-        Box::pin(async move { join(self.answer(&request, false).await).await })
+        Box::pin(async move {
+            let reply = join(self.answer(&request, false).await).await;
+            reply.map_err(|error| call_error(error, request.files().next().is_some()))
+        })
     }
 
     fn converse_stream(
@@ -123,7 +130,8 @@ impl Model for OpenAiModel {
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         Box::pin(async move {
             let deltas = self.answer(&request, true).await;
-            deltas.map_err(ModelCallError::into_agent)
+            let deltas = deltas.map_err(ModelCallError::into_agent);
+            deltas.map_err(|error| call_error(error, request.files().next().is_some()))
         })
     }
 }

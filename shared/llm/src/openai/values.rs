@@ -1,7 +1,11 @@
 //! Reads and writes the parts of JSON that both APIs share.
 
 use super::quirks::OpenAiQuirks;
-use a2a_lambda_skill::model::{ModelRequest, ModelTool, OutputSchema, ToolChoice, Usage};
+use a2a_lambda_skill::model::{
+    ModelFile, ModelPart, ModelRequest, ModelTool, OutputSchema, ToolChoice, Usage,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 /// The keywords of a schema that OpenAI accepts in its strict mode.
@@ -52,6 +56,38 @@ pub(super) fn arguments_piece(value: Option<&Value>) -> String {
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
     }
+}
+
+/// The types of files that the models of OpenAI read.
+const FILE_TYPES: [&str; 5] = [
+    "application/pdf",
+    "image/gif",
+    "image/jpeg",
+    "image/png",
+    "image/webp",
+];
+
+/// The most bytes of a file: 50 MB, for each of the types.
+pub(super) fn file_limit(file: &ModelFile) -> Option<u64> {
+    let is_known = FILE_TYPES.contains(&file.media_type.as_str());
+    is_known.then_some(50_000_000)
+}
+
+/// Whether a message has a file.
+pub(super) fn has_file(parts: &[ModelPart]) -> bool {
+    parts.iter().any(|part| matches!(part, ModelPart::File(_)))
+}
+
+/// A file as the APIs take it.
+pub(super) fn data_url(file: &ModelFile) -> String {
+    let mut url = format!("data:{};base64,", file.media_type);
+    STANDARD.encode_string(&file.bytes, &mut url);
+    url
+}
+
+/// The name of a file, which the APIs require.
+pub(super) fn file_name(file: &ModelFile) -> &str {
+    file.name.as_deref().unwrap_or("file.pdf")
 }
 
 /// The text of a tool's result. The APIs have no member for a failure.

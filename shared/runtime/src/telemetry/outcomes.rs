@@ -80,7 +80,7 @@ outcomes! {
         "MODEL_PROVIDER" "MODEL_OUTPUT" => Model "the model service failed or answered nonsense: read its status page and `error.cause` of `a turn of task … failed`. Meanwhile `brake set --skill` refuses what would fail";
         "MODEL_RATE_LIMITED" => Model "ask the model service for a higher quota, or lower `WorkerConcurrency`";
         "MODEL_AUTH" "MODEL_UNAVAILABLE" => Model "set the model, its key or the right to it: `A2A_MODEL_ID`, `A2A_MODEL_KEY`, `SkillPolicyArn`";
-        "CONTEXT_LENGTH_EXCEEDED" "CONTENT_FILTERED" => Caller "nothing; what the caller said is too long for the model, or its filter withheld the answer";
+        "CONTEXT_LENGTH_EXCEEDED" "CONTENT_FILTERED" "MODEL_INPUT" => Caller "nothing; what the caller sent is too long for the model, has a file that it does not read, or its filter withheld the answer";
         "BUDGET_EXCEEDED" => Caller "nothing, or raise the budget: `A2A_TASK_TOKENS`, `A2A_TOKENS_PER_DAY`, the skill's own ([What may it cost](guide/cost.md))";
         "NETWORK" "TOOL_*" => Tool "look at the service that the skill uses; `error.cause` names it";
         "DEADLINE" => Ours "a slow skill: declare it `background`, or give it more time";

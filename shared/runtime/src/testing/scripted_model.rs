@@ -43,7 +43,7 @@ const PIECE: usize = 4;
 /// async fn tone(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
 ///     let request = ModelRequest {
 ///         system: "Is the text kind?".to_owned(),
-///         messages: vec![ModelMessage::User(text)],
+///         messages: vec![ModelMessage::from_text(text)],
 ///         ..ModelRequest::default()
 ///     };
 ///     let reply = cx.model()?.converse(request).await?;

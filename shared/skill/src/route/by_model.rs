@@ -13,7 +13,9 @@ use super::offer::Offer;
 use super::prior_tasks::PriorTasks;
 use crate::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
 use crate::model_line::ModelCall;
-use crate::{AgentDefinition, AgentError, AgentResult, ErrorCode, MeterCalls, MeteredModel};
+use crate::{
+    AgentDefinition, AgentError, AgentResult, ErrorCode, FilePart, MeterCalls, MeteredModel,
+};
 use a2a_lambda_model::task::{InputWriter, Message, TaskId, TaskRecord, Timestamp};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -217,7 +219,7 @@ fn request(agent: &AgentDefinition, case: &RoutingQuestion<'_>, text: &str) -> M
     }
     ModelRequest {
         system,
-        messages: vec![ModelMessage::User(text)],
+        messages: vec![ModelMessage::from_text(text + &labels(case.message))],
         tools: vec![ModelTool {
             name: ROUTE.to_owned(),
             description: "Sends the message to a skill.".to_owned(),
@@ -231,6 +233,12 @@ fn request(agent: &AgentDefinition, case: &RoutingQuestion<'_>, text: &str) -> M
         max_tokens: Some(TOKENS),
         ..ModelRequest::default()
     }
+}
+
+/// The files of the message, which only the skill reads.
+fn labels(message: &Message) -> String {
+    let files = message.parts.iter().filter_map(FilePart::of);
+    files.map(|file| format!("\n{}", file.label())).collect()
 }
 
 /// Reads the answer of the model.

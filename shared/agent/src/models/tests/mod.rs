@@ -105,7 +105,7 @@ async fn report_of_a_model_shows_three_updates_and_its_partial_results() {
         panic!()
     };
     let sent = json!([analysis(), charts()]).to_string();
-    assert_eq!(last.messages, [ModelMessage::User(sent)]);
+    assert_eq!(last.messages, [ModelMessage::from_text(sent)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,7 +211,7 @@ fn heard(model: &ScriptedModel) -> Vec<Vec<String>> {
     let requests = model.requests();
     let texts = requests.iter().map(|request| {
         let texts = request.messages.iter().filter_map(|message| match message {
-            ModelMessage::User(text) => Some(text.clone()),
+            ModelMessage::User(_) => Some(message.user_text()),
             ModelMessage::Model(_) | ModelMessage::ToolResults(_) => None,
         });
         texts.collect()

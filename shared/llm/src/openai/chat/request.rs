@@ -2,9 +2,11 @@
 
 use super::kept;
 use crate::openai::quirks::OpenAiQuirks;
-use crate::openai::values::{merge_options, output_schema, result_text, set_in, set_tools};
+use crate::openai::values::{
+    data_url, file_name, has_file, merge_options, output_schema, result_text, set_in, set_tools,
+};
 use crate::provider::arguments;
-use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool};
+use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelPart, ModelRequest, ModelTool};
 use serde_json::{Map, Value, json};
 
 /// The members that no option sets.
@@ -52,7 +54,9 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
     }
     for message in &request.messages {
         match message {
-            ModelMessage::User(text) => messages.push(json!({"role": "user", "content": text})),
+            ModelMessage::User(parts) => {
+                messages.push(json!({"role": "user", "content": of_user(message, parts)}));
+            }
             ModelMessage::Model(content) => messages.push(of_model(content)),
             ModelMessage::ToolResults(results) => {
                 messages.extend(results.iter().map(|result| {
@@ -63,6 +67,25 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
         }
     }
     messages
+}
+
+/// The content of a user's message. Many servers take only a text where there is no file.
+fn of_user(message: &ModelMessage, parts: &[ModelPart]) -> Value {
+    if !has_file(parts) {
+        return message.user_text().into();
+    }
+    let part = |part: &ModelPart| match part {
+        ModelPart::Text(text) => json!({"type": "text", "text": text}),
+        ModelPart::Data(data) => json!({"type": "text", "text": data.to_string()}),
+        ModelPart::File(file) if file.is_image() => {
+            json!({"type": "image_url", "image_url": {"url": data_url(file)}})
+        }
+        ModelPart::File(file) => {
+            let file = json!({"filename": file_name(file), "file_data": data_url(file)});
+            json!({"type": "file", "file": file})
+        }
+    };
+    parts.iter().map(part).collect()
 }
 
 /// A message of the model. Blocks of other providers are left out.

@@ -3,10 +3,11 @@
 use super::ITEM;
 use crate::openai::quirks::OpenAiQuirks;
 use crate::openai::values::{
-    elements, merge_options, output_schema, result_text, set_in, set_tools, text,
+    data_url, elements, file_name, has_file, merge_options, output_schema, result_text, set_in,
+    set_tools, text,
 };
 use crate::provider::arguments;
-use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool};
+use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelPart, ModelRequest, ModelTool};
 use serde_json::{Map, Value, json};
 
 /// The members that no option sets.
@@ -46,7 +47,7 @@ pub(crate) fn body(
 
 fn items(message: &ModelMessage) -> Vec<Value> {
     match message {
-        ModelMessage::User(text) => vec![of_text("user", text)],
+        ModelMessage::User(parts) => vec![of_user(message, parts)],
         ModelMessage::Model(content) => content.iter().filter_map(of_model).collect(),
         ModelMessage::ToolResults(results) => {
             let item = |id: &str, output: String| json!({"type": "function_call_output", "call_id": id, "output": output});
@@ -56,6 +57,24 @@ fn items(message: &ModelMessage) -> Vec<Value> {
                 .collect()
         }
     }
+}
+
+fn of_user(message: &ModelMessage, parts: &[ModelPart]) -> Value {
+    if !has_file(parts) {
+        return of_text("user", &message.user_text());
+    }
+    let part = |part: &ModelPart| match part {
+        ModelPart::Text(text) => json!({"type": "input_text", "text": text}),
+        ModelPart::Data(data) => json!({"type": "input_text", "text": data.to_string()}),
+        ModelPart::File(file) if file.is_image() => {
+            json!({"type": "input_image", "image_url": data_url(file)})
+        }
+        ModelPart::File(file) => {
+            json!({"type": "input_file", "filename": file_name(file), "file_data": data_url(file)})
+        }
+    };
+    let content: Value = parts.iter().map(part).collect();
+    json!({"type": "message", "role": "user", "content": content})
 }
 
 fn of_text(role: &str, text: &str) -> Value {

@@ -266,9 +266,7 @@ async fn parts_that_are_not_text_return_in_their_place() {
     let reply = model.converse(request.clone()).await.unwrap();
     assert_eq!(reply.content[1], text("4"));
     request.messages.push(ModelMessage::Model(reply.content));
-    request
-        .messages
-        .push(ModelMessage::User("again".to_owned()));
+    request.messages.push(ModelMessage::from_text("again"));
     model.converse(request).await.unwrap();
     assert_eq!(stub.body(1)["messages"][1], message);
 }

@@ -2,8 +2,8 @@ use super::{OpenAiApi, OpenAiModel, sse};
 use crate::model_stub::{ModelStub, StubAnswer};
 use crate::provider::{ModelCallError, deltas};
 use a2a_lambda_skill::model::{
-    Delta, Model as _, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool, StopReason,
-    Usage,
+    Delta, Model as _, ModelContent, ModelFile, ModelMessage, ModelPart, ModelReply, ModelRequest,
+    ModelTool, StopReason, Usage,
 };
 use a2a_lambda_skill::{AgentError, AgentResult, ErrorCode};
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 mod chat;
 mod failures;
+mod files;
 mod responses;
 
 /// A limit that a silent service reaches.
@@ -28,7 +29,7 @@ fn model(stub: &ModelStub, api: OpenAiApi) -> OpenAiModel {
 
 fn ask(text: &str) -> ModelRequest {
     ModelRequest {
-        messages: vec![ModelMessage::User(text.to_owned())],
+        messages: vec![ModelMessage::from_text(text)],
         ..ModelRequest::default()
     }
 }

@@ -317,11 +317,11 @@ impl Scopes {
             return state.calls == 0;
         }
         let next = state.order.next_stored();
-        let lost = next.filter(|next| state.has_lost(next)).map(str::to_owned);
-        if let Some(lost) = &lost {
-            state.order.remove(|path| path == lost);
+        let loser = next.filter(|next| state.has_lost(next)).map(str::to_owned);
+        if let Some(loser) = &loser {
+            state.order.remove(|path| path == loser);
         }
-        lost.is_some()
+        loser.is_some()
     }
 
     /// Whether another branch runs beside a step or wait: it is in a scope or step that is open, or

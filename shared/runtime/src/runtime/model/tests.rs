@@ -50,7 +50,7 @@ async fn the_model_of_the_settings_answers_at_its_address() {
     let named = settings(ModelProvider::OpenAi, &format!("http://{address}"));
     let model = ConfiguredModel::new(&named).unwrap();
     let request = ModelRequest {
-        messages: vec![ModelMessage::User("Hi".to_owned())],
+        messages: vec![ModelMessage::from_text("Hi")],
         ..ModelRequest::default()
     };
     let reply = model.converse(request).await.unwrap();

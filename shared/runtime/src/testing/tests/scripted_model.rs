@@ -88,7 +88,7 @@ fn joined(deltas: Vec<Delta>) -> ModelReply {
 #[skill(id = "stubborn", tags = ["test"])]
 async fn stubborn(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
     let ask = |system: &str| ModelRequest {
-        messages: vec![ModelMessage::User(text.clone())],
+        messages: vec![ModelMessage::from_text(text.clone())],
         ..request(system)
     };
     let (one, two) = (ask("one"), ask("two"));
@@ -115,7 +115,7 @@ async fn a_script_answers_a_skill_in_order_and_keeps_its_requests() {
     let asked = model.requests();
     assert_eq!(asked.len(), 2);
     assert_eq!((&*asked[0].system, &*asked[1].system), ("one", "two"));
-    assert_eq!(asked[0].messages, [ModelMessage::User("hello".to_owned())]);
+    assert_eq!(asked[0].messages, [ModelMessage::from_text("hello")]);
     assert_eq!(content(&model, request("")).await, [text("3")]);
 }
 

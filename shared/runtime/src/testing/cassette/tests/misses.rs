@@ -7,7 +7,7 @@ use serde_json::Value;
 #[skill(id = "capital", tags = ["test"])]
 async fn capital(cx: &mut TaskContext<'_>, country: String) -> AgentResult<String> {
     let request = ModelRequest {
-        messages: vec![ModelMessage::User(country)],
+        messages: vec![ModelMessage::from_text(country)],
         ..request("Name the capital. Answer in one word.")
     };
     let reply = cx.model()?.converse(request).await?;
@@ -67,7 +67,7 @@ async fn a_miss_shows_the_nearest_recording_and_where_a_long_prompt_changed() {
     let far = ModelRequest {
         system: prompt("and brief"),
         options: json!({"effort": "low"}).as_object().unwrap().clone(),
-        messages: vec![ModelMessage::User("hello".to_owned())],
+        messages: vec![ModelMessage::from_text("hello")],
         ..ModelRequest::default()
     };
     let folder = recorded("nearest", [far, request(&prompt("and brief"))]).await;
@@ -84,7 +84,7 @@ async fn a_miss_with_many_differences_shows_some_and_counts_the_rest() {
     let with = |messages: Vec<&str>| ModelRequest {
         messages: messages
             .into_iter()
-            .map(|it| ModelMessage::User(it.repeat(200)))
+            .map(|it| ModelMessage::from_text(it.repeat(200)))
             .collect(),
         ..ModelRequest::default()
     };

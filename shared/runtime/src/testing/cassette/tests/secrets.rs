@@ -24,7 +24,7 @@ fn with(secret: &str) -> ModelRequest {
     };
     ModelRequest {
         messages: vec![
-            ModelMessage::User(json!({ "inside": secret }).to_string()),
+            ModelMessage::from_text(json!({ "inside": secret }).to_string()),
             ModelMessage::Model(content),
             ModelMessage::ToolResults(vec![result]),
         ],

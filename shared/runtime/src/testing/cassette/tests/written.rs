@@ -7,7 +7,7 @@ async fn the_file_can_be_read_and_reviewed() {
     let folder = Folder::new("readable");
     let recording = folder.record(ScriptedModel::new().text("Oslo"));
     let asked = ModelRequest {
-        messages: vec![ModelMessage::User("Norway".to_owned())],
+        messages: vec![ModelMessage::from_text("Norway")],
         ..request("Name the capital.")
     };
     recording.converse(asked).await.unwrap();

@@ -16,7 +16,7 @@ struct Waiting(LlmSlot);
 impl SkillSlot for Waiting {}
 
 /// Removes files.
-#[skill(id = "clean", tags = ["example"])]
+#[skill(id = "clean", tags = ["example"], input_modes = ["text/plain", "image/png"])]
 struct Clean(Arc<AtomicU32>);
 
 impl Clean {
@@ -39,13 +39,13 @@ impl Clean {
 }
 
 impl SkillHandler<Waiting> for Clean {
-    type Input = String;
+    type Input = Content;
     type Output = String;
 
     async fn on_request(
         &self,
         cx: &mut TaskContext<'_>,
-        wish: String,
+        wish: Content,
     ) -> AgentResult<OnRequestResult<String, Waiting>> {
         let outcome = self.worker().run(cx, &wish).await?;
         Ok(Self::result(outcome)?.into())
@@ -106,6 +106,22 @@ async fn tool_to_confirm_runs_after_the_user_said_yes() {
     assert_eq!(removed.load(Ordering::SeqCst), 1);
     let removed = ("2".to_owned(), Ok(json!("removed")));
     assert_eq!(results(&model), [listed(), removed]);
+}
+
+#[tokio::test]
+async fn model_still_sees_the_file_after_its_user_was_asked() {
+    let model = cleaning(1);
+    let (mut client, _) = client(&model);
+    let wish = Content::from_text("Clean up what you see");
+    let picture = Content::from_file("a.png", "image/png", &b"\x89PNG a picture"[..]);
+    let wish = wish.with(picture.into_parts().remove(0));
+    client.send(wish).await.unwrap();
+    client.send("yes").await.unwrap();
+    for request in &*model.requests() {
+        let bytes: Vec<_> = request.files().map(|file| file.bytes.clone()).collect();
+        assert_eq!(bytes, [&b"\x89PNG a picture"[..]]);
+    }
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -302,13 +318,13 @@ async fn count(_: Value) -> AgentResult<u8> {
 struct Shop(Vec<Tool>, bool);
 
 impl SkillHandler<Waiting> for Shop {
-    type Input = String;
+    type Input = Content;
     type Output = String;
 
     async fn on_request(
         &self,
         cx: &mut TaskContext<'_>,
-        wish: String,
+        wish: Content,
     ) -> AgentResult<OnRequestResult<String, Waiting>> {
         let worker = LlmWorker::<String>::new("Sell.").skills(self.0.clone());
         if self.1 {

@@ -43,10 +43,7 @@ async fn function_returns_the_value_that_the_model_gives_to_the_forced_tool() {
         panic!()
     };
     assert_eq!(request.system, "Extract the order.");
-    assert_eq!(
-        request.messages,
-        [ModelMessage::User("three of A-1".to_owned())]
-    );
+    assert_eq!(request.messages, [ModelMessage::from_text("three of A-1")]);
     assert_eq!(request.tool_choice, ToolChoice::Tool("answer".to_owned()));
     let schema = &request.tools[0].input_schema;
     assert_eq!(
@@ -62,7 +59,7 @@ async fn several_inputs_are_sent_as_json() {
     let input = (a1(1), ["note"]);
     function().run_with(&model, input).await.unwrap();
     let sent = r#"[{"article":"A-1","pieces":1},["note"]]"#;
-    assert_eq!(last_message(&model), ModelMessage::User(sent.to_owned()));
+    assert_eq!(last_message(&model), ModelMessage::from_text(sent));
 }
 
 #[tokio::test]
@@ -90,7 +87,7 @@ async fn model_that_writes_instead_of_calling_is_corrected_or_understood() {
     let model = ScriptedModel::new().text("Sure!").answer(order(2));
     assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(2));
     let wanted = "Call the tool `answer` with your answer.";
-    assert_eq!(last_message(&model), ModelMessage::User(wanted.to_owned()));
+    assert_eq!(last_message(&model), ModelMessage::from_text(wanted));
     // Small models write the JSON as text.
     let model = ScriptedModel::new().text(order(4).to_string());
     assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(4));
@@ -252,10 +249,13 @@ async fn conversation_that_the_caller_holds_is_the_input() {
         .add_event(said(Role::User, "The city, please."));
     let chat = LlmFunction::<String>::new("Answer.");
     assert_eq!(chat.chat_with(&model, &thread).await.unwrap(), "Rome.");
-    let [ModelMessage::User(sent)] = &*model.requests()[0].messages else {
+    let [sent] = &*model.requests()[0].messages else {
         panic!()
     };
-    assert_eq!(sent, "Where is the Pantheon?\n\nThe city, please.");
+    assert_eq!(
+        sent.user_text(),
+        "Where is the Pantheon?\n\nThe city, please."
+    );
 }
 
 /// Reads an order, then does something else.

@@ -4,6 +4,7 @@
 //! - `function`, `worker`, `confirm`: the three kinds
 
 mod confirm;
+mod files;
 mod function;
 mod worker;
 

@@ -11,7 +11,7 @@ use crate::task::{
 use crate::telemetry::lines::Lines;
 use crate::testing::ScriptedModel;
 use a2a_lambda_rows::each_row_async;
-use a2a_lambda_skill::model::{ModelContent, ModelMessage, ToolChoice};
+use a2a_lambda_skill::model::{ModelContent, ToolChoice};
 use a2a_lambda_skill::route::RouterModel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -203,9 +203,7 @@ async fn question_of_the_model_is_shown_with_the_skills() {
     let [_, asked] = &*model.requests() else {
         panic!()
     };
-    let ModelMessage::User(said) = &asked.messages[0] else {
-        panic!()
-    };
+    let said = asked.messages[0].user_text();
     let lines = ["hm", "A song or a sum?", "sing of trees"];
     let places = lines.map(|line| said.find(line).unwrap());
     assert!(places.is_sorted(), "{said}");
