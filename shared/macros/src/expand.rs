@@ -60,10 +60,10 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     let (docs, rest) = item.attrs.into_iter().partition(is_doc);
     let docs: Vec<Attribute> = docs;
     item.attrs = rest;
-    // The skill becomes a unit struct with the name of the function. Rust rejects a variable
-    // with the name of a unit struct in scope, so the generated handler uses `__cx` and
-    // `__input`. Inside the handler the author's function hides the struct.
-    // The struct gets the visibility of the function, which moves into the handler.
+    // The skill becomes a struct and a function that makes it, both with the name of the author's
+    // function. No unit struct: its name would be a pattern, and no variable could have it. Inside
+    // the handler the author's function hides the one that is generated.
+    // Both get the visibility of the author's function, which moves into the handler.
     let visibility = std::mem::replace(&mut item.vis, syn::Visibility::Inherited);
     let name = &item.sig.ident;
     let Signature {
@@ -85,9 +85,15 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     };
     Ok(quote! {
         #(#docs)*
+        #[must_use]
+        #visibility const fn #name() -> #name {
+            #name {}
+        }
+
+        #[doc(hidden)]
         #[allow(non_camel_case_types, reason = "it has the name of the function")]
         #[derive(Debug, Clone, Copy)]
-        #visibility struct #name;
+        #visibility struct #name {}
 
         #checks
 

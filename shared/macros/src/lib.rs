@@ -29,8 +29,8 @@ use proc_macro::TokenStream;
 /// The item is one of:
 ///
 /// - A **struct**: the attribute implements `Skill`; implement `SkillHandler` yourself.
-/// - An **`async fn([cx,] [state: State<T>, …] input) -> AgentResult<R>`**: it becomes a unit struct of the same
-///   name and visibility, with a one-shot handler. `R` is an output type (completes the
+/// - An **`async fn([cx,] [state: State<T>, …] input) -> AgentResult<R>`**: it becomes a function of the
+///   same name and visibility that makes a one-shot skill. `R` is an output type (completes the
 ///   task), `Content` (a reply without a task), or an `OnRequestResult<O>` (used
 ///   unchanged).
 #[proc_macro_attribute]

@@ -116,7 +116,8 @@ fn a_struct_gets_metadata_and_no_handler() {
 }
 
 #[test]
-fn a_function_becomes_a_struct_of_its_name_and_visibility() {
+fn a_function_becomes_a_skill_of_its_name_and_visibility() {
     let code = written(WHOLE, "pub(crate) async fn x(a: String) -> R { a }");
-    assert!(code.contains("pub (crate) struct x ;"), "{code}");
+    assert!(code.contains("pub (crate) const fn x () -> x"), "{code}");
+    assert!(code.contains("pub (crate) struct x { }"), "{code}");
 }

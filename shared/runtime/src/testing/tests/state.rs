@@ -120,3 +120,13 @@ async fn a_test_puts_its_own_state_in_place_of_the_factory() {
     let reply = client.send("?").await.unwrap();
     assert_eq!(reply.artifact_text("currency").as_deref(), Some("USD"));
 }
+
+/// The module has a skill `price`, whose name is no pattern.
+#[test]
+fn a_value_may_have_the_name_of_a_skill() {
+    let prices = Some(Prices { currency: "EUR" });
+    let Some(price) = prices else { return };
+    assert_eq!(price.currency, "EUR");
+    let cost = |price: &Prices| price.currency;
+    assert_eq!(cost(&price), "EUR");
+}
