@@ -311,6 +311,18 @@ impl AgentBuilder {
         self
     }
 
+    /// Adds the double of a [`State`](super::State): what `SkillTest` and the command `eval` use in
+    /// place of its factory. Each test and each row makes its own.
+    #[must_use]
+    pub fn double<T, F>(mut self, make: F) -> Self
+    where
+        T: Send + Sync + 'static,
+        F: Fn() -> T + Send + Sync + 'static,
+    {
+        self.agent.states.add_double(make);
+        self
+    }
+
     /// Sets what finds the [`SessionContext`](super::SessionContext) of each conversation. A
     /// first turn with an adapter reads and writes more: see [`SkillSet::session_context`].
     #[must_use]
@@ -562,10 +574,17 @@ impl AgentDefinition {
         self.states.make().await
     }
 
-    /// The same agent with this value as the state of its type.
+    /// The same agent with this value as the state of its type, and as its double.
     #[must_use]
     pub fn with_state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.states.add_value(value);
+        self.states.replace(value);
+        self
+    }
+
+    /// The same agent with its doubles in place of their states.
+    #[must_use]
+    pub fn with_doubles(mut self) -> Self {
+        self.states.use_doubles();
         self
     }
 
