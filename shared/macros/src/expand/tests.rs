@@ -1,4 +1,5 @@
 use super::skill;
+use crate::attributes::KEYS;
 use a2a_lambda_rows::each_row;
 
 fn message(attributes: &str, item: &str) -> String {
@@ -49,6 +50,20 @@ fn each_mistake_in_the_attribute_has_its_own_message() {
     each_row(rows, |(attributes, part)| {
         let message = message(attributes, STRUCT);
         assert!(message.contains(part), "{attributes}: {message}");
+    });
+}
+
+#[test]
+fn documentation_of_the_attribute_names_each_argument() {
+    let docs = include_str!("../lib.rs");
+    let keys = KEYS.split(['`', ' ', ',']).filter(|it| !it.is_empty());
+    let keys: Vec<&str> = keys.collect();
+    assert_eq!(keys.len(), 15);
+    each_row(keys, |key| {
+        let is_named = [format!("`{key}`"), format!("`{key} = ")];
+        assert!(is_named.iter().any(|name| docs.contains(name)), "{key}");
+        let message = message(&format!("{key} = X"), STRUCT);
+        assert!(!message.contains("unknown key"), "{message}");
     });
 }
 
