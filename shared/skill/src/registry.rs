@@ -282,7 +282,8 @@ impl AgentBuilder {
 
     /// Lets a message answer the open question of its context also if its parts alone would choose a
     /// skill: for clients that send the context and no task, and an agent of one skill, or of one
-    /// skill for each media type. A text that a skill declares still begins a task of that.
+    /// skill for each media type. A text that a skill declares still begins a task of that. Leave it
+    /// off where clients send the context of a conversation with each new request.
     #[must_use]
     pub const fn answers_by_context(mut self) -> Self {
         self.agent.answers_by_context = true;
