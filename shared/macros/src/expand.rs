@@ -49,6 +49,9 @@ fn members(metadata: &TokenStream, states: &[impl ToTokens]) -> TokenStream {
     }
 }
 
+/// The skill becomes a struct and a function that makes it, both with the name and the visibility
+/// of the author's function, which moves into the handler and hides the generated one there. A unit
+/// struct will not do: its name would be a pattern, and no variable could have it.
 fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> {
     let metadata = metadata(attributes, &item.attrs)?;
     let checks = checks(attributes);
@@ -60,10 +63,6 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     let (docs, rest) = item.attrs.into_iter().partition(is_doc);
     let docs: Vec<Attribute> = docs;
     item.attrs = rest;
-    // The skill becomes a struct and a function that makes it, both with the name of the author's
-    // function. No unit struct: its name would be a pattern, and no variable could have it. Inside
-    // the handler the author's function hides the one that is generated.
-    // Both get the visibility of the author's function, which moves into the handler.
     let visibility = std::mem::replace(&mut item.vis, syn::Visibility::Inherited);
     let name = &item.sig.ident;
     let Signature {
