@@ -1,4 +1,4 @@
-//! Runs the demonstration of `docs/guide/steps.md` as a reader would.
+//! Runs the demonstration of `docs/flow.md` as a reader would.
 
 use crate::agent::program;
 use std::process::Stdio;
@@ -44,7 +44,7 @@ async fn the_stream_of_a_killed_program_resumes_as_the_document_shows() {
         said.ends_with("== both together are the log of the task\n"),
         "{said}"
     );
-    let paper = include_str!("../../docs/guide/steps.md");
+    let paper = include_str!("../../docs/flow.md");
     let (_, shown) = paper.split_once("```text\n== a stream\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
     assert_eq!(

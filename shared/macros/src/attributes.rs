@@ -5,7 +5,7 @@ use syn::punctuated::Punctuated;
 use syn::{Ident, LitBool, LitStr, Token, Type, bracketed};
 
 /// All keys, for the error message that lists them.
-const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `text`, `refines`, `input_modes`, `output_modes`, \
+pub(crate) const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `text`, `refines`, `input_modes`, `output_modes`, \
      `background`, `cancel_words`, `accepts_routed`, \
      `effect`, `keeps_input`, `states`";
 

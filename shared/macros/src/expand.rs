@@ -49,6 +49,9 @@ fn members(metadata: &TokenStream, states: &[impl ToTokens]) -> TokenStream {
     }
 }
 
+/// The skill becomes a struct and a function that makes it, both with the name and the visibility
+/// of the author's function, which moves into the handler and hides the generated one there. A unit
+/// struct will not do: its name would be a pattern, and no variable could have it.
 fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> {
     let metadata = metadata(attributes, &item.attrs)?;
     let checks = checks(attributes);
@@ -60,10 +63,6 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     let (docs, rest) = item.attrs.into_iter().partition(is_doc);
     let docs: Vec<Attribute> = docs;
     item.attrs = rest;
-    // The skill becomes a unit struct with the name of the function. Rust rejects a variable
-    // with the name of a unit struct in scope, so the generated handler uses `__cx` and
-    // `__input`. Inside the handler the author's function hides the struct.
-    // The struct gets the visibility of the function, which moves into the handler.
     let visibility = std::mem::replace(&mut item.vis, syn::Visibility::Inherited);
     let name = &item.sig.ident;
     let Signature {
@@ -85,9 +84,15 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     };
     Ok(quote! {
         #(#docs)*
+        #[must_use]
+        #visibility const fn #name() -> #name {
+            #name {}
+        }
+
+        #[doc(hidden)]
         #[allow(non_camel_case_types, reason = "it has the name of the function")]
         #[derive(Debug, Clone, Copy)]
-        #visibility struct #name;
+        #visibility struct #name {}
 
         #checks
 

@@ -47,10 +47,10 @@
 //!
 //! # Where to start
 //!
-//! - **To write skills:** [`prelude`] has the names that a file with skills imports,
+//! - **To write skills:** the guide, `docs/guide/README.md` of the repository, begins with an
+//!   empty folder. [`prelude`] has the names that a file with skills imports,
 //!   [`skill`](mod@skill) the API, [`SkillTest`] the client for tests and
-//!   [`testing::check_agent`] a check of the whole agent. `README.md` has a skill that asks
-//!   a question; `shared/agent` has runnable examples of each kind of skill.
+//!   [`testing::check_agent`] a check of the whole agent.
 //! - **To deploy an agent:** the `main` of each Lambda function is one call of [`serve`]
 //!   with the agent. [`settings`] reads its environment. `docs/operations.md` lists the
 //!   settings, the parameters of the stack, the alarms, the costs and the errors.

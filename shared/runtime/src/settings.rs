@@ -24,7 +24,7 @@ pub use credentials::CredentialSettings;
 pub use error::{FileError, SettingsError};
 pub use file::Configuration;
 pub use model::{ModelProvider, ModelSettings, Routing};
-pub use source::{Environment, Source};
+pub use source::{Environment, Setting, Source};
 pub use variables::{parse_duration, warn_of_unknown};
 
 use crate::auth::AuthMode;

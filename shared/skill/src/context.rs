@@ -214,7 +214,8 @@ impl<'a> TaskContext<'a> {
 
     /// Writes the artifact `name` in chunks. The skill may send updates and run steps between
     /// the chunks. A writer writes in one step, or outside of all: a turn that runs again skips
-    /// the steps that have finished, with their chunks.
+    /// the steps that have finished, with their chunks. A step that had not finished writes its
+    /// text again, and the engine compares it with the stored one.
     pub fn artifact_chunks(&self, name: impl Into<String>) -> ArtifactChunks<'_> {
         ArtifactChunks::new(self.host, name.into())
     }

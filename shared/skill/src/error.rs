@@ -33,6 +33,26 @@ pub type AgentResult<T> = Result<T, AgentError>;
 /// assert_eq!(error.code().as_str(), "INTERNAL_ERROR");
 /// assert_eq!(error.text(), "internal error");
 /// ```
+///
+/// In a program of your own, `?` converts it to a boxed error, which has code, text and cause:
+///
+/// ```
+/// use a2a_lambda::skill::{AgentError, AgentResult};
+/// use std::error::Error;
+///
+/// fn answer() -> AgentResult<u32> {
+///     Ok(42)
+/// }
+///
+/// fn main() -> Result<(), Box<dyn Error>> {
+///     assert_eq!(answer()?, 42);
+///     let error: Box<dyn Error + Send + Sync> = AgentError::network("no route").into();
+///     assert_eq!(error.to_string(), "NETWORK: a service the agent needs did not answer: no route");
+///     Ok(())
+/// }
+/// ```
+///
+/// For `anyhow` it is `answer().map_err(|error| anyhow::Error::from_boxed(error.into()))?`.
 #[derive(Clone, PartialEq)]
 pub struct AgentError(Box<ErrorParts>);
 
@@ -411,6 +431,20 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 impl<E: Error + 'static> From<E> for AgentError {
     fn from(error: E) -> Self {
         Self::internal(String::new()).with_cause(&error)
+    }
+}
+
+/// Has the private cause: it is for the program that calls a model, not for a client.
+impl From<AgentError> for Box<dyn Error + Send + Sync> {
+    fn from(error: AgentError) -> Self {
+        let cause = error.cause().map(|cause| format!(": {cause}"));
+        format!("{error:?}{}", cause.unwrap_or_default()).into()
+    }
+}
+
+impl From<AgentError> for Box<dyn Error> {
+    fn from(error: AgentError) -> Self {
+        Box::<dyn Error + Send + Sync>::from(error)
     }
 }
 

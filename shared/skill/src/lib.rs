@@ -3,6 +3,7 @@
 //! - `handler`, `metadata`: the metadata and the handlers of a skill
 //! - `input`, `output`, `slot`: the types of a skill
 //! - `content`, `artifact`, `file`: what clients and skills send each other
+//! - `function`: a function that returns a skill is that skill
 //! - `outcome`: the results of a handler; only these values end a task
 //! - `context`: what a handler can do during a turn; [`turn_host`] is the engine's side of it
 //! - `documents`: what skills keep beside their tasks
@@ -46,6 +47,7 @@ mod error;
 mod export;
 mod field_hash;
 mod file;
+mod function;
 pub mod gate;
 mod handler;
 mod hybrid;

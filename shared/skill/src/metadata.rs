@@ -49,11 +49,13 @@ pub struct SkillMetadata {
     /// a question to the user.
     #[serde(skip)]
     pub accepts_routed: bool,
-    /// Whether the answer "cancel" or "never mind" to a question of the skill cancels its task.
+    /// Whether the answer "cancel" or "never mind" to a question of the skill cancels its task. The
+    /// word is not kept. An agent with a skill of that id or name has no such word.
     #[serde(skip)]
     pub cancel_words: bool,
     /// Whether the task keeps the messages to the skill. Otherwise each is sealed until its turn
-    /// ends, and the history and the thread have a message that says so.
+    /// ends, and the history and the thread have a message that says so. Such a message has text and
+    /// data, no files, and at most 32 KB.
     pub keeps_input: bool,
 }
 

@@ -282,7 +282,8 @@ impl AgentBuilder {
 
     /// Lets a message answer the open question of its context also if its parts alone would choose a
     /// skill: for clients that send the context and no task, and an agent of one skill, or of one
-    /// skill for each media type. A text that a skill declares still begins a task of that.
+    /// skill for each media type. A text that a skill declares still begins a task of that. Leave it
+    /// off where clients send the context of a conversation with each new request.
     #[must_use]
     pub const fn answers_by_context(mut self) -> Self {
         self.agent.answers_by_context = true;
@@ -308,6 +309,18 @@ impl AgentBuilder {
     #[must_use]
     pub fn state_value<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.agent.states.add_value(value);
+        self
+    }
+
+    /// Adds the double of a [`State`](super::State): what `SkillTest` and the command `eval` use in
+    /// place of its factory. Each test and each row makes its own.
+    #[must_use]
+    pub fn double<T, F>(mut self, make: F) -> Self
+    where
+        T: Send + Sync + 'static,
+        F: Fn() -> T + Send + Sync + 'static,
+    {
+        self.agent.states.add_double(make);
         self
     }
 
@@ -562,10 +575,17 @@ impl AgentDefinition {
         self.states.make().await
     }
 
-    /// The same agent with this value as the state of its type.
+    /// The same agent with this value as the state of its type, and as its double.
     #[must_use]
     pub fn with_state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.states.add_value(value);
+        self.states.replace(value);
+        self
+    }
+
+    /// The same agent with its doubles in place of their states.
+    #[must_use]
+    pub fn with_doubles(mut self) -> Self {
+        self.states.use_doubles();
         self
     }
 

@@ -5,9 +5,10 @@ use super::{AgentError, AgentResult, TaskContext};
 use futures::future::BoxFuture;
 use std::any::{Any, TypeId, type_name};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -15,6 +16,7 @@ use tokio::sync::OnceCell;
 type AnyState = Arc<dyn Any + Send + Sync>;
 type StateResult = Result<AnyState, Box<dyn Error + Send + Sync>>;
 type MakeState = dyn Fn() -> BoxFuture<'static, StateResult> + Send + Sync;
+type AddDouble = dyn Fn(&mut States) + Send + Sync;
 
 /// A value that the skills of an agent share.
 ///
@@ -24,6 +26,7 @@ type MakeState = dyn Fn() -> BoxFuture<'static, StateResult> + Send + Sync;
 ///
 /// ```
 /// use a2a_lambda::prelude::*;
+/// use a2a_lambda::settings::Setting;
 ///
 /// struct Prices {
 ///     currency: String,
@@ -36,7 +39,8 @@ type MakeState = dyn Fn() -> BoxFuture<'static, StateResult> + Send + Sync;
 /// }
 ///
 /// let agent = Agent::builder("shop")
-///     .state(async || std::env::var("CURRENCY").map(|currency| Prices { currency }))
+///     .state(async || Setting::read("CURRENCY").map(|currency| Prices { currency }))
+///     .double(|| Prices { currency: "EUR".to_owned() })
 ///     .skill(price)
 ///     .build()?;
 /// # Ok::<(), BuildError>(())
@@ -56,7 +60,7 @@ impl<T: Send + Sync + 'static> State<T> {
     /// ([`AgentBuilder::state_value`](super::AgentBuilder::state_value)), or it is made already.
     #[must_use]
     pub fn made(cx: &TaskContext<'_>) -> Option<Self> {
-        let factory = cx.facts.states.0.get(&TypeId::of::<T>())?;
+        let factory = cx.facts.states.factories.get(&TypeId::of::<T>())?;
         let value = Arc::clone(factory.value.get()?);
         value.downcast().ok().map(Self)
     }
@@ -111,7 +115,10 @@ pub struct StateError {
 
 /// The states of an agent. Clones share what is made.
 #[derive(Clone, Default)]
-pub struct States(BTreeMap<TypeId, Arc<Factory>>);
+pub struct States {
+    factories: BTreeMap<TypeId, Arc<Factory>>,
+    doubles: BTreeMap<TypeId, Arc<AddDouble>>,
+}
 
 struct Factory {
     name: &'static str,
@@ -147,22 +154,49 @@ impl States {
         self.insert::<T>(Box::new(make), OnceCell::new_with(Some(value)));
     }
 
+    /// Adds what makes the double of a state.
+    pub(super) fn add_double<T, F>(&mut self, make: F)
+    where
+        T: Send + Sync + 'static,
+        F: Fn() -> T + Send + Sync + 'static,
+    {
+        let make = Arc::new(make);
+        let add = move |states: &mut Self| {
+            let make = Arc::clone(&make);
+            states.add(move || ready(Ok::<_, Infallible>(make())));
+        };
+        self.doubles.insert(TypeId::of::<T>(), Arc::new(add));
+    }
+
+    /// Takes the doubles in place of their states. Each call makes its own.
+    pub(super) fn use_doubles(&mut self) {
+        for add in self.doubles.clone().into_values() {
+            add(self);
+        }
+    }
+
+    /// Takes this value in place of a state and of its double.
+    pub(super) fn replace<T: Send + Sync + 'static>(&mut self, value: T) {
+        self.doubles.remove(&TypeId::of::<T>());
+        self.add_value(value);
+    }
+
     /// Adds the states of types that these have not.
     pub(super) fn add_missing(&mut self, others: Self) {
-        for (id, factory) in others.0 {
-            self.0.entry(id).or_insert(factory);
+        for (id, factory) in others.factories {
+            self.factories.entry(id).or_insert(factory);
         }
     }
 
     fn insert<T: 'static>(&mut self, make: Box<MakeState>, value: OnceCell<AnyState>) {
         let name = type_name::<T>();
         let factory = Factory { name, make, value };
-        self.0.insert(TypeId::of::<T>(), Arc::new(factory));
+        self.factories.insert(TypeId::of::<T>(), Arc::new(factory));
     }
 
     /// Whether there is a factory for what a skill needs.
     pub(super) fn have(&self, state: &NeededState) -> bool {
-        self.0.contains_key(&state.id)
+        self.factories.contains_key(&state.id)
     }
 
     /// Makes all states, so that a function that cannot make one does not start.
@@ -170,7 +204,7 @@ impl States {
     /// # Errors
     /// [`StateError`] of the first factory that fails.
     pub async fn make(&self) -> Result<(), StateError> {
-        for factory in self.0.values() {
+        for factory in self.factories.values() {
             factory.get().await?;
         }
         Ok(())
@@ -183,7 +217,8 @@ impl States {
                 "the agent has no state `{name}`: add it with `Agent::builder(…).state(…)`"
             ))
         };
-        let factory = self.0.get(&TypeId::of::<T>()).ok_or_else(none)?;
+        let factory = self.factories.get(&TypeId::of::<T>());
+        let factory = factory.ok_or_else(none)?;
         let value = factory.get().await.map_err(AgentError::internal)?;
         value.downcast().map(State).map_err(|_| none())
     }
@@ -201,7 +236,7 @@ impl Factory {
 
 impl fmt::Debug for States {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.0.values().map(|factory| factory.name);
+        let names = self.factories.values().map(|factory| factory.name);
         f.debug_list().entries(names).finish()
     }
 }

@@ -63,7 +63,6 @@ impl Eval {
         let rows = Row::read(&self.file, &agent)?;
         let models = Models::of(&settings, self.cassettes.as_deref(), self.record)?;
         let agent = adapt_to_model(agent, models.skills.is_some());
-        agent.make_states().await?;
         print("result  decided by  skill                   tokens  message\n")?;
         let (mut failures, mut tokens) = (0, 0);
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -176,3 +175,6 @@ async fn answer(
     let route = client.route().cloned().ok_or("the message has no route")?;
     Ok((route, reply))
 }
+
+#[cfg(test)]
+mod tests;

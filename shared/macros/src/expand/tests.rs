@@ -1,4 +1,5 @@
 use super::skill;
+use crate::attributes::KEYS;
 use a2a_lambda_rows::each_row;
 
 fn message(attributes: &str, item: &str) -> String {
@@ -49,6 +50,20 @@ fn each_mistake_in_the_attribute_has_its_own_message() {
     each_row(rows, |(attributes, part)| {
         let message = message(attributes, STRUCT);
         assert!(message.contains(part), "{attributes}: {message}");
+    });
+}
+
+#[test]
+fn documentation_of_the_attribute_names_each_argument() {
+    let docs = include_str!("../lib.rs");
+    let keys = KEYS.split(['`', ' ', ',']).filter(|it| !it.is_empty());
+    let keys: Vec<&str> = keys.collect();
+    assert_eq!(keys.len(), 15);
+    each_row(keys, |key| {
+        let is_named = [format!("`{key}`"), format!("`{key} = ")];
+        assert!(is_named.iter().any(|name| docs.contains(name)), "{key}");
+        let message = message(&format!("{key} = X"), STRUCT);
+        assert!(!message.contains("unknown key"), "{message}");
     });
 }
 
@@ -116,7 +131,8 @@ fn a_struct_gets_metadata_and_no_handler() {
 }
 
 #[test]
-fn a_function_becomes_a_struct_of_its_name_and_visibility() {
+fn a_function_becomes_a_skill_of_its_name_and_visibility() {
     let code = written(WHOLE, "pub(crate) async fn x(a: String) -> R { a }");
-    assert!(code.contains("pub (crate) struct x ;"), "{code}");
+    assert!(code.contains("pub (crate) const fn x () -> x"), "{code}");
+    assert!(code.contains("pub (crate) struct x { }"), "{code}");
 }

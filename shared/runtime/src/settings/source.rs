@@ -1,5 +1,6 @@
 //! Says where settings come from: the process environment, a file, or a test.
 
+use super::SettingsError;
 use crate::task::Timestamp;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -50,6 +51,24 @@ impl Source for Environment {
         // A zip archive without file times unpacks to 1980.
         let at = Timestamp::default().plus(age);
         Some(at).filter(|at| *at > OLDEST_BUILD)
+    }
+}
+
+/// A variable that the skills of an agent need, for the factory of a
+/// [`State`](a2a_lambda_skill::State). A key is a [secret](crate::secrets::SkillSecrets).
+#[derive(Debug, Clone, Copy)]
+pub struct Setting;
+
+impl Setting {
+    /// The value of the variable `name`.
+    ///
+    /// # Errors
+    /// [`SettingsError::Missing`] names the variable that is not set, or empty.
+    pub fn read(name: &'static str) -> Result<String, SettingsError> {
+        let value = Environment.get(name).filter(|value| !value.is_empty());
+        let rule = "set the variable; tests and `eval` need none if the agent has a double of the \
+                    state: `Agent::builder(…).double(…)`";
+        value.ok_or(SettingsError::Missing { name, rule })
     }
 }
 

@@ -148,7 +148,7 @@ impl SkillTest {
     #[must_use]
     pub fn of_agent(agent: &AgentDefinition) -> Self {
         Self {
-            agent: agent.clone(),
+            agent: agent.clone().with_doubles(),
             skill: None,
             store: Arc::default(),
             clock: Arc::new(TestClock::standing(TestClock::START)),

@@ -55,8 +55,8 @@ impl SkillTest {
         Ok(self.model(Cassette::replay(path)?))
     }
 
-    /// Sets the [`State`](a2a_lambda_skill::State) of this type that skills get, for example a fake
-    /// one. The factory of the agent is not called.
+    /// Sets the [`State`](a2a_lambda_skill::State) of this type for this test, in place of the
+    /// agent's [double](a2a_lambda_skill::AgentBuilder::double) or factory.
     pub fn state<T: Send + Sync + 'static>(&mut self, value: T) -> &mut Self {
         self.agent = self.agent.clone().with_state(value);
         self
@@ -108,7 +108,7 @@ impl SkillTest {
     /// Replaces the agent, as a deployment of a new version does. Stored tasks and
     /// threads stay, so that a test can continue a task of the old version.
     pub fn redeploy(&mut self, agent: &AgentDefinition) -> &mut Self {
-        self.agent = agent.clone();
+        self.agent = agent.clone().with_doubles();
         self
     }
 

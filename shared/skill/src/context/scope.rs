@@ -26,7 +26,8 @@ impl TaskContext<'_> {
     /// [`TaskContext::scope`]. The results of all branches are given in the order in which they
     /// came to be, one at a time, in each run.
     ///
-    /// A turn that runs again and asks for other steps fails with `STEP_CHANGED`.
+    /// A turn that runs again and asks for other steps, or ends without asking for a stored one,
+    /// waits for the build that stored them, or fails with `STEP_CHANGED`. No skill can catch that.
     /// [`TaskContext::step_of`] also compares what the step was asked.
     ///
     /// # Errors
@@ -175,9 +176,9 @@ impl TaskContext<'_> {
 
 /// A step with a policy of tries. A try that fails with an error that is
 /// [transient](AgentError::transient) is followed by another one, after a growing wait: up to
-/// two seconds in place, longer in another run of the turn. A try begins as a run does: what the
-/// last one sent is not sent again, and its session values and events are dropped. The
-/// [`step_key`](TaskContext::step_key) stays the same.
+/// two seconds in place, longer in another run of the turn unless other steps run beside it or
+/// around it. A try begins as a run does: what the last one sent is not sent again, and its session
+/// values and events are dropped. The [`step_key`](TaskContext::step_key) stays the same.
 ///
 /// ```
 /// use a2a_lambda::prelude::*;

@@ -120,3 +120,44 @@ async fn a_test_puts_its_own_state_in_place_of_the_factory() {
     let reply = client.send("?").await.unwrap();
     assert_eq!(reply.artifact_text("currency").as_deref(), Some("USD"));
 }
+
+#[tokio::test]
+async fn a_test_gets_the_double_of_the_agent_and_each_test_its_own() {
+    let made = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&made);
+    let agent = Agent::builder("shop").skill(Currency);
+    let agent = agent.state(async || Err::<Prices, _>("not in a test"));
+    let agent = agent.double(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Prices { currency: "TST" }
+    });
+    let agent = agent.build().unwrap();
+    for count in [1, 2] {
+        let mut client = SkillTest::new(&agent, "currency");
+        assert_eq!(made.load(Ordering::SeqCst), count - 1);
+        for _ in 0..2 {
+            let reply = client.send("?").await.unwrap();
+            assert_eq!(reply.artifact_text("currency").as_deref(), Some("TST"));
+        }
+        assert_eq!(made.load(Ordering::SeqCst), count);
+    }
+    // A process that serves the agent never uses it.
+    assert!(agent.make_states().await.is_err());
+    let agent = agent.with_state(Prices { currency: "USD" });
+    let mut client = SkillTest::new(&agent, "currency");
+    let reply = client.send("?").await.unwrap();
+    assert_eq!(reply.artifact_text("currency").as_deref(), Some("USD"));
+    client.state(Prices { currency: "EUR" });
+    let reply = client.send("?").await.unwrap();
+    assert_eq!(reply.artifact_text("currency").as_deref(), Some("EUR"));
+}
+
+/// The module has a skill `price`, whose name is no pattern.
+#[test]
+fn a_value_may_have_the_name_of_a_skill() {
+    let prices = Some(Prices { currency: "EUR" });
+    let Some(price) = prices else { return };
+    assert_eq!(price.currency, "EUR");
+    let cost = |price: &Prices| price.currency;
+    assert_eq!(cost(&price), "EUR");
+}
