@@ -201,6 +201,20 @@ async fn a_stored_task_is_printed_as_json() {
     assert!(!other.status.success(), "another tenant sees the task");
 }
 
+#[tokio::test]
+async fn a_task_of_a_running_agent_is_printed_by_its_id_alone() {
+    let folder = Folder::new();
+    let agent = Running::start(&folder, &["--port", "0"], &[], "listening on ").await;
+    let sent = Call::say(agent.base(), "Book a flight").json().await;
+    let id = sent["task"]["id"].as_str().unwrap();
+    let output = ended_in(&folder, &["task", id], &[]).await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["contextId"], sent["task"]["contextId"]);
+    agent.interrupt().await;
+}
+
 /// The samples of the Prometheus text format, and the kind of each by the name of its
 /// metric. Panics at a sample whose metric has no HELP and TYPE.
 fn samples(text: &str) -> BTreeMap<String, (String, f64)> {

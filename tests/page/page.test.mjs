@@ -260,7 +260,8 @@ describe("the reference agent", () => {
     await say(page, "Monday");
     assert.equal((await answer).postDataJSON().message.taskId, first);
     await box(page).fill("a line\n".repeat(12));
-    assert.equal(await box(page).getAttribute("rows"), "10");
+    const high = await box(page).evaluate((it) => it.clientHeight / parseFloat(getComputedStyle(it).lineHeight));
+    assert.ok(high > 10 && high < 11, `${high} lines are seen of twelve`);
   });
 
   test("a conversation is in the address and comes back after a reload, in its order", async () => {
@@ -333,6 +334,55 @@ describe("the reference agent", () => {
     await inState(page, "completed").waitFor();
     await page.locator("#log").getByText("Credentials given, not kept").waitFor();
     assert.ok(!(await kept()).includes("very-secret"));
+  });
+
+  test("a conversation with an open question says so, whatever ended in it since", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("Book a flight"));
+    await a2a(agent.base, "/message:send", { message: { ...saying("What's 2+2?").message, contextId: task.contextId } });
+    const page = await visit(agent);
+    await page.locator(`#talks [data-context="${task.contextId}"] .glyph.input-required`).waitFor();
+    await at(page, "conversations");
+    await page.locator("tbody tr").first().getByText("Input required").waitFor();
+  });
+
+  test("the address of a late skill shows the skill", async () => {
+    const page = await visit(agent, { path: "#/skills", viewport: { width: 1280, height: 800 } });
+    const id = await page.locator("[data-skill]").last().getAttribute("data-skill");
+    const form = await formOf(page, id);
+    await page.waitForFunction(() => document.querySelector(".scroll").scrollTop > 0);
+    const send = await form.getByRole("button", { name: "Send", exact: true }).boundingBox();
+    assert.ok(send.y + send.height <= 800, `its button is at ${send.y}`);
+  });
+
+  test("the field of a text alone has a name", async () => {
+    const only = { id: "word", name: "Word", description: "Takes a word.", tags: [], inputModes: ["application/json"], outputModes: ["text/plain"], inputSchema: { type: "string" } };
+    const prepare = (page) => page.route("**/a2a-lambda/skills", (route) => route.fulfill({ json: { skills: [only] } }));
+    const page = await visit(agent, { prepare });
+    const form = await formOf(page, "word");
+    await form.getByLabel("Input", { exact: true }).fill("hello");
+  });
+
+  test("long names of extensions leave room for their texts on a phone", async () => {
+    const page = await visit(agent, { path: "#/agent", viewport: { width: 390, height: 800 } });
+    await page.locator(".facts dd").first().waitFor();
+    const widths = await page.locator(".facts dd").evaluateAll((all) => all.map((it) => it.getBoundingClientRect().width));
+    assert.ok(widths.every((it) => it > 180), String(widths));
+  });
+
+  test("documents and memories of the caller are in the state of a task", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("remember that I like tea for me"));
+    await a2a(agent.base, "/message:send", { message: { ...saying("user").message, taskId: task.id, contextId: task.contextId } });
+    const page = await visit(agent, { path: `#/task/${task.id}`, viewport: { width: 390, height: 800 } });
+    await page.getByRole("tab", { name: "State" }).click();
+    await page.locator("#panel-state").getByText('"I like tea for me"').waitFor();
+    await page.locator("#panel-state").getByText("in memory/user").waitFor();
+    const { task: asked } = await a2a(agent.base, "/message:send", saying("Book a flight"));
+    await at(page, `task/${asked.id}`);
+    await page.getByRole("tab", { name: "State" }).click();
+    await page.locator("#panel-state .json").getByText('"Where"').first().waitFor();
+    // Another caller has documents of its own.
+    const other = await fetch(`${agent.base}/a2a-local/page/tasks/${asked.id}/state`, { headers: { "X-A2A-Local-Token": agent.page.slice(-64), Authorization: "Bearer dev:acme:ann" } });
+    assert.equal(other.status, 404);
   });
 
   test("a message that nobody took can be sent again as the same, and its question is open until then", async () => {
@@ -668,10 +718,13 @@ describe("one design", () => {
 
   test("an accessibility checker finds nothing, at each width and in both schemes", async () => {
     for (const text of ["Book a flight", "Draw a red square logo", "/format-report as PDF", "What's 2+2?"]) await a2a(agent.base, "/message:send", saying(text));
+    // Two results of one name are two groups, and no two landmarks.
+    const twice = (await a2a(agent.base, "/message:send", saying("Draw a red square logo"))).task;
+    await a2a(agent.base, "/message:send", { message: { ...saying("Draw a blue square logo").message, contextId: twice.contextId } });
     const failed = await a2a(agent.base, "/message:send", { message: { ...saying("{}").message, metadata: { "a2a-lambda/skillId": "logo" } } });
     const { tasks: listed } = await a2a(agent.base, "/tasks?pageSize=9");
     const asked = listed.find((it) => it.status.state === "TASK_STATE_INPUT_REQUIRED");
-    const paths = [...VIEWS, "skills/generate-report", `chat/${asked.contextId}`, `task/${failed.task.id}`, `task/${asked.id}`];
+    const paths = [...VIEWS, "skills/generate-report", `chat/${asked.contextId}`, `chat/${twice.contextId}`, `task/${failed.task.id}`, `task/${asked.id}`];
     for (const [width, height] of [[360, 800], [1280, 800], [2560, 1400]]) {
       const page = await visit(agent, { viewport: { width, height } });
       await page.evaluate(AXE);
@@ -773,19 +826,19 @@ describe("lists", () => {
   after(() => agent?.stop());
   const rows = (page) => page.locator("tbody tr");
 
-  test("a row is one line: state, skill, first words, time and age, at every width", async () => {
+  test("a row is one line: state, skill, question, answer, time and age, at every width", async () => {
     for (const width of [640, 800, 1280, 2560]) {
       const page = await visit(agent, { path: "#/tasks", viewport: { width, height: 800 } });
       await rows(page).first().waitFor();
       const heights = await rows(page).evaluateAll((all) => all.map((it) => it.getBoundingClientRect().height));
       assert.ok(heights.every((it) => it <= 38), `${width}: ${heights}`);
       const text = await rows(page).filter({ hasText: "freight" }).innerText();
-      assert.match(text, /Completed\s+conformance\s+echo: one freight contract\s+\d+ ms\s+(now|\d+ s)/, text);
+      assert.match(text, /Completed\s+conformance\s+echo one freight contract\s+echo: one freight contract\s+\d+ ms\s+(now|\d+ s)/, text);
     }
     const page = await visit(agent, { path: "#/tasks", viewport: { width: 360, height: 800 }, hasTouch: true });
     await rows(page).first().waitFor();
     const lines = await rows(page).evaluateAll((all) => all.map((it) => Math.round(it.getBoundingClientRect().height)));
-    assert.ok(lines.every((it) => it < 100 && it > 60), String(lines));
+    assert.ok(lines.every((it) => it < 120 && it > 60), String(lines));
     const broken = await page.locator("tbody .state, tbody .id, tbody time").evaluateAll((all) => all.filter((it) => it.getClientRects().length > 1).length);
     assert.equal(broken, 0, "a word breaks inside");
     await page.screenshot({ path: picture("tasks-360.png") });
@@ -935,8 +988,18 @@ describe("lists", () => {
     await rows(page).getByText("Input required").waitFor();
     await page.getByLabel("Skill").selectOption("conformance");
     assert.match(page.url(), /group=needs/);
-    const dated = await rows(page).locator(".c-expires").innerText();
-    assert.match(dated, /^\d{1,2} \w{3} \d\d:\d\d$/);
+  });
+
+  test("a row has what was asked and what the agent says, without marks of Markdown, and data in words", async () => {
+    await more("echo **Advice** on `tyres`");
+    await more("steps 1 1");
+    const page = await visit(agent, { path: "#/tasks", viewport: { width: 1280, height: 800 } });
+    const row = (text) => rows(page).filter({ hasText: text });
+    assert.equal(await row("Advice").locator(".c-asked").innerText(), "echo **Advice** on `tyres`");
+    assert.equal(await row("Advice").locator(".c-says").innerText(), "echo: Advice on tyres");
+    assert.match(await row("steps 1 1").locator(".c-says").innerText(), /^inConversation 1, saved run-\d+-\d+, steps run-/);
+    const heads = await page.locator("thead th").allInnerTexts();
+    assert.deepEqual(heads, ["State", "Skill", "Asked", "Says", "Took", "Age", "Id"]);
   });
 });
 
@@ -1149,6 +1212,85 @@ describe("the conformance agent", () => {
     await page.locator("#log").getByText("echo: more").waitFor();
     assert.equal(await own.count(), 1);
     assert.equal(await page.locator(".composer .chip").count(), 0);
+  });
+
+  test("the line of a working task says its newest update, which is read out, and the fold has all", async () => {
+    const page = await visit(agent);
+    await say(page, "steps 4 900");
+    const news = tasks(page).last().locator(".run .news");
+    await news.getByText(/^step 1: run-/).waitFor();
+    await page.waitForFunction(() => /^Working: step \d: run-/.test(document.getElementById("announcer").textContent));
+    await news.getByText(/^step 2: run-/).waitFor();
+    await page.screenshot({ path: picture("news.png") });
+    assert.equal(await tasks(page).last().locator(".run").count(), 1, "an update is a line of its own");
+    await inState(page, "completed").waitFor();
+    assert.equal(await news.isVisible(), false, "a task that has ended still says what it does");
+    await tasks(page).last().getByRole("button", { name: /events$/ }).click();
+    for (const number of [1, 2, 3, 4]) await tasks(page).last().locator(".events").getByText(`step ${number}:`).first().waitFor();
+  });
+
+  test("the state of a task is a tab: session values with their turns, and nothing that a trace hides", async () => {
+    const send = async (text, more) => (await a2a(agent.base, "/message:send", { message: { ...saying(text).message, ...more } })).task;
+    const first = await send("steps 2 10");
+    const { contextId } = first;
+    await send("note apples", { contextId });
+    const page = await visit(agent, { path: `#/task/${first.id}`, viewport: { width: 1280, height: 800 } });
+    const panel = page.locator("#panel-state");
+    await page.getByRole("tab", { name: "State" }).click();
+    await panel.getByText("The skill has saved none.").waitFor();
+    const value = (name) => panel.locator("li").filter({ has: page.getByText(name, { exact: true }) });
+    assert.match(await value("steps").innerText(), /^steps\s+written by turn 1 of this task, (now|\d+ s)\s+1$/);
+    assert.match(await value("noted").innerText(), /^noted\s+written by turn 1 of another task, (now|\d+ s)\s+"apples"$/);
+    // What is stored meanwhile is shown.
+    await send("note pears", { contextId });
+    await value("noted").getByText('"pears"').waitFor();
+    // A turn that began with credentials has written it now.
+    const asked = await send("auth", { contextId });
+    await send("note canary-of-ann", { contextId, taskId: asked.id });
+    await value("noted").getByText("Not shown, as in a trace").waitFor();
+    await at(page, `task/${asked.id}`);
+    await page.getByRole("tab", { name: "State" }).click();
+    await value("steps").getByText("another task").waitFor();
+    assert.doesNotMatch(await panel.innerText(), /canary/);
+    const path = `/a2a-local/page/tasks/${asked.id}/state`;
+    assert.equal((await fetch(agent.base + path)).status, 401, "the state is read without the token");
+    const running = await a2a(agent.base, "/message:send", { ...saying("steps 3 1500"), configuration: { returnImmediately: true } });
+    await at(page, `task/${running.task.id}`);
+    await page.getByRole("tab", { name: "State" }).click();
+    await value("done").getByText(/"run-\d+-\d+"/).first().waitFor();
+  });
+
+  test("the text of a panic is on the page, and not for clients", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("panic"));
+    const page = await visit(agent, { path: `#/task/${task.id}` });
+    await page.getByRole("region", { name: "Cause of the failure" }).getByText("panicked as told").waitFor();
+    assert.doesNotMatch(JSON.stringify(await a2a(agent.base, `/tasks/${task.id}`)), /as told/);
+  });
+
+  test("an unknown task has a way on", async () => {
+    const page = await visit(agent, { path: "#/task/none" });
+    await page.getByText("task not found").waitFor();
+    await page.getByRole("link", { name: "All tasks" }).click();
+    await page.locator("tbody tr").first().waitFor();
+  });
+
+  test("what is on the wire is there when its tab is opened", async () => {
+    const { task } = await a2a(agent.base, "/message:send", saying("echo hi"));
+    const page = await visit(agent, { path: `#/task/${task.id}` });
+    await page.getByRole("tab", { name: "On the wire" }).click();
+    await page.locator("#panel-wire .json").getByText(task.id).first().waitFor();
+    await page.getByText("GET /tasks/{id}").waitFor();
+  });
+
+  test("a program that nobody calls rests", { skip: process.platform !== "linux" }, async () => {
+    const idle = await startAgent();
+    const used = () => readFileSync(`/proc/${idle.child.pid}/stat`, "utf8").split(" ").slice(13, 15).reduce((sum, it) => sum + Number(it), 0);
+    await new Promise((done) => setTimeout(done, 2000));
+    const before = used();
+    await new Promise((done) => setTimeout(done, 5000));
+    const ticks = used() - before;
+    await idle.stop();
+    assert.ok(ticks < 10, `${ticks / 5} % of a core`);
   });
 
   test("the page of a running task changes in place, and says when the task is deleted", async () => {
@@ -1385,6 +1527,33 @@ describe("an agent that is edited", () => {
     await bar.getByText("Build 3 serves.").waitFor({ timeout: 20000 });
   });
 
+  test("a turn that an edit has cut off names the build, and is not lost", async () => {
+    const changes = () => fetch(`${agent.base}/a2a-local/page/changes`, { headers: { "X-A2A-Local-Token": agent.page.slice(-64) } });
+    const serves = async () => {
+      for (;;) {
+        const build = await changes().then((it) => it.json()).then((it) => it.build, () => null);
+        if (build?.state === "serves" && build.number > known) return build.number;
+        await new Promise((done) => setTimeout(done, 100));
+      }
+    };
+    let known = (await changes().then((it) => it.json())).build.number;
+    agent.edit("conformance");
+    known = await serves();
+    const { task } = await a2a(agent.base, "/message:send", { ...saying("steps 4 900"), configuration: { returnImmediately: true } });
+    await new Promise((done) => setTimeout(done, 1500));
+    // Another text of the same agent is another build.
+    agent.edit("conformance ");
+    known = await serves();
+    const page = await visit(agent, { path: `#/task/${task.id}`, viewport: { width: 1280, height: 800 } });
+    await page.locator(".task-head .completed").waitFor({ timeout: 30000 });
+    await fall(page, new RegExp(`^Attempt 1, attempt, edited \\(build ${known}\\)`)).waitFor();
+    await fall(page, new RegExp(`^Hand-over, hand-over, edited \\(build ${known}\\)`)).waitFor();
+    assert.equal(await page.locator(".fall.bad, .bar.of-lost").count(), 0, "an edit is drawn as a failure");
+    await page.screenshot({ path: picture("edited.png") });
+    agent.edit("reference");
+    await serves();
+  });
+
   test("a form stays as it is while a build changes another skill", async () => {
     let reads = 0;
     const prepare = (page) => page.route("**/a2a-lambda/skills", async (route) => {
@@ -1465,7 +1634,7 @@ describe("files of a message", () => {
     await page.keyboard.press("Enter");
     await (await asked).setFiles(files);
   };
-  const answer = (page) => tasks(page).last().locator("section[aria-label^=Artifact]");
+  const answer = (page) => tasks(page).last().locator("[aria-label^=Artifact]");
 
   test("a small file reaches the skill, and its answer can be saved", async () => {
     const page = await visit(agent, { path: "#/chat" });
@@ -1791,7 +1960,7 @@ describe("hostile texts", () => {
     const page = await visit(agent, { prepare });
     await say(page, "hello");
     await page.locator("#log").getByText("inside").waitFor();
-    const log = page.locator("#log section");
+    const log = page.locator("#log .result");
     assert.deepEqual(await log.locator("td").allInnerTexts(), ["x|y", "c|d", "", "e"]);
     assert.equal(await log.locator("a").getAttribute("href"), "https://fine.example/A_(b)");
     assert.deepEqual(await log.locator("strong").allInnerTexts(), ["two\nlines", "both"]);
@@ -1945,6 +2114,28 @@ describe("hostile texts", () => {
     assert.equal(await off.getAttribute("aria-disabled"), "true");
     await off.getByText("of model calls and tools").waitFor();
     await page.screenshot({ path: picture("copies.png") });
+  });
+
+  test("tries of a model call are counted once, and the waits between them are hatched", async () => {
+    const call = { kind: "model", name: "chat/model#1", parent: "00000001.1" };
+    const trace = [
+      { id: "00000001", kind: "turn", name: "chat", turn: 1, attempt: 1, start: 0, end: 5200, ended: "stopped" },
+      { id: "00000001.1", parent: "00000001", kind: "model", name: "chat/model#1", start: 100, end: 5121 },
+      { ...call, id: "00000001.2", start: 100, end: 107, error: "MODEL_BUSY" },
+      { ...call, id: "00000001.3", start: 2107, end: 2114, error: "MODEL_BUSY" },
+      { ...call, id: "00000001.4", start: 5114, end: 5121, inputTokens: 9, outputTokens: 1 },
+    ];
+    const { task } = await a2a(agent.base, "/message:send", saying("echo hi"));
+    const prepare = (page) => page.route("**/a2a-local/page/tasks/*", (route) => route.fulfill({ json: { facts: {}, webhooks: [], trace } }));
+    const page = await visit(agent, { prepare, path: `#/task/${task.id}`, viewport: { width: 1280, height: 800 } });
+    await fall(page, /^try 1, model call, MODEL_BUSY, 7 ms/).waitFor();
+    await fall(page, /^try 2, model call, MODEL_BUSY, 7 ms/).waitFor();
+    await fall(page, /^try 3, model call, 7 ms, 10 tokens/).waitFor();
+    assert.match(await page.locator(".legend").innerText(), /^1 model call 21 ms/);
+    const bars = fall(page, /^model#1/).locator(".bar");
+    assert.equal(await bars.count(), 5);
+    assert.equal(await fall(page, /^model#1/).locator(".bar.of-wait").count(), 2);
+    await page.screenshot({ path: picture("tries.png") });
   });
 
   test("a run that was lost ends with its last sign, and the pause until the next one is cut out", async () => {

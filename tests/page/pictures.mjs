@@ -1,4 +1,4 @@
-// Takes the pictures of the README, from the reference agent and that of conformance.
+// Takes the pictures of the README and of the guide, from the reference agent and that of conformance.
 
 import { a2a, openBrowser, picture, saying, startAgent } from "./setup.mjs";
 
@@ -31,6 +31,9 @@ await skills.screenshot({ path: picture("page-skills.png") });
 const tasks = await opened(reference, "#/tasks", { colorScheme: "dark" });
 await tasks.locator("tbody tr").nth(2).hover();
 await tasks.screenshot({ path: picture("page-tasks.png") });
+const phone = { viewport: { width: 390, height: 700 } };
+const small = await opened(reference, "#/tasks", phone);
+await small.screenshot({ path: picture("page-phone-tasks.png") });
 await reference.stop();
 
 const agent = await startAgent("--agent", "conformance");
@@ -46,5 +49,14 @@ await task.evaluate(() => document.querySelector("#bar .close")?.click());
 await task.getByRole("row", { name: /^step#2, step, \d/ }).first().click();
 await task.waitForTimeout(1500);
 await task.screenshot({ path: picture("page-task.png") });
+const { contextId: trip } = await send(agent, "note a window seat");
+const message = { ...saying("steps 4 6000").message, contextId: trip };
+const works = await a2a(agent.base, "/message:send", { message, configuration: { returnImmediately: true } });
+const [state, run] = [await opened(agent, `#/task/${works.task.id}`), await opened(agent, `#/chat/${trip}`, { ...phone, colorScheme: "dark" })];
+await run.locator(".run .news").last().waitFor();
+await run.screenshot({ path: picture("page-phone-run.png") });
+await state.getByRole("tab", { name: "State" }).click();
+await state.getByText("done", { exact: true }).waitFor();
+await state.screenshot({ path: picture("page-state.png") });
 await agent.stop();
 await browser.close();

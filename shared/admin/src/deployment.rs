@@ -202,6 +202,12 @@ impl Deployment {
         }
     }
 
+    /// Whether an option or a setting names the table.
+    pub(crate) fn is_named(&self) -> bool {
+        let options = [&self.table, &self.bucket, &self.endpoint];
+        options.into_iter().any(Option::is_some) || Environment.get("A2A_TABLE").is_some()
+    }
+
     fn endpoints(&self) -> Endpoints {
         let Some(url) = &self.endpoint else {
             return Endpoints::default();

@@ -17,12 +17,12 @@ pub struct TaskOptions {
     /// The id of the task.
     pub id: String,
     /// The tenant of its owner.
-    #[arg(long)]
+    #[arg(long, default_value = "local")]
     pub tenant: String,
     /// The subject of its owner; needed for an id that a client made.
     #[arg(long)]
     pub subject: Option<String>,
-    /// The data folder of a local agent. Without it the table is on AWS.
+    /// The data folder of a local agent. Without it, and without a table, it is `.a2a`.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "bucket", "endpoint", "s3_endpoint"])]
     pub data: Option<PathBuf>,
     /// Where it is, if that is not a data folder.
@@ -105,7 +105,9 @@ pub(crate) async fn end(
 
 impl TaskOptions {
     async fn reach(&self, folders: &dyn DataFolders) -> Result<Reached, DeploymentError> {
-        let data = self.data.as_deref();
+        let is_named = self.deployment.is_named() || folders.data().is_some();
+        let usual = (!is_named).then(|| folders.usual());
+        let data = self.data.as_deref().or(usual.as_deref());
         self.deployment.reach_beside(data, folders).await
     }
 

@@ -145,12 +145,13 @@ async fn agent(
     let traces_folder = folder.or(embedded.as_ref().map(Embedded::folder));
     let spans = Spans::start(options.otlp.as_deref(), &agent, &settings)?;
     let traces = Traces::open(traces_folder, settings.policy.task_ttl, options.trace)?;
-    let traces = Arc::new(traces.with_spans(spans));
-    let builds = options.under_dev.then(dev::builds);
+    let mut builds = options.under_dev.then(dev::builds);
+    let build = dev::own_number(&mut builds).await;
+    let traces = Arc::new(traces.with_spans(spans).of_build(build));
     let page = AgentPage::open(
         address, &agent, &settings, &clients, &endpoints, &traces, folder,
     )?;
-    let page = page.map(|page| page.with_builds(builds.clone()));
+    let page = page.map(|page| page.with_builds(builds.clone(), build));
     // Without a reader nothing is recorded.
     let has_reader = page.is_some() || options.trace || options.otlp.is_some();
     let traces = has_reader.then_some(traces);

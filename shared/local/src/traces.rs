@@ -59,6 +59,8 @@ pub struct Traces {
     waiting: Arc<AtomicUsize>,
     count: AtomicU64,
     spans: Option<Spans>,
+    /// The number of the build under `dev`; 0 without it.
+    build: u32,
 }
 
 impl Traces {
@@ -86,12 +88,18 @@ impl Traces {
             waiting,
             count: AtomicU64::new(0),
             spans: None,
+            build: 0,
         })
     }
 
     /// The same traces, whose rows are spans too.
     pub(crate) fn with_spans(self, spans: Option<Spans>) -> Self {
         Self { spans, ..self }
+    }
+
+    /// The same traces, whose turns name the build that runs them.
+    pub(crate) fn of_build(self, build: u32) -> Self {
+        Self { build, ..self }
     }
 
     /// How many rows there were, and writes of the table. It grows with each of any task.
@@ -148,11 +156,14 @@ impl RecordTrace for Traces {
         SystemClock.now()
     }
 
-    fn record(&self, task: &TaskKey, incarnation: &WriteId, row: TraceRow) {
+    fn record(&self, task: &TaskKey, incarnation: &WriteId, mut row: TraceRow) {
         self.count.fetch_add(1, Ordering::Relaxed);
         let key = (task.clone(), incarnation.clone());
         if let Some(spans) = &self.spans {
             spans.record(&key, &row);
+        }
+        if row.kind == "turn" && self.build > 0 {
+            row.fact("build", self.build);
         }
         // A full queue drops the row: the turn does not wait.
         if self.waiting.fetch_add(1, Ordering::Relaxed) < QUEUE {

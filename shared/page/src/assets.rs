@@ -64,6 +64,7 @@ pub fn by_name(name: &str) -> Option<Asset> {
         "markdown.js" => include_str!("assets/markdown.js"),
         "files.js" => include_str!("assets/files.js"),
         "parts.js" => include_str!("assets/parts.js"),
+        "state.js" => include_str!("assets/state.js"),
         "task.js" => include_str!("assets/task.js"),
         "waterfall.js" => include_str!("assets/waterfall.js"),
         "detail.js" => include_str!("assets/detail.js"),

@@ -200,7 +200,8 @@ fn row(record: &TaskRecord, now: Timestamp) -> Value {
         "skill": record.skill().map(ToString::to_string),
         "state": record.state().as_str(),
         "title": excerpt(&title),
-        "says": excerpt(&says.unwrap_or_default()),
+        // The lines of a Markdown text are those of its blocks.
+        "says": says.map(|text| text.chars().take(SHOWN).collect::<String>()),
         "turn": record.turn(),
         "tookMs": took(record, now),
         "createdAt": record.created_at().as_millis(),
@@ -244,10 +245,28 @@ fn artifact_text(artifact: &Artifact) -> String {
 fn words(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match &part.content {
         PartContent::Text(text) => Some(text.clone()),
-        PartContent::Data(data) => Some(data.to_string()),
+        PartContent::Data(data) => Some(data_words(data)),
         _ => None,
     });
     texts.collect::<Vec<_>>().join(" ")
+}
+
+/// Data for people: `cents 2510, number 3`.
+fn data_words(data: &Value) -> String {
+    let join = |words: Vec<String>| words.join(", ");
+    match data {
+        Value::Object(members) => {
+            let members = members.iter();
+            join(
+                members
+                    .map(|(name, it)| format!("{name} {}", data_words(it)))
+                    .collect(),
+            )
+        }
+        Value::Array(items) => join(items.iter().map(data_words).collect()),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// The first characters of the text, in one line.
@@ -258,7 +277,8 @@ fn excerpt(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{RowFilter, excerpt};
+    use super::{RowFilter, data_words, excerpt};
+    use serde_json::json;
 
     #[test]
     fn words_of_a_search_come_in_any_script() {
@@ -267,6 +287,13 @@ mod tests {
         assert_eq!(filter.words, ["größe", "東京"]);
         assert_eq!(filter.skill, "echo");
         assert!(RowFilter::parse("after=nothing").is_none());
+    }
+
+    #[test]
+    fn data_is_shown_in_words() {
+        let data = json!({"cents": 2510, "number": 3, "to": {"city": "Rome"}, "tags": ["a", "b"]});
+        let words = "cents 2510, number 3, tags a, b, to city Rome";
+        assert_eq!(data_words(&data), words);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::turn_host::{ScopeId, Step};
 use super::{AgentError, AgentResult};
 use a2a_lambda_model::task::{TaskKey, TaskRecord, Timestamp, WriteId};
 use serde_json::Value;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,8 @@ struct RunState {
     /// Whether the message that began the turn is not kept: then no content is.
     is_private: bool,
     turn: TraceRow,
+    /// The text of the panic that has ended the skill.
+    panic: Option<String>,
     /// The steps that are open.
     steps: BTreeMap<ScopeId, TraceRow>,
     /// The innermost step around what runs now.
@@ -131,6 +134,12 @@ impl RunTrace {
         }
     }
 
+    /// The skill has panicked. The text may have content, so it is in no log and no response.
+    pub fn note_panic(&self, panic: &(dyn Any + Send)) {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        self.state().panic = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    }
+
     /// The run of the turn has ended.
     pub fn end_turn(&self, facts: Value) {
         let mut state = self.state();
@@ -159,6 +168,9 @@ impl RunTrace {
         let mut row = self.row(&mut state, kind, name);
         (row.start, row.end) = (start.as_millis(), Some(self.now()));
         fill(&mut row);
+        if let Some(text) = state.panic.take_if(|_| kind == "failure") {
+            row.add("cause", &text);
+        }
         // Without a turn it is not known whether the message is kept.
         if state.is_private || state.task.is_none() {
             row.content.clear();

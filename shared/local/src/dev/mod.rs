@@ -16,7 +16,7 @@ mod output;
 mod report;
 mod service;
 
-pub(crate) use report::{Builds, builds};
+pub(crate) use report::{Builds, builds, own_number};
 
 use crate::config::{Cli, Dev};
 use crate::folder::DataFolder;

@@ -36,9 +36,14 @@ pub(crate) struct BuildReport {
 }
 
 impl BuildReport {
-    /// What the page gets; nothing before `dev` has reported.
-    pub(crate) fn to_json(&self) -> Option<Value> {
-        (self.number > 0).then(|| json!(self))
+    /// What the page gets from the build `current`; nothing before `dev` has reported.
+    pub(crate) fn to_json(&self, current: u32) -> Option<Value> {
+        let mut report = self.clone();
+        // Who reads this is served by it, perhaps before `dev` has noticed.
+        if report.number == current {
+            report.serves();
+        }
+        (self.number > 0).then(|| json!(report))
     }
 
     /// Whether no build serves yet.
@@ -111,4 +116,15 @@ pub(crate) fn builds() -> Builds {
         }
     });
     receiver
+}
+
+/// The number of this build, which `dev` says first; 0 if nothing says it.
+pub(crate) async fn own_number(builds: &mut Option<Builds>) -> u32 {
+    let Some(builds) = builds else { return 0 };
+    let report = builds.wait_for(|report| report.number > 0).await;
+    let number = |report: &BuildReport| match report.state {
+        BuildState::Building => report.number,
+        _ => report.serving,
+    };
+    report.map_or(0, |report| number(&report))
 }

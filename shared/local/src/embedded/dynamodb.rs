@@ -18,12 +18,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// Most bytes of a request body. A batch has at most 16 MB of items.
 const MOST: usize = 17 * 1024 * 1024;
 /// How long a client may take to send its body.
 const BODY: Duration = Duration::from_secs(30);
+/// How long a read of the stream waits for the next write. Without a wait the reader of an idle
+/// program would ask ten times a second.
+const NEXT_WRITE: Duration = Duration::from_secs(1);
 const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
 /// What the header `X-Amz-Target` has before the name of the operation: the service and
 /// its version.
@@ -35,6 +39,8 @@ const SERVICES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 pub(crate) struct DynamoService {
     database: Database,
     keys: Arc<EmulatorKeys>,
+    /// Wakes the reader of the stream.
+    writes: Arc<Notify>,
 }
 
 /// Why a request fails.
@@ -54,7 +60,12 @@ enum Refused {
 
 impl DynamoService {
     pub(crate) fn new(database: Database, keys: Arc<EmulatorKeys>) -> Self {
-        Self { database, keys }
+        let writes = Arc::default();
+        Self {
+            database,
+            keys,
+            writes,
+        }
     }
 
     /// Answers one request.
@@ -89,8 +100,25 @@ impl DynamoService {
             .unwrap_or_default();
         let mut operations = SERVICES.iter().filter_map(|it| target.strip_prefix(it));
         let operation = operations.next().ok_or(Refused::Call)?;
-        run(&self.database, operation, &body)
+        let output = run(&self.database, operation, &body)?;
+        match operation {
+            "BatchWriteItem" | "DeleteItem" | "PutItem" | "TransactWriteItems" | "UpdateItem" => {
+                self.writes.notify_one();
+            }
+            "GetRecords" if has_no_records(&output) => {
+                let _idle = timeout(NEXT_WRITE, self.writes.notified()).await;
+                return run(&self.database, operation, &body);
+            }
+            _ => {}
+        }
+        Ok(output)
     }
+}
+
+/// Whether the JSON of a read of the stream has no records. A string in it has no bare quotes.
+fn has_no_records(output: &[u8]) -> bool {
+    let none = br#""Records":[]"#;
+    output.windows(none.len()).any(|bytes| bytes == none)
 }
 
 /// Runs an operation: those that the agent uses, and those with which a developer reads

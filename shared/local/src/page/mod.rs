@@ -6,11 +6,13 @@
 //! goes on after a restart.
 //!
 //! - `admission`: which requests the page accepts
+//! - `state`: what a task and its caller have stored
 //! - `uploads`: puts large files into the object store, and reads them
 //!
 //! The crate `a2a-lambda-page` has its files, and the rows that it shows.
 
 mod admission;
+mod state;
 mod uploads;
 
 use crate::dev::Builds;
@@ -37,6 +39,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
+use state::StateReader;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,12 +58,13 @@ pub(crate) struct AgentPage {
     admission: Admission,
     authentication: Authentication,
     tasks: RecordReader,
+    state: StateReader,
     brakes: Brakes,
     traces: Arc<Traces>,
     verdicts: Value,
     facts: Value,
-    /// The builds of `dev`, if that has started the program.
-    builds: Option<Builds>,
+    /// The builds of `dev`, if that has started the program, and which one this is.
+    builds: Option<(Builds, u32)>,
     port: u16,
     keeps_data: bool,
     endpoints: Endpoints,
@@ -146,6 +150,7 @@ impl AgentPage {
             admission: Admission::new(address, token),
             authentication: Authentication::new(settings.auth, credentials),
             tasks: records.reader().clone(),
+            state: StateReader::new(agent, settings, clients, traces),
             brakes: Brakes::new(records.table()),
             traces: Arc::clone(traces),
             verdicts: verdicts::of(agent),
@@ -167,7 +172,8 @@ impl AgentPage {
 
     /// The page, which shows the builds of `dev`.
     #[must_use]
-    pub(crate) fn with_builds(self, builds: Option<Builds>) -> Self {
+    pub(crate) fn with_builds(self, builds: Option<Builds>, current: u32) -> Self {
+        let builds = builds.map(|builds| (builds, current));
         Self { builds, ..self }
     }
 
@@ -250,7 +256,8 @@ impl AgentPage {
             (&Method::GET, ["changes"]) => {
                 let count = self.traces.count();
                 let began = self.facts.get("startedMs");
-                let build = self.builds.as_ref().and_then(|it| it.borrow().to_json());
+                let build = self.builds.as_ref();
+                let build = build.and_then(|(builds, current)| builds.borrow().to_json(*current));
                 Ok(json!({"commits": count, "startedMs": began, "build": build}))
             }
             (&Method::GET, ["rows"]) => {
@@ -263,6 +270,11 @@ impl AgentPage {
             (&Method::GET, ["tasks", id, "trace", row]) => {
                 let owner = self.owner(request).await?;
                 self.task(&owner, id, Some(row)).await
+            }
+            (&Method::GET, ["tasks", id, "state"]) => {
+                let id = TaskId::parse(*id).map_err(|_| PageError::Absent)?;
+                let state = self.state.read(&self.owner(request).await?, &id).await?;
+                state.ok_or(PageError::Absent)
             }
             (&Method::POST, ["kill"]) => self.kill(),
             (&Method::GET, ["brake"]) => {

@@ -12,9 +12,7 @@ export function takeToken() {
   return true;
 }
 
-export function hasToken() {
-  return Boolean(sessionStorage.getItem(TOKEN));
-}
+export const hasToken = () => Boolean(sessionStorage.getItem(TOKEN));
 
 /** How long a page without the token waits for another page, in milliseconds. */
 const PATIENCE = 1500;
@@ -43,18 +41,13 @@ export async function askForToken() {
 }
 
 /** Who calls: `tenant:subject` in development, else a key. */
-export function caller() {
-  return sessionStorage.getItem(CALLER) ?? "";
-}
+export const caller = () => sessionStorage.getItem(CALLER) ?? "";
 
-export function callAs(text) {
-  sessionStorage.setItem(CALLER, text.trim());
-}
+export const callAs = (text) => sessionStorage.setItem(CALLER, text.trim());
 
 export let auth = "dev";
 export const useAuth = (found) => { auth = found; };
 
-/** The `Authorization` header of the caller. */
 export function authorization() {
   const text = caller();
   if (!text) return {};
@@ -81,12 +74,8 @@ export function rounds(text) {
 
 async function read(response) {
   const text = await response.text();
-  let body = null;
-  try {
-    body = text ? exact(text) : null;
-  } catch {
-    body = null;
-  }
+  // A refusal may have no body, or one that is no JSON.
+  const body = await Promise.try(exact, text).catch(() => null);
   if (response.ok) return body;
   throw failure(response.status, body, text);
 }
@@ -133,24 +122,21 @@ export async function stored(url) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-export function taskPath(id, verb = "") {
-  return `/tasks/${encodeURIComponent(id)}${verb}`;
-}
+/** What only the program knows of a task. */
+export const inside = (id, verb = "") => local(taskPath(id, verb).slice(1));
+
+export const taskPath = (id, verb = "") => `/tasks/${encodeURIComponent(id)}${verb}`;
 
 /** `TASK_STATE_INPUT_REQUIRED` as `input-required`. */
-export function stateOf(status) {
-  return String(status?.state ?? "").replace(/^TASK_STATE_/, "").toLowerCase().replaceAll("_", "-");
-}
+export const stateOf = (status) =>
+  String(status?.state ?? "").replace(/^TASK_STATE_/, "").toLowerCase().replaceAll("_", "-");
 
 export const ENDED = ["completed", "failed", "canceled", "rejected"];
 export const ASKS = ["input-required", "auth-required"];
 
 /** A message of the user with an id of its own. */
-export function message(parts, more = {}) {
-  return { messageId: crypto.randomUUID(), role: "ROLE_USER", parts, ...more };
-}
+export const message = (parts, more = {}) =>
+  ({ messageId: crypto.randomUUID(), role: "ROLE_USER", parts, ...more });
 
 /** A text in hexadecimal, so that any script can be in a query. */
-export function hex(text) {
-  return [...new TextEncoder().encode(text)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
+export const hex = (text) => new TextEncoder().encode(text).toHex();

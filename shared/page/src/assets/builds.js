@@ -11,13 +11,11 @@ const newest = { number: 0, began: 0 };
 export function buildLine(build) {
   if (build.number !== newest.number) Object.assign(newest, { number: build.number, began: performance.now() });
   const serves = `Build ${build.serving} serves`;
-  switch (build.state) {
-    case "building": return [`Building, ${took(performance.now() - newest.began)}`, "wait"];
-    case "failed": return [`${serves}, ${build.number} failed`, "bad"];
-    case "not-started": return [`${serves}, ${build.number} did not start`, "bad"];
-    default: return [serves, ""];
-  }
+  if (build.state === "building") return [`Building, ${took(performance.now() - newest.began)}`, "wait"];
+  return isBad(build) ? [`${serves}, ${build.number} ${fateOf(build)}`, "bad"] : [serves, ""];
 }
+
+const fateOf = (build) => (build.state === "failed" ? "failed" : "did not start");
 
 /** Whether the newest build failed, or did not start. */
 export const isBad = (build) => ["failed", "not-started"].includes(build?.state);
@@ -29,8 +27,7 @@ export function showBuild(build) {
     output.hidden = !output.hidden;
     replace(show, output.hidden ? "Show the output" : "Hide the output");
   });
-  const what = build.state === "failed" ? "failed" : "did not start";
-  const words = [`Build ${build.number} ${what}.`, `Build ${build.serving} serves.`];
+  const words = [`Build ${build.number} ${fateOf(build)}.`, `Build ${build.serving} serves.`];
   bar("build", "bad", ...words, show, closeBar("build"), output);
 }
 

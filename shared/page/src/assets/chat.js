@@ -101,7 +101,6 @@ export function offer(listed) {
 
 const address = (context) => (context ? `#/chat/${encodeURIComponent(context)}` : "#/chat");
 
-/** Files can be dropped on the whole view. */
 function dropAnywhere(signal) {
   const outlined = (is) => main.classList.toggle("dropping", is);
   main.addEventListener("dragover", (event) => {
@@ -175,7 +174,6 @@ function reset(context) {
   box.use(context);
 }
 
-/** Begins a conversation with the next message. */
 export function newTalk() {
   reset("");
   announce("A new conversation");

@@ -6,13 +6,10 @@ import { fileBox } from "./files.js";
 import { icon } from "./icons.js";
 
 const DRAFT = "a2a-local-draft:";
-const MOST_ROWS = 10;
-/** A draft of more characters has all its rows. */
-const LONG = 5000;
 
 /** `send` gets `{parts, task, skill, references, secret}`. */
 export function composer(send) {
-  const text = el("textarea", { id: "say", rows: 1, "aria-label": "Message", dir: "auto", on: { input: typed, keydown: enter } });
+  const text = el("textarea", { id: "say", rows: 2, "aria-label": "Message", dir: "auto", on: { input: typed, keydown: enter } });
   const secret = el("input", { id: "secret", type: "password", autocomplete: "off", spellcheck: "false", "aria-label": "Credentials" });
   const eye = iconButton("eye", "Show what is typed", () => hide(secret.type === "text"));
   const hidden = el("div", { class: "secret", hidden: true }, secret, eye);
@@ -57,21 +54,10 @@ export function composer(send) {
     sessionStorage.setItem(DRAFT + state.context, text.value);
   }
 
-  /** A long text is neither measured nor written at each key. */
   function typed() {
-    size();
     clearTimeout(state.keeps);
-    if (text.value.length > LONG) state.keeps = setTimeout(keep, 300);
-    else keep();
-  }
-
-  function size() {
-    const isLong = text.value.length > LONG;
-    text.rows = isLong ? MOST_ROWS : 1;
-    if (isLong) return;
-    const { lineHeight, paddingTop, paddingBottom } = getComputedStyle(text);
-    const high = text.scrollHeight - parseFloat(paddingTop) - parseFloat(paddingBottom);
-    text.rows = Math.max(1, Math.min(MOST_ROWS, Math.round(high / parseFloat(lineHeight)) || 1));
+    // A long text is not written at each key.
+    state.keeps = setTimeout(keep, 300);
   }
 
   function enter(event) {
@@ -141,7 +127,7 @@ export function composer(send) {
     const leave = (it) => () => { state.references = state.references.filter((other) => other !== it); };
     replace(chips,
       isOpen && chip(asked.state, ...says, close, "Do not answer"),
-      isOpen && others.length > 0 && menu([`${others.length} more`, icon("down")], more, { class: "small", up: true }),
+      isOpen && others.length > 0 && menu([`${others.length} more`, icon("down")], more, { class: "small" }),
       !isOpen && others.map((it) => button(`Answer ${it.skill}`, () => pick(it), { class: "small plain" })),
       state.references.map((it) => chip("refine", "Refines", it.name, leave(it), `Do not refine ${plain(it.name)}`)));
     const hides = isSecret();
@@ -157,7 +143,6 @@ export function composer(send) {
   }
 
   function focus() {
-    size();
     (isSecret() ? secret : text).focus({ preventScroll: true });
   }
 
@@ -184,7 +169,6 @@ export function composer(send) {
     forget();
     files.clear();
     text.value = sessionStorage.getItem(DRAFT + context) ?? "";
-    size();
     show();
   }
 

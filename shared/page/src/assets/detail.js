@@ -75,8 +75,9 @@ function prompt({ system, messages = [], tools = [] }) {
 }
 
 /** One of the writes or deliveries of a row. */
-function entry({ version, state, name, start, end, error }) {
-  const note = [end > start && took(end - start), error].filter(Boolean).join(", ");
+function entry({ version, state, name, start, end, error, session }) {
+  const writes = session && `session ${session.join(", ")}`;
+  const note = [end > start && took(end - start), error, writes].filter(Boolean).join(", ");
   return el("li", {}, version ? `Version ${version}, ${state}` : name, " ", hint(note));
 }
 
@@ -116,7 +117,7 @@ function sections(row, content = {}, falls) {
  */
 function copies(row, content, call) {
   const { request, reply, input = request, output = reply } = content ?? {};
-  const { level, list, path, ...own } = row;
+  const { level, list, path, tries, isTry, ...own } = row;
   const isOf = ["model", "tool"].includes(row.kind);
   const isCall = isOf && typeof call?.request === "object" && typeof call.reply === "object";
   return [

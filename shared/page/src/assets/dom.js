@@ -50,20 +50,17 @@ export function put(parent, ...children) {
   }
 }
 
-/** Puts new children in place of the old ones. */
 export function replace(parent, ...children) {
   parent.replaceChildren();
   put(parent, ...children);
 }
 
-export function button(text, click, properties = {}) {
-  return el("button", { type: "button", on: { click }, ...properties }, text);
-}
+export const button = (text, click, properties = {}) =>
+  el("button", { type: "button", on: { click }, ...properties }, text);
 
 /** A select of pairs: a value and its text. */
-export function choice(pairs, properties) {
-  return el("select", properties, pairs.map(([value, text]) => el("option", { value }, text)));
-}
+export const choice = (pairs, properties) =>
+  el("select", properties, pairs.map(([value, text]) => el("option", { value }, text)));
 
 /** A field for a search. `changed` gets its text; Escape clears it. */
 export function search(label, placeholder, value, changed) {
@@ -128,9 +125,7 @@ export function iconButton(name, text, click, properties = {}) {
 }
 
 /** A text of somebody else, in a direction of its own. */
-export function said(text) {
-  return el("p", { class: "said", dir: "auto" }, text);
-}
+export const said = (text) => el("p", { class: "said", dir: "auto" }, text);
 
 /** A value as JSON, its keys, strings and numbers in colours of their own. */
 export function json(value) {
@@ -183,9 +178,8 @@ export function stateWord(state) {
 const isState = (state) => /^[a-z-]+$/.test(state);
 
 /** The glyph of a state and its word, or another text. */
-export function badge(state, text = stateWord(state)) {
-  return span(`state ${isState(state) ? state : ""}`, icon(state), el("span", {}, text));
-}
+export const badge = (state, text = stateWord(state)) =>
+  span(`state ${isState(state) ? state : ""}`, icon(state), el("span", {}, text));
 
 /** The glyph alone, with the word for screen readers. */
 export function glyph(state) {
@@ -222,7 +216,6 @@ export async function copied(place, text, what) {
   setTimeout(() => check.replaceWith(mark), 1200);
 }
 
-/** Says a text to screen readers. */
 export function announce(text) {
   document.getElementById("announcer").textContent = plain(text);
 }
@@ -302,9 +295,7 @@ export function took(ms) {
 }
 
 /** A number in groups of three, parted by a narrow space. */
-export function grouped(number) {
-  return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
-}
+export const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 
 /** `1 task`, `2 tasks`, `2 deliveries`. */
 export const counted = (count, word) =>
@@ -315,6 +306,9 @@ export function size(bytes) {
   if (bytes < 1000) return `${bytes} bytes`;
   return bytes < 1000000 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1000000).toFixed(1)} MB`;
 }
+
+/** The place of an error, which is read out when it comes. */
+export const errorPlace = (properties, ...children) => el("p", { class: "error", role: "alert", ...properties }, children);
 
 /** Shows an error in its place; without a text it takes the error away. */
 export const showError = (place, text) => replace(place, text ? [icon("warn"), text] : null);
@@ -347,10 +341,15 @@ export function action(text, work, properties = {}) {
   return span("row", press, error);
 }
 
-/** What is shown where nothing is: what is missing, what to do, and at most two buttons. */
-export function empty(missing, todo, ...buttons) {
-  return div("empty", el("strong", {}, missing), el("p", {}, todo), buttons.length > 0 && div("row", buttons));
+/** Asks once more before work that nothing takes back. `done` may move the focus. */
+export function askAgain(title, text, [yes, no], work, done = () => {}) {
+  const act = action(yes, () => work().then(() => box.close()).then(done), { class: "danger" });
+  const box = dialog(title, p("quiet", text), div("row", act, button(no, () => box.close())));
 }
+
+/** What is shown where nothing is: what is missing, what to do, and at most two buttons. */
+export const empty = (missing, todo, ...buttons) =>
+  div("empty", el("strong", {}, missing), el("p", {}, todo), buttons.length > 0 && div("row", buttons));
 
 /** Draws anew what somebody may press: at once, or when the pointer is released, which else loses its click. */
 export function redraw(place, draw) {
@@ -359,37 +358,30 @@ export function redraw(place, draw) {
 }
 
 /** A button that opens a menu: entries are a text and what it does. */
-export function menu(face, entries, { up, label, ...properties } = {}) {
-  const place = span("menu-of");
-  const list = el("div", { class: `menu ${up ? "up" : ""}`, role: "menu", hidden: true, on: { keydown: keys } });
-  const open = button(face, () => show(list.hidden),
-    { "aria-haspopup": "menu", "aria-expanded": "false", "aria-label": label, title: label, ...properties });
+export function menu(face, entries, { label, ...properties } = {}) {
+  const id = fresh("menu");
+  const on = { keydown, focusout, toggle, beforetoggle: () => replace(list, entries().map(entry)) };
+  const list = el("div", { class: "menu", role: "menu", id, popover: true, on });
+  const open = el("button", { type: "button", popovertarget: id, "aria-haspopup": "menu", "aria-expanded": "false",
+    "aria-label": label, title: label, ...properties }, face);
   // An entry that cannot be used says why.
   const entry = ([text, click, kind, why]) => button([text, why && span("hint", why)], () => {
     if (why) return;
-    show(false);
-    open.focus();
+    list.hidePopover();
     click();
   }, { role: "menuitem", class: kind, "aria-disabled": why && "true" });
-  function show(shown) {
-    if (shown) replace(list, entries().map(entry));
-    list.hidden = !shown;
-    // It opens to the right where the view has no room on the left.
-    list.classList.remove("right");
-    const { left } = main.getBoundingClientRect();
-    list.classList.toggle("right", list.getBoundingClientRect().left < left);
-    open.ariaExpanded = shown;
-    if (shown) list.firstElementChild?.focus();
+  function toggle({ newState }) {
+    open.ariaExpanded = newState === "open";
+    if (newState === "open") list.firstElementChild?.focus();
   }
-  function keys(event) {
-    if (rove(event, [...list.children]) || event.key !== "Escape") return;
-    event.stopPropagation();
-    show(false);
-    open.focus();
+  function focusout({ relatedTarget: next }) {
+    if (next && !list.contains(next)) list.hidePopover();
   }
-  place.addEventListener("focusout", (event) => { if (!place.contains(event.relatedTarget)) show(false); });
-  put(place, open, list);
-  return place;
+  /** The browser closes it at Escape, which is for nothing else then. */
+  function keydown(event) {
+    if (!rove(event, [...list.children]) && event.key === "Escape") event.stopPropagation();
+  }
+  return span("menu-of", open, list);
 }
 
 /** The frame of a view: its header, and what it scrolls. */

@@ -1,7 +1,7 @@
 // The files of a message: chosen or dropped, then sent inside the message or uploaded first.
 
 import { call, local } from "./api.js";
-import { announce, counted, el, iconButton, plain, replace, showError, size } from "./dom.js";
+import { announce, counted, el, errorPlace, iconButton, plain, replace, showError, size } from "./dom.js";
 import { card } from "./parts.js";
 
 /** The sizes that this agent takes, in bytes. */
@@ -13,9 +13,7 @@ export const isIn = (modes, type) => [type, "*/*", type.replace(/\/.*/, "/*")].s
 const BYTES = "application/octet-stream";
 
 /** The most that one file may have, in words; empty without the token. */
-export async function mostOfAFile() {
-  return limits().then(({ maxUpload }) => `to ${size(maxUpload)}`, () => "");
-}
+export const mostOfAFile = async () => limits().then(({ maxUpload }) => `to ${size(maxUpload)}`, () => "");
 
 /**
  * A list of files with a button that adds to it. `takes` are media types, or empty for all.
@@ -25,7 +23,7 @@ export async function mostOfAFile() {
 export function fileBox(takes = []) {
   const chosen = [];
   const list = el("ul", { class: "files", "aria-label": "Attached files", hidden: true });
-  const error = el("p", { class: "error", role: "alert" });
+  const error = errorPlace();
   const input = el("input", {
     type: "file", multiple: true, accept: takes.join(","), hidden: true, "aria-label": "Files", on: { change: take },
   });
@@ -129,7 +127,7 @@ async function partsOf(files) {
     });
     if (bytes.byteLength <= room) {
       room -= bytes.byteLength;
-      made.push({ raw: await base64(bytes), ...about });
+      made.push({ raw: new Uint8Array(bytes).toBase64(), ...about });
     } else {
       made.push(await upload(bytes, about));
     }
@@ -137,19 +135,9 @@ async function partsOf(files) {
   return made;
 }
 
-function base64(bytes) {
-  return new Promise((done, failed) => {
-    const reader = new FileReader();
-    reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
-    reader.onerror = () => failed(reader.error);
-    reader.readAsDataURL(new Blob([bytes], { type: "application/octet-stream" }));
-  });
-}
-
 /** Uploads a file and returns the part that names it. */
 async function upload(bytes, about) {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  const sha256 = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const sha256 = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
   const order = await call("/a2a-lambda/uploads", { body: { size: bytes.byteLength, sha256, ...about } });
   // The browser sets these two itself.
   const { host, "content-length": length, ...signed } = order.headers;

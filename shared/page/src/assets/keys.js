@@ -17,7 +17,6 @@ const LIST = [
   ["?", "this list"],
 ];
 
-/** Shows the list of keys. */
 function help() {
   const change = ({ target }) => useLetters(target.checked);
   const letters = el("input", { type: "checkbox", id: "letters", checked: hasLetters(), on: { change } });

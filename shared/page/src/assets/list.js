@@ -3,7 +3,7 @@
 
 import { caller } from "./api.js";
 import {
-  action, announce, button, div, el, empty, keyOf, put, redraw, replace, rove, showError, span, view,
+  action, announce, button, div, el, empty, errorPlace, keyOf, put, redraw, replace, rove, showError, span, view,
 } from "./dom.js";
 import { live } from "./live.js";
 
@@ -108,7 +108,6 @@ export function list({ label, columns, key, open, none, order }) {
     settled();
   }
 
-  /** More rows at the end. */
   function add(values) {
     put(body, values.filter((it) => !rows.has(key(it))).map((it) => draw(it)));
     settled();
@@ -157,7 +156,7 @@ const MOST_LEFT = 9;
 export async function listView({ title, read, signal, note, actions, tools, ...of }) {
   const rows = list({ label: title, ...of });
   const status = el("span", { class: "note", role: "status" });
-  const error = el("p", { class: "error", role: "alert" });
+  const error = errorPlace();
   const older = action("Older", async () => {
     await show(next, false);
     announce(`${rows.count()} rows`);

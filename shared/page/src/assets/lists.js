@@ -1,13 +1,14 @@
 // The lists: tasks, conversations and webhooks.
 
-import { call, hex, local } from "./api.js";
+import { ASKS, call, hex, local } from "./api.js";
 import {
-  action, age, announce, badge, button, choice, dated, dialog, div, el, grouped, hashOf, linkButton, p, plain, replace,
-  search, shortId, span, took,
+  age, announce, askAgain, badge, button, choice, dated, div, el, grouped, hashOf, linkButton, plain, replace, search,
+  shortId, span, took,
 } from "./dom.js";
 import { icon } from "./icons.js";
 import { list, listView, PAGE } from "./list.js";
 import { live, liveNote } from "./live.js";
+import { lineOf } from "./markdown.js";
 
 const GROUPS = [["", "All"], ["working", "Working"], ["needs", "Needs you"], ["failed", "Failed"], ["ended", "Ended"]];
 /** How often all tasks are counted, in milliseconds: that takes longer than the first rows. */
@@ -21,37 +22,31 @@ export function readRows({ words = "", after = "", ...more }) {
 
 /** Asks once more before a task or a conversation is deleted, since nothing brings it back. */
 export function askToDelete(word, path, done) {
-  const gone = action("Delete", async () => {
-    await call(`/a2a-lambda/${path}`, { method: "DELETE" });
-    box.close();
-    announce(`The ${word} is deleted`);
-    done();
-  }, { class: "danger" });
   const loses = word === "task" ? "Its messages and artifacts" : "Its tasks, their messages and artifacts";
-  const box = dialog(`Delete this ${word}?`, p("quiet", `${loses} are gone. Nothing brings them back.`),
-    div("row", gone, button("Keep it", () => box.close())));
+  const remove = async () => {
+    await call(`/a2a-lambda/${path}`, { method: "DELETE" });
+    announce(`The ${word} is deleted`);
+  };
+  askAgain(`Delete this ${word}?`, `${loses} are gone. Nothing brings them back.`, ["Delete", "Keep it"], remove, done);
 }
 
 const openTask = (it) => { location.hash = hashOf("task", it.task); };
 const openChat = (it) => { location.hash = hashOf("chat", it.context); };
-const says = (it) => it.says || it.title || "–";
 const saying = (view, id, text, properties) =>
   el("a", { href: hashOf(view, id), title: plain(text), dir: "auto", ...properties }, text);
 
 const STATE = { name: "state", title: "State", cell: (it) => badge(it.state) };
-const AGE = { name: "age", title: "Age", side: "right dim", cell: (it) => age(it.updatedAt) };
-const EXPIRES = { name: "expires", title: "Expires", side: "right when", cell: (it) => dated(it.expiresAt) };
+const AGE = { name: "age", title: "Age", side: "right quiet", cell: (it) => age(it.updatedAt) };
 const TASK_ID = { name: "id", title: "Id", cell: (it) => shortId(it.task) };
 
 const TASK_COLUMNS = [
   STATE,
   { name: "skill", title: "Skill", cell: (it) => el("span", { title: it.skill }, it.skill ?? "–") },
-  { name: "says", title: "Says", cell: (it) =>
-    saying("task", it.task, says(it), { class: it.state === "canceled" ? "dim" : "" }) },
-  { name: "took", title: "Took", side: "right dim", cell: (it) => took(it.tookMs) },
+  { name: "asked", title: "Asked", cell: (it) => saying("task", it.task, it.title || "–") },
+  { name: "says", title: "Says", side: "quiet", cell: (it) => el("span", { dir: "auto" }, lineOf(it.says ?? "")) },
+  { name: "took", title: "Took", side: "right quiet", cell: (it) => took(it.tookMs) },
   AGE,
   TASK_ID,
-  EXPIRES,
 ];
 
 /** The tasks of the caller. `rest` is the filter: `group=failed&skill=echo&words=…`. */
@@ -153,10 +148,11 @@ export async function tasksView(rest, skills, signal) {
   return made.frame;
 }
 
-/** The newest tasks by conversation: its newest state, and the first words of its oldest task. */
+/** The newest tasks by conversation: an open question before its newest state, and its first words. */
 export function conversationsOf(rows) {
-  return [...Map.groupBy(rows, (it) => it.context).values()]
-    .map((own) => ({ ...own[0], title: own.findLast((it) => it.title)?.title }));
+  const asks = (it) => ASKS.includes(it.state);
+  return [...Map.groupBy(rows, (it) => it.context).values()].map((own) =>
+    ({ ...own[0], state: (own.find(asks) ?? own[0]).state, title: own.findLast((it) => it.title)?.title }));
 }
 
 /** The conversations of the caller, also those whose tasks are gone. */
@@ -168,9 +164,9 @@ export async function contextsView(newTalk, signal) {
       readRows({}).catch(() => ({ rows: [] })),
     ]);
     const known = new Map(conversationsOf(newest.rows).map((it) => [it.context, it]));
-    const rows = page.contexts.map(({ contextId: context, status, updatedAt, expiresAt }) => ({
+    const rows = page.contexts.map(({ contextId: context, status, updatedAt }) => ({
       state: status, ...known.get(context), context,
-      updatedAt: Date.parse(updatedAt), expiresAt: Date.parse(expiresAt),
+      updatedAt: Date.parse(updatedAt),
     }));
     const next = page.nextPageToken;
     yield { rows, next, until: next ? rows.at(-1)?.updatedAt : undefined };
@@ -186,7 +182,6 @@ export async function contextsView(newTalk, signal) {
       { name: "says", title: "Began with", cell: (it) => saying("chat", it.context, it.title || "–") },
       AGE,
       { name: "id", title: "Id", cell: (it) => shortId(it.context) },
-      EXPIRES,
       { name: "do", title: span("unseen", "Do"), side: "right", cell: deeds },
     ],
     key: (it) => it.context,
@@ -209,8 +204,8 @@ const WEBHOOKS = {
     { name: "count", title: "Failed", side: "right", cell: (it) =>
       el("span", { class: it.failedAttempts ? "failed" : "" }, it.failedAttempts) },
     { name: "count", title: "Next try", side: "right when", cell: (it) => (it.retryAt ? dated(it.retryAt) : "–") },
-    { name: "took", title: "Last call", side: "right dim", cell: (it) => took(it.lastCallMs) || "–" },
-    { name: "age", title: "Form", side: "right dim", cell: (it) => `A2A ${it.generation}${it.signs ? ", signed" : ""}` },
+    { name: "took", title: "Last call", side: "right quiet", cell: (it) => took(it.lastCallMs) || "–" },
+    { name: "age", title: "Form", side: "right quiet", cell: (it) => `A2A ${it.generation}${it.signs ? ", signed" : ""}` },
   ],
   key: (it) => `${it.task} ${it.id}`,
   open: openTask,
@@ -220,7 +215,6 @@ const WEBHOOKS = {
 /** The webhooks of one task. */
 export const webhookList = () => list({ label: "Webhooks", ...WEBHOOKS });
 
-/** The webhooks of all tasks. */
 export async function webhooksView(signal) {
   let count = 0;
   async function* read(after) {

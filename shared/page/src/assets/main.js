@@ -5,7 +5,8 @@ import { buildLine, isBad, showBuild, showServing } from "./builds.js";
 import { cardView, isOtherCard } from "./card.js";
 import { chatView, newTalk, offer } from "./chat.js";
 import {
-  bar, button, div, el, glyph, hashOf, iconButton, main, p, plain, put, redraw, replace, span, stateWord, view,
+  bar, button, div, el, errorPlace, glyph, hashOf, iconButton, linkButton, main, p, plain, put, redraw, replace, span,
+  stateWord, view,
 } from "./dom.js";
 import { icon } from "./icons.js";
 import { bindKeys, keysButton } from "./keys.js";
@@ -93,8 +94,11 @@ async function route() {
 
 /** What is shown in place of a view that was refused. */
 function refusal(error) {
-  const why = el("p", { class: "error", role: "alert" }, icon("warn"), error.message);
-  if (error.status !== 401 || auth === "dev") return view({ title: "This view cannot be shown", body: why });
+  const why = errorPlace({}, icon("warn"), error.message);
+  if (error.status !== 401 || auth === "dev") {
+    const ways = div("row", linkButton("All tasks", "#/tasks", "ink"), linkButton("Open the chat", "#/chat"));
+    return view({ title: error.status === 404 ? "Nothing is here" : "This view cannot be shown", body: [why, ways] });
+  }
   const todo = "This agent answers callers with a key only. The page keeps it until this tab is closed.";
   return view({ title: "Who calls?", body: [why, el("p", {}, todo), callerForm()] });
 }

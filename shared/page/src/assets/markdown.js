@@ -23,6 +23,13 @@ export function markdown(text) {
   return nodes;
 }
 
+/** The text of Markdown in one line, without its marks. */
+export function lineOf(text) {
+  const box = div("", markdown(text));
+  for (const it of box.querySelectorAll("br, p, li, th, td, h3, h4, pre")) it.after(" ");
+  return box.textContent.trim().replace(/\s+/g, " ");
+}
+
 function blocks(lines, depth) {
   const nodes = [];
   let at = 0;
@@ -66,9 +73,7 @@ function heading(line, at, depth) {
   return { node: el(found[1].length < 3 ? "h3" : "h4", {}, inline(text.slice(0, end).trimEnd(), depth)), next: at + 1 };
 }
 
-function rule(line, at) {
-  return RULE.test(line) ? { node: el("hr"), next: at + 1 } : null;
-}
+const rule = (line, at) => RULE.test(line) ? { node: el("hr"), next: at + 1 } : null;
 
 function quote({ lines, at, depth }) {
   if (!QUOTE.test(lines[at]) || depth >= DEEPEST) return null;

@@ -31,10 +31,7 @@ function fileName(name) {
 
 const isBase64 = (text) => /^[\w+/-]*={0,2}$/.test(text);
 
-function bytes(base64) {
-  const text = atob(base64.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(text, (char) => char.charCodeAt(0));
-}
+const bytes = (base64) => Uint8Array.fromBase64(base64.replaceAll("-", "+").replaceAll("_", "/"));
 
 /** A text as paragraphs of Markdown, or as it is. A long one is cut, with a button for all. */
 export function prose(typed, isMarkdown = true, most = SHOWN) {
@@ -149,7 +146,7 @@ export function artifact(it, refine) {
   const text = textOf(it);
   const shown = text === null ? parts(it.parts, name) : div("bubble", prose(text));
   const hint = it.description && p("hint", it.description);
-  const element = el("section", { class: "result", "aria-label": `Artifact ${plain(name)}` }, hint, shown);
+  const element = el("div", { class: "result", role: "group", "aria-label": `Artifact ${plain(name)}` }, hint, shown);
   const deed = (mark, word, act, label) =>
     button([icon(mark), word], act, { class: "plain small", "aria-label": label && `${word} ${plain(name)}` });
   const refines = deed("refine", "Refine", refine, true);

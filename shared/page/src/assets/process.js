@@ -1,7 +1,7 @@
 // The process: what it is, how to kill it, and what its brake stops.
 
 import { auth, caller, hex, local } from "./api.js";
-import { action, age, announce, button, choice, dated, div, el, facts, p, replace, span, view } from "./dom.js";
+import { action, age, announce, askAgain, button, choice, dated, div, el, facts, p, replace, span, view } from "./dom.js";
 import { live } from "./live.js";
 
 /** How long the page waits for the next process. */
@@ -9,6 +9,8 @@ const PATIENCE = 60000;
 const WHAT = "The process ends without a word to its tasks, as in a crash. The same program starts at once on the same "
   + "port, and takes over the tasks that were not finished.";
 
+const CUT_OFF = "Running tasks are cut off and go on in the next process.";
+const IN_MEMORY = "The data is in memory, so nothing would be left. Start without --memory.";
 const STOPS = "What is stopped gets no new call, starts no step and asks no model. Its tasks wait, and go on when you let them.";
 
 export async function processView(skills, signal) {
@@ -16,32 +18,22 @@ export async function processView(skills, signal) {
   const about = el("div", {}, shown(now));
   const redrawn = (next) => replace(about, shown(Object.assign(now, next)));
   live.addEventListener("restart", () => local("facts").then(redrawn, () => {}), { signal });
-  const place = div("stack");
-  const offer = () => replace(place, p("text-width", WHAT),
-    button("Kill the process now", confirm, { class: "danger", disabled: !now.keepsData }),
-    !now.keepsData && p("quiet", "The data is in memory, so nothing would be left. Start without --memory."));
-  function confirm() {
-    const yes = button("Yes, kill it", kill, { class: "danger" });
-    replace(place, el("p", {}, "Running tasks are cut off and go on in the next process."), div("row", yes, button("No", offer)));
-    yes.focus();
-  }
+  const done = el("p", { role: "status", id: "restarted", hidden: true });
+  const ask = () => askAgain("Kill the process?", CUT_OFF, ["Yes, kill it", "No"], kill);
+  const press = button("Kill the process now", ask, { class: "danger", disabled: !now.keepsData });
+  const place = div("stack", done, p("text-width", WHAT), press, !now.keepsData && p("quiet", IN_MEMORY));
   async function kill() {
     const [before, began] = [now.startedMs, performance.now()];
-    replace(place, el("p", { role: "status" }, "The process is killed. The page waits for the next one."));
     // The connection may break before the answer.
     await local("kill", "POST").catch(() => {});
     const next = await nextProcess(before, began);
-    if (!next) {
-      replace(place, el("p", { class: "error", role: "alert" }, "There is no next process. Start the program again."));
-      return;
-    }
+    if (!next) throw new Error("There is no next process. Start the program again.");
     redrawn(next);
     const text = `The next process answers after ${Math.round(performance.now() - began)} ms`;
     announce(text);
-    offer();
-    place.prepend(el("p", { role: "status", id: "restarted" }, text, ". ", el("a", { href: "#/tasks" }, "See the tasks")));
+    replace(done, text, ". ", el("a", { href: "#/tasks" }, "See the tasks"));
+    done.hidden = false;
   }
-  offer();
   const note = span("note", "Which process serves, on which data");
   return view({ title: "Process", note, body: [
     about, el("h2", {}, "What may run?"), brake, el("h2", {}, "What if it dies here?"), place,
@@ -81,12 +73,9 @@ function shown(it) {
 async function nextProcess(before, began) {
   while (performance.now() - began < PATIENCE) {
     await new Promise((done) => setTimeout(done, 200));
-    try {
-      const found = await local("facts");
-      if (found.startedMs !== before) return found;
-    } catch {
-      // Nothing listens between the two processes.
-    }
+    // Nothing listens between the two processes.
+    const facts = await local("facts").catch(() => null);
+    if (facts && facts.startedMs !== before) return facts;
   }
   return null;
 }

@@ -1,7 +1,7 @@
 // Makes a form from the JSON schema of a skill's input. A schema that is too deep, too
 // large or of an unknown kind gets no form; its input is typed as JSON.
 
-import { button, choice, div, el, field, fresh, p, plain, put, replace } from "./dom.js";
+import { button, choice, div, el, errorPlace, field, fresh, p, plain, put, replace } from "./dom.js";
 import { icon } from "./icons.js";
 
 const DEEPEST = 3;
@@ -14,9 +14,8 @@ export class SchemaError extends Error {}
  * The form of a schema: its element, and `read`, which returns the value. `undefined` means
  * that the member is left out. Throws `SchemaError` when there is no form.
  */
-export function form(schema) {
-  return build(schema, "", true, { root: schema, depth: 0, path: [], counted: { fields: 0 }, isEmpty: false });
-}
+export const form = (schema) =>
+  build(schema, "", true, { root: schema, depth: 0, path: [], counted: { fields: 0 }, isEmpty: false });
 
 /** The form of a part of the schema. `place` is where it is; `isEmpty` means that `null` is a value too. */
 function build(schema, name, isRequired, place) {
@@ -129,7 +128,7 @@ function control({ kind, schema, isRequired }) {
 
 function leafForm(leaf, title) {
   const own = control(leaf);
-  const error = el("p", { class: "error", id: fresh("error"), role: "alert" });
+  const error = errorPlace({ id: fresh("error") });
   const about = leaf.schema.description?.replace(/\.$/, "");
   const hint = [about, leaf.isRequired ? "" : "optional"].filter(Boolean).join(", ");
   const read = (isLeft) => {
@@ -147,7 +146,7 @@ function leafForm(leaf, title) {
   };
   // An error appears when the field is left, not while somebody types.
   own.addEventListener("blur", () => read(true));
-  return { element: field(plain(title), own, hint, error), read };
+  return { element: field(plain(title || leaf.schema.title || "Input"), own, hint, error), read };
 }
 
 function value({ kind, isEmpty, isRequired }, text) {

@@ -4,7 +4,7 @@
 import { exact, message, rounds } from "./api.js";
 import { sendNew } from "./chat.js";
 import {
-  age, button, div, el, empty, facts, field, fresh, glyph, hashOf, linkButton, plain, put, replace, rove,
+  age, button, div, el, empty, errorPlace, facts, field, fresh, glyph, hashOf, linkButton, plain, put, replace, rove,
   search, shortId, showError, span, took, view,
 } from "./dom.js";
 import { fileBox, isIn, mostOfAFile } from "./files.js";
@@ -56,7 +56,7 @@ function textWay() {
 }
 
 function jsonWay(why) {
-  const error = el("p", { class: "error", role: "alert", id: fresh("error") });
+  const error = errorPlace({ id: fresh("error") });
   const control = el("textarea", { class: "json", spellcheck: "false", value: "{}" });
   const parts = () => {
     showError(error);
@@ -120,8 +120,9 @@ export function skillsView(skills, opened, signal) {
   filter(shown.words);
   signal.addEventListener("shown", () => {
     if (isAgain) list.closest(".scroll").scrollTop = top;
-    if (isOther) shown.rows.find((it) => it.id === opened)?.head.focus();
-    else focused.focus({ preventScroll: true });
+    const row = isOther && shown.rows.find((it) => it.id === opened);
+    (row ? row.head : focused).focus({ preventScroll: true });
+    if (row) list.closest(".scroll").scrollTop = row.element.offsetTop;
   });
   return view({
     title: "Skills",
@@ -180,7 +181,7 @@ function skillBody(skill, heading) {
   const modes = fileModes(skill);
   const files = modes && fileBox(modes);
   const chosen = files && fileField(files, modes);
-  const missing = el("p", { class: "error", role: "alert" });
+  const missing = errorPlace();
   /** What is typed and attached; `null` if it cannot be sent, and the form says why. */
   async function parts() {
     missing.remove();

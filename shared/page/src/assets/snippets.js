@@ -14,21 +14,17 @@ function curl(body) {
 }
 
 /** JSON as a Python literal: a string that Python reads as JSON. */
-function python(body) {
-  return [
-    "import json, urllib.request",
-    "",
-    `body = json.loads(${JSON.stringify(JSON.stringify(body))})`,
-    "request = urllib.request.Request(",
-    `    ${JSON.stringify(`${location.origin}/message:send`)},`,
-    "    data=json.dumps(body).encode(),",
-    `    headers=${JSON.stringify(headers())},`,
-    ")",
-    "with urllib.request.urlopen(request) as response:",
-    "    print(json.dumps(json.load(response), indent=2))",
-    "",
-  ].join("\n");
-}
+const python = (body) => `import json, urllib.request
+
+body = json.loads(${JSON.stringify(JSON.stringify(body))})
+request = urllib.request.Request(
+    ${JSON.stringify(`${location.origin}/message:send`)},
+    data=json.dumps(body).encode(),
+    headers=${JSON.stringify(headers())},
+)
+with urllib.request.urlopen(request) as response:
+    print(json.dumps(json.load(response), indent=2))
+`;
 
 /** A menu that copies a send as a command. `message` returns it, or nothing if it is not valid. */
 export function copyMenu(message) {

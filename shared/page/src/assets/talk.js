@@ -1,11 +1,11 @@
 // One task in a conversation: what it says, what it made, its question and its run line.
 
-import { ASKS, ENDED, call, local, stateOf, taskPath } from "./api.js";
+import { ASKS, ENDED, call, inside, local, stateOf, taskPath } from "./api.js";
 import {
   action, announce, badge, button, counted, div, el, hashOf, p, plain, put, replace, span, stateWord, took,
 } from "./dom.js";
 import { icon } from "./icons.js";
-import { markdown } from "./markdown.js";
+import { lineOf, markdown } from "./markdown.js";
 import { artifact, cause, parts, prose, textOf, words } from "./parts.js";
 import { linkTo, tokenSum, waterfall } from "./waterfall.js";
 
@@ -15,14 +15,13 @@ const SHOWN = 200;
 let reads = Promise.resolve();
 /** The trace of a task. One is read at a time: the program also writes, and a conversation has many tasks. */
 function traceOf(id) {
-  reads = reads.then(() => local(`tasks/${encodeURIComponent(id)}`)).then((it) => it.trace ?? [], () => []);
+  reads = reads.then(() => inside(id)).then((it) => it.trace ?? [], () => []);
   return reads;
 }
 
 /** The messages of one side in the log. */
-export function turnOf(nodes, isOwn) {
-  return el("article", { class: isOwn ? "turn you" : "turn", "aria-label": isOwn ? "Your message" : "Message of the agent" }, nodes);
-}
+export const turnOf = (nodes, isOwn) =>
+  el("article", { class: isOwn ? "turn you" : "turn", "aria-label": isOwn ? "Your message" : "Message of the agent" }, nodes);
 
 /** What the user sent: files first, then the text. */
 export function ownTurn(message, isSecret) {
@@ -49,7 +48,7 @@ export function taskPanel(id, host) {
     panel.show({ task: await call(taskPath(id, ":cancel"), { body: {} }) });
   });
   const line = runLine(id, fold, cancel);
-  let [task, row, trouble, count, frame, cost, isOpen, tokens] = [{}, null, "", 0, 0, 0, false, 0];
+  let [task, row, trouble, news, count, frame, cost, isOpen, tokens] = [{}, null, "", "", 0, 0, 0, false, 0];
   let turn = newTurn();
   put(fall, falls.element);
 
@@ -71,10 +70,12 @@ export function taskPanel(id, host) {
   /** State, skill, time and tokens, below the last bubble. */
   function drawLine() {
     const isOver = ENDED.includes(panel.state);
-    const running = row && !isOver && !ASKS.includes(panel.state) ? Date.now() - row.readAt : 0;
+    const runs = !isOver && !ASKS.includes(panel.state);
+    const running = row && runs ? Date.now() - row.readAt : 0;
     line.show({
       state: panel.state,
       skill: panel.skill,
+      news: runs && news,
       trouble,
       turn: row?.turn > 1 && `turn ${row.turn}`,
       time: row && took(row.tookMs + running),
@@ -162,6 +163,7 @@ export function taskPanel(id, host) {
     replace(turn.after);
     const isOver = ENDED.includes(panel.state);
     const asks = ASKS.includes(panel.state);
+    news = lineOf(words(status.message)) || news;
     panel.question = asks ? words(status.message) || "The agent asks." : "";
     panel.asked = asks ? status.message?.messageId ?? `${id} ${panel.at}` : "";
     panel.confirm = asks ? confirmOf(status.message) : "";
@@ -172,9 +174,9 @@ export function taskPanel(id, host) {
     }
     drawLine();
     const rests = isOver || asks;
-    const news = [...artifacts.values()].filter((it) => rests && it.heard !== it.value);
-    for (const it of news) it.heard = it.value;
-    const texts = rests ? [words(status.message), ...news.map((it) => textOf(it.value))] : [];
+    const made = [...artifacts.values()].filter((it) => rests && it.heard !== it.value);
+    for (const it of made) it.heard = it.value;
+    const texts = rests ? [words(status.message), ...made.map((it) => textOf(it.value))] : [news];
     // Nobody listens to a megabyte.
     const text = [...new Set(texts.map((it) => it?.trim()))].filter(Boolean).join("\n").slice(0, 20000);
     // What was there before the view was opened is not news.
@@ -235,6 +237,7 @@ export function taskPanel(id, host) {
     panel.before = { state, question: text, asked, turn };
     asks(turn, false);
     Object.assign(panel, { state: "working", question: "", asked: "" });
+    news = "";
     turn = newTurn();
     drawLine();
     host.changed();
@@ -270,14 +273,10 @@ export function taskPanel(id, host) {
 
 /** The line below a turn. Its nodes stay, so that a click, the focus and a menu do too. */
 function runLine(id, fold, cancel) {
-  const [state, turn, time, tokens, count] = Array.from({ length: 5 }, () => span());
-  const events = button([icon("right"), count], fold);
+  const places = { news: span("news cut"), turn: span(), time: span(), tokens: span(), events: span() };
+  const [state, events] = [span(), button([icon("right"), places.events], fold)];
   const link = el("a", { href: hashOf("task", id), "data-task": id }, "Open task");
   let face = "";
-  const write = (place, text) => {
-    place.hidden = !text;
-    if (place.textContent !== (text || "")) place.textContent = text || "";
-  };
   function show(shown) {
     const now = `${shown.state} ${shown.skill} ${shown.trouble}`;
     if (now !== face) {
@@ -286,15 +285,17 @@ function runLine(id, fold, cancel) {
         !trouble && skill && span("unseen", stateWord(is)));
     }
     face = now;
-    write(turn, shown.turn);
-    write(time, shown.time);
-    write(tokens, shown.tokens);
-    write(count, shown.events);
+    for (const [name, place] of Object.entries(places)) {
+      const text = shown[name] || "";
+      place.hidden = !text;
+      if (place.textContent !== text) place.textContent = text;
+    }
     events.hidden = !shown.events;
     events.ariaExpanded = shown.isOpen;
     cancel.hidden = !shown.cancels;
   }
-  return { element: div("run", state, turn, time, tokens, events, link, cancel), show };
+  const { news, turn, time, tokens } = places;
+  return { element: div("run", state, news, turn, time, tokens, events, link, cancel), show };
 }
 
 /** The digest of a question whether the agent may do something. The answer repeats it. */

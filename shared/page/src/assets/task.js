@@ -1,6 +1,6 @@
 // One task: what happened to it, why it failed, and how each generation reads it.
 
-import { ENDED, call, local, stateOf, taskPath } from "./api.js";
+import { ENDED, call, inside as insideOf, stateOf, taskPath } from "./api.js";
 import { refineIn, sendNew } from "./chat.js";
 import {
   action, announce, badge, button, counted, dated, div, el, hashOf, json, keyOf, menu, p, replace, rove, said, shortId,
@@ -12,10 +12,13 @@ import { askToDelete, webhookList } from "./lists.js";
 import { live } from "./live.js";
 import { artifact, cause, parts, words } from "./parts.js";
 import { copyMenu } from "./snippets.js";
+import { stateIn } from "./state.js";
 import { ownTurn, turnOf } from "./talk.js";
 import { tokenSum, waterfall } from "./waterfall.js";
 
-const TABS = { trace: "Trace", messages: "Messages", artifacts: "Artifacts", webhooks: "Webhooks", wire: "On the wire" };
+const TABS = {
+  trace: "Trace", state: "State", messages: "Messages", artifacts: "Artifacts", webhooks: "Webhooks", wire: "On the wire",
+};
 const NO_TRACE = "No trace: the task is older than the trace, it was removed for newer ones, "
   + "or another process did the work.";
 
@@ -25,15 +28,16 @@ export async function taskView(rest, signal) {
   const [, id, row] = /^(.*?)(?:\/([0-9a-f]{8}[.\w]*|wait-\d+))?$/s.exec(rest);
   const { bar, panels, counts } = tabs();
   const shown = { state: "", seen: "", hasRow: false };
-  const [falls, hooks] = [traceOf(id, signal), webhookList()];
+  const [falls, hooks, readState] = [traceOf(id, signal), webhookList(), stateIn(panels.state, id)];
   replace(panels.webhooks, hooks.element);
+  panels.state.addEventListener("open", readState);
   const cancel = action("Cancel", async () => {
     await call(taskPath(id, ":cancel"), { body: {} });
     await read();
   });
   /** What A2A shows comes first: the inside waits for the newest commits. */
   async function read(isFirst) {
-    const known = isFirst ? { waits: true } : local(`tasks/${encodeURIComponent(id)}`).catch((error) => ({ error }));
+    const known = isFirst ? { waits: true } : insideOf(id).catch((error) => ({ error }));
     const [task, inside] = await Promise.all([call(taskPath(id, "?historyLength=100")), known]);
     if (!isFirst) show(task, inside);
     return task;
@@ -59,14 +63,20 @@ export async function taskView(rest, signal) {
     }
   }
   show(task, { waits: true });
-  const again = () => read().catch((error) => {
-    // It was deleted elsewhere, or has expired: what is shown is no longer so.
-    if (error.status === 404 && !signal.aborted) head.end();
-  });
+  const again = () => {
+    // Another task may have written a session value or a document.
+    if (!panels.state.hidden) readState();
+    read().catch((error) => {
+      // It was deleted elsewhere, or has expired: what is shown is no longer so.
+      if (error.status === 404 && !signal.aborted) head.end();
+    });
+  };
   again();
   const first = firstOf(task);
   const same = first && [el("h2", {}, "Send the same with"), div("row", copyMenu(() => first))];
   replace(panels.wire, generations(id), same);
+  // The newest generation is what most clients read.
+  panels.wire.addEventListener("open", () => panels.wire.querySelector("button").click(), { once: true });
   live.addEventListener("change", again, { signal });
   return [el("header", { class: "task-head" }, head.element, bar), div("scroll", div("body", Object.values(panels)))];
 }
@@ -85,6 +95,7 @@ function tabs() {
       all[n].ariaSelected = name === id;
       all[n].tabIndex = name === id ? 0 : -1;
     });
+    panels[id].dispatchEvent(new Event("open"));
   }
   const keydown = (event) => { if (rove(event, all, ["ArrowRight", "ArrowLeft"])) document.activeElement.click(); };
   use("trace");
@@ -173,11 +184,10 @@ function keyed(place, make) {
   let nodes = new Map();
   return (values) => {
     const before = nodes;
-    nodes = new Map(values.map((it) => [JSON.stringify(it), it]));
+    const named = values.map((it) => [JSON.stringify(it), it]);
+    nodes = new Map(named.map(([name, it]) => [name, before.get(name) ?? make(it)]));
     for (const [name, node] of before) if (!nodes.has(name)) node.remove();
-    [...nodes].forEach(([name, it], n) => {
-      const node = before.get(name) ?? make(it);
-      nodes.set(name, node);
+    [...nodes.values()].forEach((node, n) => {
       if (place.children[n] !== node) place.insertBefore(node, place.children[n] ?? null);
     });
   };
@@ -187,7 +197,7 @@ function keyed(place, make) {
 function traceOf(id, signal) {
   const wide = matchMedia("(min-width: 68.75em)");
   const opened = { id: "", panel: null, line: null, row: null };
-  const read = (row) => local(`tasks/${encodeURIComponent(id)}/trace/${row}`);
+  const read = (row) => insideOf(id, `/trace/${row}`);
   const falls = waterfall((line, row) => {
     if (line?.id !== opened.id) history.replaceState(null, "", hashOf("task", id) + (line ? `/${line.id}` : ""));
     const isOther = line?.id !== opened.id || line?.end !== opened.line?.end;
@@ -232,7 +242,9 @@ function failure(task, rows, falls) {
   const turn = lines.findLast((it) => it.kind === "turn");
   const isBroken = (it) => it.error && ["model", "tool", "step"].includes(it.kind) && it.start >= turn?.start;
   const place = lines.findLast(isBroken) ?? turn;
-  const where = place && ` in ${place.name.replace(/^T(?=urn \d)/, "t")}, attempt ${turn.attempt}`;
+  // The store counts no attempt for an edit or an outage, the waterfall does.
+  const attempts = lines.filter((it) => it.kind === "attempt" && it.turn === turn?.turn).length || 1;
+  const where = place && ` in ${place.name.replace(/^T(?=urn \d)/, "t")}, attempt ${attempts}`;
   const first = firstOf(task);
   return el("section", { class: "why", "aria-label": "Cause of the failure" },
     el("h2", {}, badge(stateOf(task.status), [stateWord(stateOf(task.status)), where])),

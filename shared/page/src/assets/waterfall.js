@@ -28,7 +28,11 @@ function linesOf(rows, now = Date.now()) {
   const under = Map.groupBy(rows, (it) => it.parent ?? "");
   const ids = new Set(rows.map((it) => it.id));
   const lines = [];
-  const add = (row, level, more = {}) => lines.push({ ...row, path: row.name, name: shortName(row.name), level, ...more });
+  /** What has ended the run whose rows are added, if that was an edit under `dev`. */
+  let edited = "";
+  const add = (row, level, more = {}) => lines.push({
+    ...row, path: row.name, name: shortName(row.name), level, edited: row.lost && edited, ...more,
+  });
   /** The end of a row; of a lost one the last sign of its run. */
   const endOf = (row, limit = row.start) => row.end ?? Math.max(row.start, row.lost ? limit : now);
 
@@ -41,14 +45,19 @@ function linesOf(rows, now = Date.now()) {
   }
   function children(row, level, limit) {
     const list = under.get(row.id) ?? [];
+    let count = 0;
     for (const it of list) {
       if (it.kind === "write" || it.kind === "delivery") continue;
       const inner = under.get(it.id) ?? [];
       // The step around a call of a model says nothing more than the call.
-      const isAround = it.kind === "model" && inner.length === 1 && inner[0].kind === "model";
+      const tries = it.kind === "model" ? isIn(inner, "model") : [];
+      const isAround = tries.length === 1 && inner.length === 1;
       const { error, dropped } = it;
       const shown = isAround ? { ...inner[0], name: it.name, error: inner[0].error ?? error, dropped } : it;
-      add(shown, level, { end: endOf(shown, limit) });
+      const isTry = it.kind === "model" && row.kind === "model";
+      if (isTry) count += 1;
+      const more = { end: endOf(shown, limit), isTry, tries: tries.length > 1 && waitsIn(tries) };
+      add(isTry ? { ...shown, name: `try ${count}` } : shown, level, more);
       if (!isAround) children(it, level + 1, limit);
     }
     group(isIn(list, "write"), "write", level);
@@ -71,9 +80,11 @@ function linesOf(rows, now = Date.now()) {
     const tokens = tokenSum(runs.flatMap(rowsOf));
     lines.push({ ...runs.at(-1), name: `Turn ${number}`, level: 1, start, end, tokens, hasAttempts: !isOne });
     runs.forEach((run, n) => {
+      const [before, next] = [edited, runs[n + 1]];
+      edited = next?.build > run.build ? `edited (build ${next.build})` : "";
       if (n > 0) {
         const over = { start: Math.min(ends[n - 1], run.start), end: run.start };
-        const note = OVER[runs[n - 1].ended] ?? "lease ended";
+        const note = OVER[runs[n - 1].ended] ?? (before || "lease ended");
         lines.push({ id: `${run.id}.over`, kind: "handover", name: "Hand-over", level: 2, note, ...over });
       }
       // The store counts no attempt for a run after an edit or an outage.
@@ -87,6 +98,10 @@ function linesOf(rows, now = Date.now()) {
   for (const it of loose) if (!["write", "delivery"].includes(it.kind)) add(it, 1, { end: endOf(it) });
   return lines;
 }
+
+/** The tries of a call of a model, and the waits between them. */
+const waitsIn = (tries) => tries.flatMap((it, n) =>
+  (n ? [{ kind: "wait", start: tries[n - 1].end ?? it.start, end: it.start }, it] : [it]));
 
 /** The tokens of a call of a model, or what was added up before. */
 export const tokensOf = (row) => row.tokens ?? (row.inputTokens ?? 0) + (row.outputTokens ?? 0);
@@ -137,8 +152,9 @@ function styled(values, name, properties, ...children) {
 }
 
 function bar(line, axis) {
-  const kind = line.lost ? "lost" : line.error ? "broke" : line.kept ? "kept" : line.kind;
-  return (line.list ?? [line]).map(({ kind: own, start, end = start, firstMs = 0 }) => {
+  return (line.list ?? (line.tries || [line])).map((it) => {
+    const { kind: own, start, end = start, firstMs = 0 } = it;
+    const kind = it.edited ? "wait" : it.lost ? "lost" : it.error ? "broke" : it.kept ? "kept" : own;
     const to = own === "write" ? start : end;
     const first = own === "model" ? (100 * firstMs) / Math.max(1, to - start) : 0;
     const from = axis.place(start);
@@ -166,14 +182,16 @@ export function waterfall(open) {
   function row(line, axis) {
     const { id, kind, name, level } = line;
     const isFold = ["turn", "attempt"].includes(kind);
-    const note = line.lost ? "lost" : line.error ? plain(line.error) : line.note ?? (line.dropped && "not finished");
+    const isLost = line.lost && !line.edited;
+    const note = isLost ? "lost" : line.error ? plain(line.error)
+      : line.note ?? (line.edited || (line.dropped && "not finished"));
     const isDot = kind === "write" || (line.lost && line.end === line.start);
     const time = line.kept ? "kept" : isDot ? "" : precise(line.end - line.start);
     const tokens = tokensOf(line);
     const words = [name, WORDS[kind] ?? kind, note, time, tokens > 0 && `${tokens} tokens`].filter(Boolean).join(", ");
     const cell = (mark, ...children) => el("span", { class: mark, role: "gridcell" }, children);
     return styled({ "--level": level }, "div", {
-      class: `fall is-${kind} ${line.lost || line.error ? "bad" : ""}`,
+      class: `fall is-${kind} ${isLost || line.error ? "bad" : ""}`,
       role: "row",
       tabindex: -1,
       "aria-level": level,
@@ -259,9 +277,11 @@ const precise = (ms) => (ms >= 1000 && ms < 9995 ? `${(ms / 1000).toFixed(2)} s`
 
 /** The sum of a kind, which is the legend of its colour too. What was lost or kept is not in it. */
 function total(lines, kind) {
-  const own = isIn(lines, kind).flatMap((it) => it.list ?? it).filter((it) => !it.kept && !it.lost);
+  const own = isIn(lines, kind).flatMap((it) => it.list ?? it).filter((it) => !it.kept && !it.lost && !it.isTry);
   if (!own.length) return null;
-  const ms = own.reduce((sum, it) => sum + ((it.end ?? it.start) - it.start), 0);
+  // Nothing runs between the tries of a call.
+  const work = own.flatMap((it) => (it.tries ? isIn(it.tries, kind) : it));
+  const ms = work.reduce((sum, it) => sum + ((it.end ?? it.start) - it.start), 0);
   const words = counted(own.length, kind === "model" ? "model call" : kind);
   return el("span", {}, el("i", { class: `bar of-${kind}` }), el("b", {}, words),
     kind !== "write" && [" ", precise(ms)], kind === "model" && ", pale until the first token");

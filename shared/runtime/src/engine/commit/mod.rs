@@ -13,6 +13,7 @@ use crate::store::{
     CommitResult, Expect, IdempotencyEntry, KeyWrite, TaskWrite, ThreadWrite, stored,
 };
 use crate::task::{A2aError, Change, KeyHash, TaskRecord, Timestamp, WriteId};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,6 +93,8 @@ pub(super) struct Commit {
     pub(super) on_conflict: OnConflict,
     /// The thread as the turn leaves it, in the same transaction.
     pub(super) thread: Option<ThreadWrite>,
+    /// The names of the session values that the thread gets, for the trace.
+    pub(super) session: BTreeSet<String>,
     /// Whether the context has the pointer to the task.
     pub(super) has_pointer: bool,
     /// The idempotency key of the send, in the same transaction.
@@ -109,6 +112,7 @@ impl Commit {
             changes,
             on_conflict: OnConflict::Return,
             thread: None,
+            session: BTreeSet::new(),
             has_pointer: false,
             key: None,
             write,
@@ -134,10 +138,18 @@ impl PreparedCommit {
         &self.0.changes
     }
 
-    /// The same commit with another thread, if there is one.
-    pub(super) fn with_thread(&self, thread: Option<ThreadWrite>) -> Self {
+    /// The same commit with another thread, if there is one, which gets these session values.
+    pub(super) fn with_thread(
+        &self,
+        thread: Option<ThreadWrite>,
+        session: BTreeSet<String>,
+    ) -> Self {
         let commit = self.0.clone();
-        Self(Commit { thread, ..commit })
+        Self(Commit {
+            thread,
+            session,
+            ..commit
+        })
     }
 }
 
@@ -170,7 +182,7 @@ impl Engine {
             let base = &commit.base;
             commit.base = match self.records.commit(&write).await? {
                 CommitResult::Done => {
-                    self.trace_write(&write.record, began);
+                    self.trace_write(&write.record, commit.session, began);
                     return Ok(CommitOutcome::Stored(write.record));
                 }
                 CommitResult::ThreadConflict => return Ok(CommitOutcome::ThreadMoved),
@@ -198,11 +210,14 @@ impl Engine {
         }
     }
 
-    fn trace_write(&self, record: &TaskRecord, began: Timestamp) {
+    fn trace_write(&self, record: &TaskRecord, session: BTreeSet<String>, began: Timestamp) {
         if let Some(trace) = self.trace() {
             trace.event(record, ("write", "write"), began, |row| {
                 row.fact("version", record.version());
                 row.fact("state", record.state().as_str());
+                if !session.is_empty() {
+                    row.fact("session", Vec::from_iter(session));
+                }
             });
         }
     }

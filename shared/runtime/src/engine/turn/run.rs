@@ -24,11 +24,13 @@ use crate::task::{A2aError, Change, TaskRecord};
 use crate::telemetry::outcomes::{EVENTS, class_of};
 use a2a_lambda_skill::begin_session;
 use a2a_lambda_skill::{
-    AgentError, AnySkill, Content, SessionAdapter, SkillOutcome, TaskContext, TurnStart,
+    AgentError, AnySkill, Content, RunTrace, SessionAdapter, SkillOutcome, TaskContext, TurnStart,
 };
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 impl Engine {
     /// Runs a turn until the task rests, another writer takes it, or the
@@ -95,7 +97,7 @@ impl Engine {
         buffer.meter = Some(turn.meter());
         let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());
-        let running = run_skill(&*skill, adapter, &mut context, start);
+        let running = run_skill(&*skill, adapter, &mut context, start, self.trace());
         let mut running = SkillFuture::new(running, &turn, self);
         if is_watched && !is_forced {
             poll_and_open(&mut running, &mut buffer).await?;
@@ -286,12 +288,13 @@ async fn poll_and_open(
 }
 
 /// The skill's future. A panic in it fails the turn and not the process. The panic hook
-/// has logged its place. Its text may hold content, so it goes nowhere.
+/// has logged its place. Its text may hold content, so it goes into a local trace alone.
 fn run_skill<'a>(
     skill: &'a dyn AnySkill,
     adapter: Option<&'a dyn SessionAdapter>,
     context: &'a mut TaskContext<'_>,
     start: TurnStart,
+    trace: Option<Arc<RunTrace>>,
 ) -> BoxFuture<'a, SkillOutcome> {
     let turn = AssertUnwindSafe(async move {
         if let Some(adapter) = adapter {
@@ -300,10 +303,14 @@ fn run_skill<'a>(
         let outcome = skill.turn(context, start).await;
         context.deliver(outcome).await
     });
-    let failure = || SkillOutcome::Failed {
-        error: AgentError::internal("the skill panicked"),
+    let failure = move |panic: Box<dyn Any + Send>| {
+        if let Some(trace) = trace {
+            trace.note_panic(&*panic);
+        }
+        SkillOutcome::Failed {
+            error: AgentError::internal("the skill panicked"),
+        }
     };
     let turn = turn.catch_unwind();
-    turn.map(move |result| result.unwrap_or_else(|_| failure()))
-        .boxed()
+    turn.map(|result| result.unwrap_or_else(failure)).boxed()
 }

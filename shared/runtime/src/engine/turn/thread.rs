@@ -262,10 +262,11 @@ impl<'e> TurnThread<'e> {
         };
         loop {
             let thread = self.write(updates).await?;
+            let keys = lock(&self.operations).keys(updates);
             let state = thread.as_ref().map(|write| write.record.state.clone());
             // All tries share the write id, so that a try that was stored without a response is
             // recognised.
-            match self.engine.write(commit.with_thread(thread)).await {
+            match self.engine.write(commit.with_thread(thread, keys)).await {
                 Ok(CommitOutcome::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
                 Ok(outcome @ CommitOutcome::Stored(_)) => {

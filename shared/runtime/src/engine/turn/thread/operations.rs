@@ -295,6 +295,17 @@ impl Operations {
         Ok(())
     }
 
+    /// The session values that [`apply`](Self::apply) changes.
+    pub(in crate::engine) fn keys(&self, which: Option<&[StepUpdates]>) -> BTreeSet<String> {
+        let is_chosen = |entry: &&ScopedOperation| {
+            let has = |all: &[StepUpdates]| all.iter().any(|updates| updates.has(entry));
+            !entry.is_applied() && which.is_none_or(has)
+        };
+        let entries = self.entries.iter().filter(is_chosen);
+        let keys = entries.filter_map(|entry| entry.operation.key());
+        keys.map(str::to_owned).collect()
+    }
+
     /// Notes that a commit of steps has applied these updates. `state` is what it stored.
     pub(in crate::engine) fn note_applied(&mut self, updates: &[StepUpdates], state: &ThreadState) {
         for updates in updates {
