@@ -89,7 +89,7 @@ pub(super) fn left_out(setup: &LlmSetup, thread: &Thread) -> usize {
     let newest = messages.iter().rposition(|it| it.role == Role::User);
     first
         .next_multiple_of(STRIDE)
-        .min(newest.unwrap_or(first).max(first))
+        .min(newest.unwrap_or(messages.len()))
 }
 
 /// The tokens that a message counts before its request, without its files.

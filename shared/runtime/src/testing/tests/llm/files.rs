@@ -182,6 +182,26 @@ async fn a_thread_of_5000_messages_is_cut_from_its_old_end_and_keeps_its_beginni
     assert_eq!(two.messages[..one.messages.len()], one.messages[..]);
 }
 
+#[tokio::test]
+async fn a_message_that_is_larger_than_the_window_is_sent_alone() {
+    let text = |text: &str| vec![Part::text(text)];
+    let thread = Thread::new()
+        .add_event(message(Role::User, text("before")))
+        .add_event(message(Role::Agent, text("answer")))
+        .add_event(message(Role::User, text(&"x".repeat(100))));
+    let function = function().window(10);
+    let model = ScriptedModel::new().text("one");
+    function.chat_with(&model, &thread).await.unwrap();
+    assert_eq!(function.left_out(&thread), 2);
+    let [request] = &*model.requests() else {
+        panic!()
+    };
+    let [sent] = &*request.messages else {
+        panic!("{request:?}")
+    };
+    assert!(sent.user_text().ends_with("xxx"));
+}
+
 /// Reads what is attached.
 #[skill(id = "read", tags = ["test"], input_modes = ["text/plain", "application/pdf"])]
 async fn read(cx: &mut TaskContext<'_>, _content: Content) -> AgentResult<String> {
