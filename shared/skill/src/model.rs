@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A language model. An implementation maps these types to its provider. It maps the
-/// provider's errors to the `model_…` constructors of [`AgentError`](super::AgentError).
+/// provider's errors to the `model_…` constructors of [`AgentError`].
 pub trait Model: Send + Sync {
     /// The id of the model at its provider, for the trace of a call. Empty where there is none.
     fn id(&self) -> &str {
