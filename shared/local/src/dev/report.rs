@@ -118,7 +118,7 @@ pub(crate) fn builds() -> Builds {
     receiver
 }
 
-/// The number of this build, which `dev` says first; 0 if nothing says it.
+/// The number of this build, as `dev` reports it; 0 outside of `dev`.
 pub(crate) async fn own_number(builds: &mut Option<Builds>) -> u32 {
     let Some(builds) = builds else { return 0 };
     let report = builds.wait_for(|report| report.number > 0).await;

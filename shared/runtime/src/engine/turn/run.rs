@@ -288,7 +288,7 @@ async fn poll_and_open(
 }
 
 /// The skill's future. A panic in it fails the turn and not the process. The panic hook
-/// has logged its place. Its text may hold content, so it goes into a local trace alone.
+/// has logged its place. Its text may hold content, so only a local trace gets it.
 fn run_skill<'a>(
     skill: &'a dyn AnySkill,
     adapter: Option<&'a dyn SessionAdapter>,
