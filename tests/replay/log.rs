@@ -6,6 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+/// The most steps of a run that wait in their work.
+const HAND_OVERS_MAX: usize = 50;
+
 /// The effects with one key.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Effect {
@@ -66,6 +69,8 @@ pub(super) struct Notes {
     pub(super) facts: Facts,
     /// The branches that were dropped at each place.
     pub(super) dropped: BTreeMap<String, Vec<String>>,
+    /// What was dropped before its end, in this run.
+    abandoned: BTreeSet<String>,
     met: Vec<(String, String)>,
     /// What it met before something was stored: each later run meets the same.
     stored_facts: Facts,
@@ -140,11 +145,16 @@ impl Log {
         notes.seal(mark);
     }
 
-    /// Notes that something ended which is stored before the next effect.
-    pub(super) fn ended(&self, key: &str) {
+    /// Notes that something ended which is stored before the next effect, with what was said before
+    /// `end`.
+    pub(super) fn ended(&self, key: &str, end: Mark) {
         let notes = &mut *self.notes();
         notes.ended.push(key.to_owned());
-        notes.unstored = Some(notes.mark());
+        let said = notes.unstored.map_or(0, |before| before.said);
+        notes.unstored = Some(Mark {
+            said: said.max(end.said),
+            ..notes.mark()
+        });
     }
 
     /// Notes what the skill met at a place; returns it, or what it has to meet.
@@ -161,12 +171,26 @@ impl Log {
         self.notes().meet(place, value);
     }
 
-    /// Notes which branches of a place are dropped.
+    /// Notes which branches of a place are dropped. That is stored if something was open in them.
     pub(super) fn dropped(&self, place: &str, branches: Vec<String>) {
         for branch in &branches {
-            self.ended(branch);
+            let notes = self.notes();
+            let mut abandoned = notes.abandoned.iter();
+            if abandoned.any(|key| is_within(key, branch)) {
+                let end = notes.mark();
+                drop(notes);
+                self.ended(branch, end);
+            }
         }
         self.notes().dropped.insert(place.to_owned(), branches);
+    }
+
+    /// Notes that something begins which is stored as abandoned if it is dropped.
+    pub(super) fn open<'a>(&'a self, key: &'a str) -> Open<'a> {
+        Open {
+            log: self,
+            key: Some(key),
+        }
     }
 
     /// How much this run has done.
@@ -211,15 +235,41 @@ impl Log {
         }
     }
 
+    /// Whether a step waits: the first time, and not in more steps than a test has workers.
+    fn waits_in(&self, key: &str) -> bool {
+        let waited = &mut self.notes().waited;
+        waited.len() < HAND_OVERS_MAX && waited.insert(key.to_owned())
+    }
+
     /// A place at the end of a step. `is_leaf` tells whether it is stored and has no steps in it.
     pub(super) async fn in_step(&self, key: &str, is_leaf: bool) {
         if let Wait::InSteps(time) = self.wait
             && is_leaf
-            && self.notes().waited.insert(key.to_owned())
+            && self.waits_in(key)
         {
             tokio::time::sleep(time).await;
         }
         self.place(false).await;
+    }
+}
+
+/// Something that is open.
+pub(super) struct Open<'a> {
+    log: &'a Log,
+    key: Option<&'a str>,
+}
+
+impl Open<'_> {
+    pub(super) fn close(mut self) {
+        self.key = None;
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.log.notes().abandoned.insert(key.to_owned());
+        }
     }
 }
 
@@ -230,6 +280,7 @@ impl Notes {
         self.said.clear();
         self.met.clear();
         self.ended.clear();
+        self.abandoned.clear();
         self.unstored = None;
         self.in_run.clear();
     }

@@ -188,6 +188,27 @@ fn a_race_that_a_branch_has_won_before_is_the_same_race() {
     }
 }
 
+/// A value that is saved while the time is over is stored, but the skill has gone on without it.
+/// A later run loads it, and still the time is over.
+#[test]
+fn a_timeout_that_was_over_is_over_in_each_run() {
+    let step = Op::Step {
+        name: 0,
+        asked: true,
+        time: 1,
+        fails: Fails::Never,
+        body: Vec::new(),
+    };
+    let timeout = Op::Timeout(0, vec![Op::Resume(2, Vec::new())]);
+    let program = Arc::new(Program {
+        turns: vec![vec![timeout, step]],
+        fails: false,
+    });
+    if let Some(difference) = interrupt(&program, 0, &mut 0) {
+        report(0, program, difference);
+    }
+}
+
 #[test]
 fn a_turn_that_runs_again_is_the_same_turn() {
     let began = Instant::now();

@@ -339,8 +339,10 @@ impl<'a> Runner<'a> {
             }
             Op::Timeout(time, body) => return self.timeout(*time, body, &place, sum).await,
             Op::Sleep(time) => {
+                let (begin, open) = (self.log().mark(), self.log().open(&place.path));
                 cx.sleep("w", tenths(*time)).await?;
-                self.log().ended(&place.path);
+                open.close();
+                self.log().ended(&place.path, begin);
             }
             Op::Now if place.outermost.is_none() => {
                 self.log().met_now(&place.path, format!("{:?}", cx.now()));
@@ -437,7 +439,7 @@ impl<'a> Runner<'a> {
                 (true, _) => Err(error),
             }
         };
-        let name = format!("n{name}");
+        let (name, open) = (format!("n{name}"), log.open(&key));
         let done = match (fails, asked) {
             (Fails::Busy { tries, .. }, true) => {
                 let retry = cx.retry(&name).tries(u32::from(*tries)).of(&sum)?;
@@ -449,6 +451,7 @@ impl<'a> Runner<'a> {
             (_, true) => cx.step_of(&name, &sum, work()).await,
             (_, false) => cx.step(&name, work()).await,
         };
+        open.close();
         if let Some(ended) = &place.ended {
             ended.fetch_add(1, Ordering::Relaxed);
         }
@@ -460,7 +463,7 @@ impl<'a> Runner<'a> {
         log.met(&key, is_failed.to_string());
         match mark.into_inner().unwrap() {
             Some(mark) if !is_failed => log.stored(&key, mark),
-            _ => log.ended(&key),
+            mark => log.ended(&key, mark.unwrap_or_default()),
         }
         Ok(value)
     }
@@ -583,8 +586,9 @@ impl<'a> Runner<'a> {
             answers: json!(answers),
             sum,
         };
-        let mark = self.log().mark();
+        let (mark, open) = (self.log().mark(), self.log().open(&key));
         let answer = worker.run(self.cx, &prompt).await?;
+        open.close();
         self.log().stored(&key, mark);
         Ok(mix(sum, &answer))
     }

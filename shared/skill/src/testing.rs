@@ -168,6 +168,10 @@ impl TurnHost for RecordingHost {
         scope
     }
 
+    fn end_scope(&self, _: ScopeId) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
+
     fn leave(&self, _: ScopeId, _: ScopeEnd) {}
 
     fn end_step<'a>(

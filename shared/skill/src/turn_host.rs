@@ -223,6 +223,10 @@ pub trait TurnHost: DocumentHost + MeterCalls {
     /// Makes a scope the current one; returns the one before it.
     fn enter(&self, scope: ScopeId) -> ScopeId;
 
+    /// Returns when a scope whose work is done may end: not before the saved value behind which
+    /// it continued has had its turn among the results.
+    fn end_scope(&self, scope: ScopeId) -> BoxFuture<'_, ()>;
+
     /// Ends a step or scope.
     fn leave(&self, scope: ScopeId, end: ScopeEnd);
 

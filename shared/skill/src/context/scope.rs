@@ -169,6 +169,7 @@ impl TaskContext<'_> {
     ) -> AgentResult<T> {
         let mut open = Open::new(self.host, self.host.begin_scope(name)?);
         let output = open.run(future).await;
+        self.host.end_scope(open.scope).await;
         open.end = ScopeEnd::Finished;
         output.into()
     }

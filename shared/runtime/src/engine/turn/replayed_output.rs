@@ -1,23 +1,28 @@
-//! Drops the outputs that an earlier run of the turn has said.
+//! Drops the outputs that an earlier run of the turn, or an earlier try of a step, has said.
 //!
 //! A step that was open when its process died runs again, and a model may then write another
-//! text. So the chunks of an open step are compared with the stored artifact: where they
+//! text. So the chunks of an open step are compared with the artifact so far: where they
 //! differ, the artifact begins again, and no artifact is made of two texts.
 
 use crate::clock::lock;
 use crate::store::Measured;
-use crate::task::{Artifact as Stored, Part, PartContent, TaskRecord};
+use crate::task::{Part, PartContent, TaskRecord};
+use a2a_lambda_skill::Artifact;
 use a2a_lambda_skill::turn_host::Emission;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// The outputs of a turn that runs again.
 #[derive(Debug)]
-pub(in crate::engine) struct ReplayedOutput {
-    /// The artifacts as the turn began to run again.
-    artifacts: Vec<Stored>,
+pub(in crate::engine) struct ReplayedOutput(Mutex<Outputs>);
+
+#[derive(Debug)]
+struct Outputs {
+    /// The parts of the artifacts as the turn began to run again, and of those that its steps have
+    /// written since, by name.
+    artifacts: BTreeMap<String, Vec<Part>>,
     /// The artifacts whose chunks were dropped, by name.
-    dropped_chunks: Mutex<BTreeMap<String, Chunks>>,
+    dropped_chunks: BTreeMap<String, Chunks>,
 }
 
 /// The chunks of an artifact.
@@ -31,10 +36,12 @@ enum Chunks {
 
 impl ReplayedOutput {
     pub(in crate::engine) fn new(record: &TaskRecord) -> Self {
-        Self {
-            artifacts: record.artifacts().to_vec(),
-            dropped_chunks: Mutex::default(),
-        }
+        let artifacts = record.artifacts().iter().cloned();
+        let artifacts = artifacts.filter_map(|artifact| Some((artifact.name?, artifact.parts)));
+        Self(Mutex::new(Outputs {
+            artifacts: artifacts.collect(),
+            dropped_chunks: BTreeMap::new(),
+        }))
     }
 
     /// What is left to say of `emission`. `is_said`: the earlier run has said an output at
@@ -54,8 +61,8 @@ impl ReplayedOutput {
         else {
             return (!is_said).then_some(emission);
         };
-        let mut dropped_chunks = lock(&self.dropped_chunks);
-        let chunks = dropped_chunks.remove(&artifact.name);
+        let mut outputs = lock(&self.0);
+        let chunks = outputs.dropped_chunks.remove(&artifact.name);
         let (chunks, append, is_left) = match chunks {
             // It says what was dropped before, and so it says what follows.
             Some(Chunks::Differ) => (Some(Chunks::Differ), append, true),
@@ -66,7 +73,7 @@ impl ReplayedOutput {
                 parts.extend(artifact.parts.iter().cloned());
                 let length = if is_said { parts.len() } else { before };
                 let is_same = !may_differ
-                    || self.has(&artifact.name, parts.get(..length).unwrap_or_default());
+                    || outputs.has(&artifact.name, parts.get(..length).unwrap_or_default());
                 if is_same {
                     (is_said.then_some(Chunks::Dropped(parts)), true, !is_said)
                 } else {
@@ -80,7 +87,11 @@ impl ReplayedOutput {
             }
         };
         if let Some(chunks) = chunks {
-            dropped_chunks.insert(artifact.name.clone(), chunks);
+            let name = artifact.name.clone();
+            outputs.dropped_chunks.insert(name, chunks);
+        }
+        if is_left && may_differ {
+            outputs.add(&artifact, append);
         }
         is_left.then_some(Emission::Artifact {
             artifact,
@@ -89,12 +100,22 @@ impl ReplayedOutput {
             writer,
         })
     }
+}
 
-    /// Whether the stored artifact begins with these parts.
+impl Outputs {
+    /// Notes what a step writes: another try of it may write the same.
+    fn add(&mut self, artifact: &Artifact, append: bool) {
+        let parts = self.artifacts.entry(artifact.name.clone()).or_default();
+        if !append {
+            parts.clear();
+        }
+        parts.extend(artifact.parts.iter().cloned());
+    }
+
+    /// Whether the artifact begins with these parts.
     fn has(&self, name: &str, output: &[Part]) -> bool {
-        let mut artifacts = self.artifacts.iter();
-        let artifact = artifacts.find(|artifact| artifact.name.as_deref() == Some(name));
-        let parts = artifact.and_then(|artifact| artifact.parts.get(..output.len()));
+        let parts = self.artifacts.get(name);
+        let parts = parts.and_then(|parts| parts.get(..output.len()));
         parts.is_some_and(|parts| {
             let mut pairs = parts.iter().zip(output);
             pairs.all(|(old, new)| is_same(&old.content, &new.content))

@@ -91,6 +91,8 @@ struct OpenScope {
     reads: BTreeMap<String, u32>,
     /// Whether a step in it has ended, so that it must not be tried again.
     has_ended_step: bool,
+    /// The path and number of the saved value behind which it continues.
+    continues_behind: Option<(String, u64)>,
 }
 
 /// A turn that did not ask for what is stored.
@@ -355,10 +357,6 @@ impl Scopes {
     /// Whether no step works. One that waits, or only for what is below it, does not.
     pub(in crate::engine) fn is_idle(&self) -> bool {
         let state = lock(&self.state);
-        let is_wait = |path: &str| {
-            let last = path.rsplit(PATH_SEPARATOR).next();
-            last.is_some_and(|last| last.starts_with(WAIT))
-        };
         let mut innermost = state.innermost();
         innermost.all(|(path, progress)| progress != StepProgress::Runs || is_wait(path))
     }
@@ -408,6 +406,11 @@ impl Scopes {
     /// Makes a scope the current one; returns the one before it.
     pub(in crate::engine) fn enter(&self, scope: ScopeId) -> ScopeId {
         std::mem::replace(&mut lock(&self.state).current, scope)
+    }
+
+    /// The path and number of the saved value behind which a scope continues.
+    pub(in crate::engine) fn save_before(&self, scope: ScopeId) -> Option<(String, u64)> {
+        lock(&self.state).scope(scope).continues_behind.clone()
     }
 
     /// Ends a step or scope; returns its path, that of the scope around it, and its ordinal.
@@ -558,7 +561,10 @@ impl Scopes {
             *reads = (*reads).max(*count);
         }
         let mut counts = save_place.counts.clone();
-        let saves = saves_until(&format!("{SAVE}{}", encode(key)), &save_place.scope, steps);
+        let last = format!("{SAVE}{}", encode(key));
+        let (saves, end) = saves_until(&last, &save_place.scope, steps);
+        let number = end.as_ref().map(|(_, number)| *number);
+        scope.continues_behind = end;
         for (name, count) in saves {
             let last = counts.entry(name.to_owned()).or_default();
             *last = (*last).max(count);
@@ -586,7 +592,7 @@ impl Scopes {
             number.is_some_and(|number| range.is_some_and(|range| range.contains(&number)))
         };
         state.leftovers.retain(|path| !is_passed(path));
-        state.order.remove(&is_passed);
+        state.order.pass_until(number, &is_passed);
         Some(is_passed)
     }
 }
@@ -655,14 +661,14 @@ impl ScopeTable {
 
     /// Whether the result of a path is of a branch that has lost a race before it began in this run.
     /// What the winner has done in earlier runs takes no time in this one, so it may be at its end
-    /// before the skill polls the other branch.
+    /// before the skill polls the other branch. That branch may be only a wait: a timeout.
     fn has_lost(&self, path: &str) -> bool {
         let mut ends = path.match_indices(PATH_SEPARATOR).map(|(end, _)| end);
         let has_begun = |end| {
             let outer = path.get(..end).unwrap_or_default();
             self.scopes.iter().any(|scope| *scope.path == *outer)
         };
-        self.beside_branches.contains(path) && !ends.all(has_begun)
+        self.beside_branches.contains(path) && (is_wait(path) || !ends.all(has_begun))
     }
 
     /// The skill can no longer ask for the results below this path.
@@ -694,6 +700,7 @@ impl OpenScope {
             events: 0,
             reads: BTreeMap::new(),
             has_ended_step: false,
+            continues_behind: None,
         }
     }
 }
@@ -708,29 +715,41 @@ fn encode(name: &str) -> String {
     }
 }
 
-/// The saves of a scope up to the last one with this name: the name of each, and its number.
+/// The saves of a scope up to the last one with this name: the name of each, and its number
+/// among its name. With the path of the last one, and its number among the results.
 fn saves_until<'a>(
     last: &str,
     scope: &str,
     steps: &'a BTreeMap<String, StepResult>,
-) -> Vec<(&'a str, u32)> {
+) -> (Vec<(&'a str, u32)>, Option<(String, u64)>) {
     let saves = steps.iter().filter_map(|(path, result)| {
         let is_here = result.outcome == StepOutcome::Saved && outer_path(path) == scope;
         let element = path.rsplit(PATH_SEPARATOR).next().filter(|_| is_here);
         let (name, count) = element?.rsplit_once('#')?;
-        Some((name, count.parse().ok()?, result.number))
+        Some((name, count.parse().ok()?, result.number, path))
     });
     let saves: Vec<_> = saves.collect();
     let of_last = saves.iter().filter(|(name, ..)| *name == last);
-    let end = of_last.filter_map(|(.., number)| *number).max();
-    let saves = saves.into_iter().filter(|(.., number)| *number <= end);
-    saves.map(|(name, count, _)| (name, count)).collect()
+    let end = of_last.filter_map(|(.., number, path)| Some(((*number)?, *path)));
+    let end = end.max();
+    let until = end.map(|(number, _)| number);
+    let saves = saves
+        .into_iter()
+        .filter(|(_, _, number, _)| *number <= until);
+    let saves = saves.map(|(name, count, ..)| (name, count)).collect();
+    (saves, end.map(|(number, path)| (path.clone(), number)))
 }
 
 /// The path of the scope around a path.
 fn outer_path(path: &str) -> &str {
     path.rsplit_once(PATH_SEPARATOR)
         .map_or("", |(outer, _)| outer)
+}
+
+/// Whether a wait has this path.
+fn is_wait(path: &str) -> bool {
+    let last = path.rsplit(PATH_SEPARATOR).next();
+    last.is_some_and(|last| last.starts_with(WAIT))
 }
 
 /// Whether `path` is `outer`, or below it.

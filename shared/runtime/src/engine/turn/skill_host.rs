@@ -463,6 +463,10 @@ impl TurnHost for TurnHandle<'_> {
         before
     }
 
+    fn end_scope(&self, scope: ScopeId) -> BoxFuture<'_, ()> {
+        Box::pin(self.wait_to_end(scope))
+    }
+
     fn leave(&self, scope: ScopeId, end: ScopeEnd) {
         let (path, outer, ordinal) = self.scopes.leave(scope);
         if end == ScopeEnd::Dropped && !self.is_closed.load(Ordering::Relaxed) {

@@ -4,11 +4,11 @@ use a2a_lambda_skill::{Artifact, Content};
 
 /// A turn that has said these chunks of the artifact `text`.
 fn replayed(chunks: &[&str]) -> ReplayedOutput {
-    let artifact = chunk(chunks).into_task_artifact("a-1");
-    ReplayedOutput {
-        artifacts: vec![artifact],
-        dropped_chunks: Mutex::default(),
-    }
+    let artifact = chunk(chunks);
+    ReplayedOutput(Mutex::new(Outputs {
+        artifacts: BTreeMap::from([(artifact.name, artifact.parts)]),
+        dropped_chunks: BTreeMap::new(),
+    }))
 }
 
 fn chunk(texts: &[&str]) -> Artifact {
@@ -48,6 +48,23 @@ fn chunks_that_were_said_are_dropped() {
     assert_eq!(left(&["a", "b"], &["a", "b", "c"], 2), ["+c"]);
     assert_eq!(left(&["a"], &["a", "b"], 1), ["+b"]);
     assert_eq!(left(&[], &["a", "b"], 0), ["a", "+b"]);
+}
+
+#[test]
+fn another_try_of_a_step_does_not_say_its_chunks_again() {
+    let turn = replayed(&[]);
+    let write = |text: &str, append: bool, is_said: bool| {
+        let emission = Emission::Artifact {
+            writer: None,
+            artifact: chunk(&[text]),
+            append,
+            last_chunk: false,
+        };
+        turn.remainder(emission, is_said, true).is_some()
+    };
+    assert!(write("a", false, false) && write("b", true, false));
+    assert!(!write("a", false, true) && !write("b", true, true));
+    assert!(write("c", true, false));
 }
 
 #[test]

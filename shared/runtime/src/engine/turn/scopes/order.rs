@@ -109,6 +109,15 @@ impl ResultOrder {
         self.wake();
     }
 
+    /// Removes the results of these paths, except that of `last`, which may be given now.
+    pub(super) fn pass_until(&mut self, last: Option<u64>, is_passed: impl Fn(&str) -> bool) {
+        let is_left = |number: u64, path: &str| Some(number) == last || !is_passed(path);
+        self.earlier
+            .retain(|number, result| is_left(*number, &result.path));
+        self.ready.extend(last);
+        self.wake();
+    }
+
     /// Waits until the result was given, or removed.
     pub(super) fn poll_given(&mut self, number: u64, task: &Context<'_>) -> Poll<()> {
         let is_there = self.earlier.contains_key(&number) || self.fresh.contains_key(&number);

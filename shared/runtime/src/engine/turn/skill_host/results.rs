@@ -7,7 +7,7 @@ use crate::engine::turn::scopes::StepProgress;
 use crate::engine::turn::turn_break::TurnBreak;
 use crate::store::stored;
 use crate::task::{Saved, StepOutcome, StepResult, StepTries, is_below};
-use a2a_lambda_skill::turn_host::{Step, StepInput, TryPolicy};
+use a2a_lambda_skill::turn_host::{ScopeId, Step, StepInput, TryPolicy};
 use a2a_lambda_skill::{AgentError, AgentResult};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
@@ -297,6 +297,21 @@ impl TurnHandle<'_> {
         Ok(())
     }
 
+    /// Waits until a value that an earlier run saved has its turn among the results.
+    async fn wait_for_save(&self, path: &str, number: u64) {
+        let mut open = OpenSave(self, path, false);
+        self.scopes.wait_for_stored(path, number).await;
+        open.2 = true;
+    }
+
+    /// Waits until a scope may end. If it continues behind a saved value, a branch beside it may
+    /// have won before that value was given.
+    pub(super) async fn wait_to_end(&self, scope: ScopeId) {
+        if let Some((path, number)) = self.scopes.save_before(scope) {
+            self.wait_for_save(&path, number).await;
+        }
+    }
+
     /// Saves a value of the task. Outside of steps a save has a place in the order of results, and
     /// is not written again by a run that comes to this place.
     pub(super) async fn save_data(&self, key: String, value: Value) -> AgentResult<()> {
@@ -306,9 +321,7 @@ impl TurnHandle<'_> {
             let path = self.scopes.begin_save(&key);
             let earlier = lock(&self.saved_turn).steps.get(&path).cloned();
             if let Some(number) = earlier.and_then(|result| result.number) {
-                let mut open = OpenSave(self, &path, false);
-                self.scopes.wait_for_stored(&path, number).await;
-                open.2 = true;
+                self.wait_for_save(&path, number).await;
                 return Ok(());
             }
             let number = self.scopes.number_save(&path, at);
