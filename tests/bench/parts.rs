@@ -16,7 +16,8 @@ use a2a_lambda::serve::GatewayEvent;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda_wire::{
-    Call, MethodCall, MethodResult, OpenedRequest, RawRequest, StreamEncoder, answer, open,
+    Call, MethodCall, MethodResult, OpenedRequest, RawRequest, StreamCall, StreamEncoder,
+    UnaryCall, answer, open,
 };
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -204,11 +205,11 @@ impl Agent {
     async fn reply(&self, command: MethodCall) -> Result<MethodResult, Failure> {
         let engine = self.runtime.engine();
         match command {
-            MethodCall::Send(command) => {
+            MethodCall::Unary(UnaryCall::Send(command)) => {
                 let sent = engine.send(&self.caller, *command, CallBudget::default());
                 Ok(MethodResult::Sent(sent.await.map_err(failed)?))
             }
-            MethodCall::Get(query) => {
+            MethodCall::Unary(UnaryCall::Get(query)) => {
                 let task = engine.reader().get(&self.caller, &query).await;
                 Ok(MethodResult::Task(Box::new(task.map_err(failed)?)))
             }
@@ -227,7 +228,7 @@ impl Agent {
             }
             let given = events::stream(&format!("steps-{n}"), &text);
             let (call, command) = parts.decoded(&given)?;
-            let MethodCall::Stream(command) = command else {
+            let MethodCall::Stream(StreamCall::Send(command)) = command else {
                 return Err(failed("expected a stream"));
             };
             let (sender, mut frames) = unbounded_channel();

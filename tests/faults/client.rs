@@ -11,7 +11,8 @@ use a2a_lambda_tests::frames::{Frame, frames};
 use a2a_lambda_tests::scenarios::{Client, Known, Scenario, agent};
 use a2a_lambda_tests::world::{Reply, Request};
 use a2a_lambda_wire::{
-    Call, MethodCall, MethodResult, OpenedRequest, RawRequest, StreamEncoder, answer, open,
+    Call, MethodCall, MethodResult, OpenedRequest, RawRequest, StreamCall, StreamEncoder,
+    UnaryCall, answer, open,
 };
 use async_trait::async_trait;
 use http::HeaderMap;
@@ -144,7 +145,7 @@ fn opened(request: &Request) -> (Call, MethodCall) {
 /// The command of a send.
 pub(crate) fn command(request: &Request) -> SendCommand {
     match opened(request) {
-        (_, MethodCall::Send(command)) => *command,
+        (_, MethodCall::Unary(UnaryCall::Send(command))) => *command,
         (_, other) => panic!("not a send: {other:?}"),
     }
 }
@@ -160,23 +161,27 @@ impl Client for Site<'_> {
         let (engine, reader) = (self.engine, self.engine.reader());
         let (call, method) = opened(request);
         let result = match method {
-            MethodCall::Send(mut command) => {
+            MethodCall::Unary(UnaryCall::Send(mut command)) => {
                 command.history_length = Case::HISTORY;
                 let sent = engine.send(caller, *command, CallBudget::default()).await;
                 sent.map(MethodResult::Sent)
             }
-            MethodCall::Get(query) => reader.get(caller, &query).await.map(of_task),
-            MethodCall::List(query) => reader.list(caller, &query).await.map(MethodResult::Page),
-            MethodCall::Cancel(command) => {
+            MethodCall::Unary(UnaryCall::Get(query)) => {
+                reader.get(caller, &query).await.map(of_task)
+            }
+            MethodCall::Unary(UnaryCall::List(query)) => {
+                reader.list(caller, &query).await.map(MethodResult::Page)
+            }
+            MethodCall::Unary(UnaryCall::Cancel(command)) => {
                 let canceled = engine.cancel(caller, &command).await;
                 case.keep_canceled(canceled.is_ok(), &command.id).await;
                 canceled.map(of_task)
             }
-            MethodCall::ListContexts(query) => reader
+            MethodCall::Unary(UnaryCall::ListContexts(query)) => reader
                 .contexts(caller, &query)
                 .await
                 .map(MethodResult::Contexts),
-            MethodCall::DeleteContext(id) => {
+            MethodCall::Unary(UnaryCall::DeleteContext(id)) => {
                 // On a slow machine it would take longer than it may.
                 case.clock.hold(true);
                 let deleted = engine.delete_context(caller, &id).await;
@@ -202,15 +207,15 @@ impl Client for Site<'_> {
     async fn stream(&self, request: &Request) -> Vec<Frame> {
         let (case, caller) = (self.case, &self.case.caller);
         let (call, method) = opened(request);
-        let starts_work = matches!(method, MethodCall::Stream(_));
+        let starts_work = matches!(method, MethodCall::Stream(StreamCall::Send(_)));
         let (sender, mut shown) = mpsc::unbounded_channel();
         let done = match method {
-            MethodCall::Stream(command) => {
+            MethodCall::Stream(StreamCall::Send(command)) => {
                 self.engine
                     .stream(caller, *command, CallBudget::default(), sender)
                     .await
             }
-            MethodCall::Subscribe(command) => {
+            MethodCall::Stream(StreamCall::Subscribe(command)) => {
                 let reader = self.engine.reader();
                 reader
                     .subscribe(caller, &command, CallBudget::default(), sender)

@@ -1,7 +1,7 @@
 //! The extended agent card and the catalogue of skills.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::{Backend, Cards, CardsByUrl, Function, HttpService};
+use a2a_lambda::http::{Cards, CardsByUrl, Function, HttpService};
 use a2a_lambda::origin::BaseUrl;
 use a2a_lambda::protocol::{Capabilities, CardInfo, CardShape, SkillInfo};
 use a2a_lambda_rows::{each_row, each_row_async};
@@ -141,7 +141,7 @@ async fn an_extended_card_that_is_declared_but_missing_has_its_own_error() {
     let auth = a2a_lambda::auth::Authentication::new(a2a_lambda::auth::AuthMode::Dev, None);
     each_row_async(ways(), async |(dialect, request)| {
         let door = Function::of(request.method, request.path());
-        let edge = HttpService::new(door, Backend::Cards, Arc::clone(&cards), auth.clone());
+        let edge = HttpService::of_cards(door, Arc::clone(&cards), auth.clone());
         let identity = Identity {
             authorizer: None,
             authorization: Some("Bearer dev:acme:ann".to_owned()),

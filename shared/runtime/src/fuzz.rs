@@ -12,7 +12,9 @@ use crate::store::{StoreError, ThreadPosition, ThreadState};
 use crate::task::{
     A2aError, EventId, ListQuery, Message, Owner, Part, PartContent, Subject, TenantId, Timestamp,
 };
-use a2a_lambda_wire::{Call, MethodCall, OpenedRequest, RawRequest, WireResponse, open, refuse};
+use a2a_lambda_wire::{
+    Call, MethodCall, OpenedRequest, RawRequest, UnaryCall, WireResponse, open, refuse,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -178,7 +180,7 @@ pub fn parts(bytes: &[u8]) -> Result<(), Broken> {
         ..RawRequest::default()
     })?;
     for ask in &asks {
-        if let MethodCall::Send(command) = ask {
+        if let MethodCall::Unary(UnaryCall::Send(command)) = ask {
             handed_on(&command.message)?;
         }
     }

@@ -117,14 +117,35 @@ impl Runtime {
     /// function needs: nothing, the reader, or everything.
     #[must_use]
     pub fn edge(&self, function: Function) -> HttpService {
-        let backend = match function {
-            Function::AgentCard => Backend::Cards,
-            Function::TasksGet => Backend::Reader(self.engine.reader().clone()),
+        match function {
+            Function::AgentCard => self.edge_with(function, Backend::Cards),
+            Function::TasksGet => self.reader_edge(),
             Function::TasksSend | Function::TasksStream | Function::Rpc => {
-                Backend::Engine(Box::new(self.engine.clone()))
+                self.engine_edge(function)
             }
-            Function::Ops => Backend::Ops(Arc::clone(&self.ops)),
-        };
+            Function::Ops => self.ops_edge(),
+        }
+    }
+
+    /// The edge of a function that reads tasks. A program that makes only this one does not link
+    /// what runs turns.
+    pub(crate) fn reader_edge(&self) -> HttpService {
+        let reader = Arc::new(self.engine.reader().clone());
+        self.edge_with(Function::TasksGet, Backend::Calls(reader))
+    }
+
+    /// The edge of a function that runs skills.
+    pub(crate) fn engine_edge(&self, function: Function) -> HttpService {
+        self.edge_with(function, Backend::Calls(Arc::new(self.engine.clone())))
+    }
+
+    /// The edge for operators. A program that makes only this one does not link what reads tasks
+    /// and runs turns.
+    pub(crate) fn ops_edge(&self) -> HttpService {
+        self.edge_with(Function::Ops, Backend::Ops(self.ops.clone()))
+    }
+
+    fn edge_with(&self, function: Function, backend: Backend) -> HttpService {
         HttpService {
             auth: Authentication::new(self.settings.auth, self.credentials.clone()),
             log: self.log.clone(),
@@ -254,22 +275,44 @@ impl RuntimeBuilder {
     /// [`RuntimeError::Card`] when the agent has no valid card, [`RuntimeError::Panic`]
     /// when a panic would end the process, [`RuntimeError::NoCredentials`] when the
     /// settings require credentials.
-    pub fn build(self) -> Result<Runtime, RuntimeError> {
-        panics::check()?;
+    pub fn build(mut self) -> Result<Runtime, RuntimeError> {
         if self.credentials.is_none() && self.settings.auth.checks_credentials() {
             return Err(RuntimeError::NoCredentials(self.settings.auth.word()));
         }
+        let settings = self.settings.clone();
+        let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
+        let metrics = metrics_source(self.metrics.take(), self.table.as_ref(), &settings);
+        let (mut checks, clock) = (std::mem::take(&mut self.checks), Arc::clone(&self.clock));
+        let credentials = self.credentials.take();
+        let engine = self.build_engine()?;
+        let cards = cards_by_url(Arc::clone(&engine.agent), &settings)?;
+        for name in engine.agent.kept_in_table() {
+            checks = checks.like("table", name);
+        }
+        let services = (Limits::new(engine.records.table()), engine.reader.clone());
+        let operator = settings.credentials.first_owner.tenant.clone();
+        let health = Health::new(checks, clock);
+        let ops = Ops::new(health, metrics, services, operator, settings.fingerprint());
+        Ok(Runtime {
+            engine,
+            cards,
+            ops: Arc::new(ops),
+            settings: Arc::new(settings),
+            log,
+            credentials,
+        })
+    }
+
+    /// Builds only the engine, for a function that answers no requests: it does not link the
+    /// cards.
+    ///
+    /// # Errors
+    /// Those of [`RuntimeBuilder::build`], except of the card and the credentials.
+    pub(crate) fn build_engine(self) -> Result<Engine, RuntimeError> {
+        panics::check()?;
         let settings = self.settings;
         let has_model = self.model.is_some() || settings.model.is_some();
         let agent = Arc::new(adapt_to_model(self.agent, has_model));
-        let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
-        let cards = cards_by_url(Arc::clone(&agent), &settings)?;
-        let metrics = metrics_source(self.metrics, self.table.as_ref(), &settings);
-        let mut checks = self.checks;
-        for name in agent.kept_in_table() {
-            checks = checks.like("table", name);
-        }
-        let health = Health::new(checks, Arc::clone(&self.clock));
         let router = match agent.skills().nth(1) {
             Some(_) => router(self.router_model, self.model.as_ref(), &settings)?,
             // There is nothing to choose.
@@ -302,19 +345,7 @@ impl RuntimeBuilder {
             engine = engine.with_push();
         }
         warn_of_unknown(engine.agent(), &settings.policy.limits.rates);
-        let limits = Limits::new(table);
-        engine = engine.with_limits(limits.clone());
-        let services = (limits, engine.reader.clone());
-        let operator = settings.credentials.first_owner.tenant.clone();
-        let ops = Ops::new(health, metrics, services, operator, settings.fingerprint());
-        Ok(Runtime {
-            engine,
-            cards,
-            ops: Arc::new(ops),
-            settings: Arc::new(settings),
-            log,
-            credentials: self.credentials,
-        })
+        Ok(engine.with_limits(Limits::new(table)))
     }
 }
 
@@ -422,7 +453,8 @@ fn edge(
         streaming: settings.streaming,
         hosts: settings.hosts.clone(),
         cors: settings.cors.clone(),
-        ..HttpService::new(function, backend, Arc::clone(cards), auth)
+        backend,
+        ..HttpService::of_cards(function, Arc::clone(cards), auth)
     }
 }
 

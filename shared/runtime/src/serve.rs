@@ -73,12 +73,16 @@ use crate::health::Checks;
 use crate::http::Function;
 #[cfg(feature = "aws")]
 use crate::runtime::Runtime;
+#[cfg(feature = "aws")]
+use crate::settings::Settings;
 #[cfg(all(feature = "aws", feature = "secrets"))]
 use crate::settings::{Environment, Source as _};
 #[cfg(feature = "aws")]
+use crate::store::counters::Counters;
+#[cfg(feature = "aws")]
 use crate::store::dynamodb::DynamoTable;
 #[cfg(feature = "aws")]
-use a2a_lambda_skill::check_turns;
+use a2a_lambda_skill::{AgentDefinition, check_turns};
 #[cfg(feature = "aws")]
 use services::{clients, counters, push_queue, queue};
 #[cfg(all(feature = "aws", feature = "secrets"))]
@@ -103,13 +107,8 @@ pub async fn agent_card(agent: impl BuildAgent) -> Result<(), ServeError> {
 #[cfg(feature = "aws")]
 pub async fn tasks_send(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
-    api(
-        agent,
-        "tasks-send",
-        Function::TasksSend,
-        Integration::Buffered,
-    )
-    .await
+    let (name, function) = ("tasks-send", Function::TasksSend);
+    run_skills(agent, name, function, Integration::Buffered).await
 }
 
 /// Serves the path operations that read, and `GET /tasks/{id}:subscribe`.
@@ -118,13 +117,12 @@ pub async fn tasks_send(agent: impl BuildAgent) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_get(agent: impl BuildAgent) -> Result<(), ServeError> {
-    api(
-        agent,
-        "tasks-get",
-        Function::TasksGet,
-        Integration::Streaming,
-    )
-    .await
+    let start = Start::begin("tasks-get")?;
+    let settings = start.settings()?;
+    let agent = agent.build().map_err(ServeError::Agent)?;
+    let (runtime, counters) = with_store(agent, &settings).await?;
+    let edge = runtime.reader_edge();
+    serve(Integration::Streaming, edge, start.ready(counters), None).await
 }
 
 /// Serves the path operations that stream, and `POST /tasks/{id}:cancel`.
@@ -134,13 +132,8 @@ pub async fn tasks_get(agent: impl BuildAgent) -> Result<(), ServeError> {
 #[cfg(feature = "aws")]
 pub async fn tasks_stream(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
-    api(
-        agent,
-        "tasks-stream",
-        Function::TasksStream,
-        Integration::Streaming,
-    )
-    .await
+    let (name, function) = ("tasks-stream", Function::TasksStream);
+    run_skills(agent, name, function, Integration::Streaming).await
 }
 
 /// Serves JSON-RPC: all methods on one URL.
@@ -150,7 +143,7 @@ pub async fn tasks_stream(agent: impl BuildAgent) -> Result<(), ServeError> {
 #[cfg(feature = "aws")]
 pub async fn rpc(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
-    api(agent, "rpc", Function::Rpc, Integration::Streaming).await
+    run_skills(agent, "rpc", Function::Rpc, Integration::Streaming).await
 }
 
 /// Serves health and metrics, for operators. `checks` are the dependencies of the skills. It also
@@ -197,15 +190,15 @@ async fn ops_edge(
     let agent = agent.build().map_err(ServeError::Agent)?;
     let clients = clients().await;
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
-    let edge = runtime.checks(checks).build()?.edge(Function::Ops);
+    let edge = runtime.checks(checks).build()?.ops_edge();
     let table = DynamoTable::new(clients.dynamodb, &settings.table);
     // It has no right to write counters, so it reports only to CloudWatch.
     Ok((edge, start.ready(None), (unknown, table)))
 }
 
-/// Serves a function with a store.
+/// Serves a function that runs skills.
 #[cfg(feature = "aws")]
-async fn api(
+async fn run_skills(
     agent: impl BuildAgent,
     name: &'static str,
     function: Function,
@@ -214,14 +207,22 @@ async fn api(
     let start = Start::begin(name)?;
     let settings = start.settings()?;
     let agent = agent.build().map_err(ServeError::Agent)?;
-    if function.runs_skills() {
-        agent.make_states().await?;
-    }
-    let clients = clients().await;
-    let counters = counters(&clients, &settings);
-    let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
-    let edge = runtime.build()?.edge(function);
+    agent.make_states().await?;
+    let (runtime, counters) = with_store(agent, &settings).await?;
+    let edge = runtime.engine_edge(function);
     serve(integration, edge, start.ready(counters), None).await
+}
+
+/// The runtime over the stores of the settings, and what counts calls there.
+#[cfg(feature = "aws")]
+async fn with_store(
+    agent: AgentDefinition,
+    settings: &Settings,
+) -> Result<(Runtime, Option<Counters>), ServeError> {
+    let clients = clients().await;
+    let counters = counters(&clients, settings);
+    let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
+    Ok((runtime.build()?, counters))
 }
 
 async fn serve(

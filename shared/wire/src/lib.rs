@@ -47,7 +47,7 @@ pub use error::ErrorRow;
 pub use jsonrpc::RpcId;
 pub use method::{Operation, methods};
 pub use push_payload::push_payload;
-pub use request::{CardForm, MethodCall};
+pub use request::{CardForm, MethodCall, StreamCall, UnaryCall};
 pub use response::{MethodResult, WireResponse, answer, batch, refuse};
 pub use rest::{Endpoint, site};
 pub use routed_request::{RoutedRequest, open};

@@ -24,21 +24,28 @@ pub enum CardForm {
     Schemas,
 }
 
-/// The command of a call whose parameters are read.
+/// The command of a call whose parameters are read, by the way in which it is answered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MethodCall {
+    /// With a public document: it needs no caller.
+    Card(CardForm),
+    /// With one response.
+    Unary(UnaryCall),
+    /// With a stream of events.
+    Stream(StreamCall),
+}
+
+/// A command with one response.
+#[derive(Debug, Clone, PartialEq)]
+pub enum UnaryCall {
     /// Send a message and wait.
     Send(Box<SendCommand>),
-    /// Send a message and stream.
-    Stream(Box<SendCommand>),
     /// Read a task.
     Get(GetQuery),
     /// Read a page of tasks.
     List(ListQuery),
     /// Cancel a task.
     Cancel(CancelCommand),
-    /// Stream a task that exists.
-    Subscribe(SubscribeCommand),
     /// Get a URL to upload a file to.
     CreateUpload(UploadOrder),
     /// Create a push config.
@@ -55,12 +62,19 @@ pub enum MethodCall {
     DeleteContext(ContextId),
     /// Delete a task.
     DeleteTask(TaskId),
-    /// Read the public card.
-    Card(CardForm),
     /// Read the card for authenticated callers.
     ExtendedCard,
     /// Read the catalogue of skills.
     Skills,
+}
+
+/// A command that is answered with a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamCall {
+    /// Send a message.
+    Send(Box<SendCommand>),
+    /// Follow a task that exists.
+    Subscribe(SubscribeCommand),
 }
 
 impl MethodCall {
@@ -68,20 +82,27 @@ impl MethodCall {
     #[must_use]
     pub const fn task(&self) -> Option<&TaskId> {
         match self {
+            Self::Unary(call) => call.task(),
+            Self::Stream(StreamCall::Subscribe(command)) => Some(&command.id),
+            Self::Stream(StreamCall::Send(_)) | Self::Card(_) => None,
+        }
+    }
+}
+
+impl UnaryCall {
+    const fn task(&self) -> Option<&TaskId> {
+        match self {
             Self::Get(query) => Some(&query.id),
             Self::Cancel(command) => Some(&command.id),
-            Self::Subscribe(command) => Some(&command.id),
             Self::CreatePush(command) => Some(&command.task),
             Self::GetPush(query) | Self::DeletePush(query) => Some(&query.task),
             Self::ListPushes(query) => Some(&query.task),
             Self::DeleteTask(task) => Some(task),
             Self::Send(_)
-            | Self::Stream(_)
             | Self::List(_)
             | Self::CreateUpload(_)
             | Self::ListContexts(_)
             | Self::DeleteContext(_)
-            | Self::Card(_)
             | Self::ExtendedCard
             | Self::Skills => None,
         }
@@ -94,40 +115,42 @@ impl Call {
     /// # Errors
     /// [`A2aError::InvalidParams`] naming the first faulty field by its path.
     pub fn decode(&self) -> Result<MethodCall, A2aError> {
+        use MethodCall::{Card, Stream, Unary};
+        use UnaryCall as U;
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
         let params = &self.object();
         let call = match self.operation {
-            O::Send => MethodCall::Send(Box::new(self.read_send(params)?)),
-            O::Stream => MethodCall::Stream(Box::new(self.read_send(params)?)),
-            O::Get => MethodCall::Get(self.read_get(params)?),
-            O::List => MethodCall::List(self.read_list(params)?),
-            O::Cancel => MethodCall::Cancel(CancelCommand {
-                id: params.required_id("id")?,
-                metadata: params.metadata("metadata")?,
-            }),
-            O::Subscribe => MethodCall::Subscribe(SubscribeCommand {
+            O::Card => Card(CardForm::AgentCard),
+            O::LegacyCard => Card(CardForm::LegacyAgentJson),
+            O::Schemas => Card(CardForm::Schemas),
+            O::Stream => Stream(StreamCall::Send(Box::new(self.read_send(params)?))),
+            O::Subscribe => Stream(StreamCall::Subscribe(SubscribeCommand {
                 last_event: self.last_event()?,
                 id: params.required_id("id")?,
                 generation: self.dialect.generation,
-            }),
-            O::ListContexts => MethodCall::ListContexts(ContextQuery {
+            })),
+            O::Send => Unary(U::Send(Box::new(self.read_send(params)?))),
+            O::Get => Unary(U::Get(self.read_get(params)?)),
+            O::List => Unary(U::List(self.read_list(params)?)),
+            O::Cancel => Unary(U::Cancel(CancelCommand {
+                id: params.required_id("id")?,
+                metadata: params.metadata("metadata")?,
+            })),
+            O::ListContexts => Unary(U::ListContexts(ContextQuery {
                 page_size: params.page_size()?,
                 page_token: params.text("pageToken")?.map(str::to_owned),
-            }),
-            O::DeleteContext => MethodCall::DeleteContext(params.required_id("id")?),
-            O::DeleteTask => MethodCall::DeleteTask(params.required_id("id")?),
-            O::Card => MethodCall::Card(CardForm::AgentCard),
-            O::LegacyCard => MethodCall::Card(CardForm::LegacyAgentJson),
-            O::Schemas => MethodCall::Card(CardForm::Schemas),
-            O::ExtendedCard => MethodCall::ExtendedCard,
-            O::CreatePushConfig => MethodCall::CreatePush(Box::new(self.read_new_push(params)?)),
-            O::GetPushConfig => MethodCall::GetPush(self.read_push(params)?),
-            O::ListPushConfigs => MethodCall::ListPushes(self.read_push_list(params)?),
-            O::DeletePushConfig => MethodCall::DeletePush(self.read_push(params)?),
-            O::CreateUpload => MethodCall::CreateUpload(upload::read(params)?),
-            O::ListSkills => MethodCall::Skills,
+            })),
+            O::DeleteContext => Unary(U::DeleteContext(params.required_id("id")?)),
+            O::DeleteTask => Unary(U::DeleteTask(params.required_id("id")?)),
+            O::ExtendedCard => Unary(U::ExtendedCard),
+            O::CreatePushConfig => Unary(U::CreatePush(Box::new(self.read_new_push(params)?))),
+            O::GetPushConfig => Unary(U::GetPush(self.read_push(params)?)),
+            O::ListPushConfigs => Unary(U::ListPushes(self.read_push_list(params)?)),
+            O::DeletePushConfig => Unary(U::DeletePush(self.read_push(params)?)),
+            O::CreateUpload => Unary(U::CreateUpload(upload::read(params)?)),
+            O::ListSkills => Unary(U::Skills),
         };
         if self.dialect.generation == Generation::V10 && self.case == FieldCase::ProtoJson {
             // The route names the tenant; a request repeats it.

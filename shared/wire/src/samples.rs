@@ -159,9 +159,16 @@ pub(crate) fn rest(
 
 /// The command of a call, which is of the kind that the pattern names.
 macro_rules! command {
+    ($call:expr, Subscribe) => {
+        match $call {
+            Ok(crate::MethodCall::Stream(crate::StreamCall::Subscribe(command))) => Ok(command),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error),
+        }
+    };
     ($call:expr, $kind:ident) => {
         match $call {
-            Ok(crate::MethodCall::$kind(command)) => Ok(command),
+            Ok(crate::MethodCall::Unary(crate::UnaryCall::$kind(command))) => Ok(command),
             Ok(other) => panic!("{other:?}"),
             Err(error) => Err(error),
         }

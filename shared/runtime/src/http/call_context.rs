@@ -3,13 +3,13 @@
 use super::call_log::{CallLog, RequestLog};
 use super::caller::caller;
 use super::{Body, Cards, HttpService, encode, stream};
-use crate::auth::{Authenticated, Caller, Identity};
-use crate::engine::{CallBudget, Clock as _, Engine, EngineError, Reader, SystemClock};
+use crate::auth::{Authenticated, Identity};
+use crate::engine::{CallBudget, Clock as _, EngineError, SystemClock};
 use crate::origin::StageUrl;
-use crate::task::{A2aError, SendResponse};
+use crate::task::A2aError;
 use a2a_lambda_skill::CallNames;
 use a2a_lambda_wire::{
-    self, Call, CardForm, MethodCall, MethodResult, Rejected, RpcId, WireResponse,
+    self, Call, CardForm, MethodCall, MethodResult, Rejected, RpcId, UnaryCall, WireResponse,
 };
 use bytes::Bytes;
 use http::{Request, Response};
@@ -90,24 +90,6 @@ impl CallContext<'_> {
         }
     }
 
-    /// The reader, with a response budget of `share` bytes if given.
-    fn reader(&self, share: Option<usize>) -> Result<Reader, A2aError> {
-        let reader = self.edge.reader()?.clone();
-        Ok(match share {
-            Some(bytes) => reader.with_budget(bytes),
-            None => reader,
-        })
-    }
-
-    /// The engine, with a response budget of `share` bytes if given.
-    fn engine(&self, share: Option<usize>) -> Result<Engine, A2aError> {
-        let engine = self.edge.engine()?.clone();
-        Ok(match share {
-            Some(bytes) => engine.with_budget(bytes),
-            None => engine,
-        })
-    }
-
     /// The response of a call that is not in a batch.
     async fn respond(
         &self,
@@ -115,14 +97,15 @@ impl CallContext<'_> {
         request: &Request<Bytes>,
         log: &CallLog,
     ) -> Result<Response<Body>, EngineError> {
-        if call.operation.is_card() {
+        if call.operation.is_card()
+            && let MethodCall::Card(form) = call.decode()?
+        {
             // The public cards need no caller.
-            return match call.decode()? {
-                MethodCall::Card(CardForm::LegacyAgentJson) => {
-                    self.cards()?.legacy.respond(request)
-                }
-                MethodCall::Card(CardForm::Schemas) => self.cards()?.schemas.respond(request),
-                _ => self.cards()?.agent_card.respond(request),
+            let cards = self.cards()?;
+            return match form {
+                CardForm::AgentCard => cards.agent_card.respond(request),
+                CardForm::LegacyAgentJson => cards.legacy.respond(request),
+                CardForm::Schemas => cards.schemas.respond(request),
             };
         }
         if !call.streams() {
@@ -130,112 +113,42 @@ impl CallContext<'_> {
             return Ok(encode::answer(a2a_lambda_wire::answer(call, &reply)));
         }
         let (Authenticated { caller, ends }, method_call) = self.enter(call).await?;
+        let MethodCall::Stream(stream_call) = method_call else {
+            return Err(EngineError::internal(
+                "a stream call decoded as another one",
+            ));
+        };
         let budget = self.budget.for_credentials(ends);
-        let until = self.edge.reader()?.clock.clone();
-        let until = ends.map(|end| (end, until));
-        match method_call {
-            MethodCall::Stream(command) => {
-                let engine = self.edge.engine()?.clone();
-                stream::respond(call, log, until, move |frames, stop| async move {
-                    let stream = engine.stream(&caller, *command, budget, frames);
-                    let reader = engine.reader();
-                    Box::pin(reader.with_slots(&caller, stop, stream)).await
-                })
-                .await
-            }
-            MethodCall::Subscribe(command) => {
-                let reader = self.edge.reader()?.clone();
-                stream::respond(call, log, until, move |frames, stop| async move {
-                    let stream = reader.subscribe(&caller, &command, budget, frames);
-                    reader.with_slots(&caller, stop, stream).await
-                })
-                .await
-            }
-            _ => Err(EngineError::internal(
-                "a stream call decoded as a unary one",
-            )),
-        }
+        let calls = Arc::clone(self.edge.backend.calls()?);
+        let until = ends.map(|end| (end, calls.reader().clock.clone()));
+        stream::respond(call, log, until, |frames, stop| {
+            calls.stream(caller, stream_call, budget, frames, stop)
+        })
+        .await
     }
 
     /// Runs a call without a stream, until the client's response is due.
     async fn unary(&self, call: &Call, share: Option<usize>) -> Result<MethodResult, EngineError> {
         let (Authenticated { caller, .. }, method_call) = self.enter(call).await?;
-        let reply = self.reply(&caller, method_call, share);
-        let Ok(reader) = self.edge.reader() else {
-            return reply.await;
+        let unary_call = match method_call {
+            MethodCall::Unary(UnaryCall::ExtendedCard) => {
+                return Ok(self.cards()?.answer_extended(self.proven())?);
+            }
+            MethodCall::Unary(UnaryCall::Skills) => {
+                return Ok(self.cards()?.answer_catalogue(self.proven()));
+            }
+            MethodCall::Unary(unary_call) => unary_call,
+            MethodCall::Stream(_) | MethodCall::Card(_) => {
+                return Err(EngineError::internal("a unary call decoded as another one"));
+            }
         };
+        let calls = self.edge.backend.calls()?;
         tokio::select! {
             // Work that is finished wins over the clock.
             biased;
-            // Boxed, since the future holds a whole turn.
-            result = Box::pin(reply) => result,
-            error = reader.response_is_due(&self.budget) => Err(error),
+            result = calls.unary(&caller, unary_call, self.budget, share) => result,
+            error = calls.reader().response_is_due(&self.budget) => Err(error),
         }
-    }
-
-    /// Runs the method of a call. The large futures are boxed, so that a read does not move
-    /// room for a send.
-    async fn reply(
-        &self,
-        caller: &Caller,
-        call: MethodCall,
-        share: Option<usize>,
-    ) -> Result<MethodResult, EngineError> {
-        Ok(match call {
-            MethodCall::Send(command) => {
-                let engine = self.engine(share)?;
-                let response = Box::pin(engine.send(caller, *command, self.budget)).await?;
-                if let SendResponse::Task(task) = &response {
-                    CallNames::note(|names| &names.task, task.id.as_str());
-                }
-                MethodResult::Sent(response)
-            }
-            MethodCall::Get(query) => {
-                MethodResult::Task(Box::new(self.reader(share)?.get(caller, &query).await?))
-            }
-            MethodCall::List(query) => {
-                let reader = self.reader(share)?;
-                MethodResult::Page(Box::pin(reader.list(caller, &query)).await?)
-            }
-            MethodCall::Cancel(command) => {
-                let engine = self.engine(share)?;
-                let task = Box::pin(engine.cancel(caller, &command)).await?;
-                MethodResult::Task(Box::new(task))
-            }
-            MethodCall::CreateUpload(order) => MethodResult::Upload(Box::new(
-                self.edge.engine()?.create_upload(caller, order).await?,
-            )),
-            MethodCall::CreatePush(command) => {
-                let engine = self.edge.engine()?;
-                MethodResult::Push(Box::pin(engine.create_push(caller, &command)).await?)
-            }
-            MethodCall::GetPush(query) => {
-                MethodResult::Push(self.edge.reader()?.get_push(caller, &query).await?)
-            }
-            MethodCall::ListPushes(query) => {
-                MethodResult::Pushes(self.edge.reader()?.list_pushes(caller, &query).await?)
-            }
-            MethodCall::DeletePush(query) => {
-                self.edge.engine()?.delete_push(caller, &query).await?;
-                MethodResult::PushDeleted
-            }
-            MethodCall::ListContexts(query) => {
-                MethodResult::Contexts(self.edge.reader()?.contexts(caller, &query).await?)
-            }
-            MethodCall::DeleteContext(id) => {
-                self.edge.engine()?.delete_context(caller, &id).await?;
-                MethodResult::Deleted
-            }
-            MethodCall::DeleteTask(id) => {
-                Box::pin(self.edge.engine()?.delete_task(caller, &id)).await?;
-                MethodResult::Deleted
-            }
-            MethodCall::ExtendedCard => self.cards()?.answer_extended(self.proven())?,
-            MethodCall::Skills => self.cards()?.answer_catalogue(self.proven()),
-            MethodCall::Stream(_) | MethodCall::Subscribe(_) | MethodCall::Card(_) => {
-                return Err(EngineError::internal("a stream or a card in a unary call"));
-            }
-        })
     }
 
     /// The cards for the base URL of this request.

@@ -20,17 +20,16 @@ mod ops;
 mod options;
 mod stream;
 
-pub use backend::Backend;
+pub(crate) use backend::Backend;
 pub use call_log::{EdgeLog, InvocationInfo};
 pub use card::Cards;
 pub use cards_by_url::CardsByUrl;
 pub use edges::Edges;
 pub use encode::Body;
-pub(crate) use ops::MetricsSource;
-pub use ops::Ops;
+pub(crate) use ops::{MetricsSource, Ops};
 
 use crate::auth::{AuthMode, Authentication, Identity};
-use crate::engine::{CallBudget, Engine, Reader};
+use crate::engine::{CallBudget, Reader};
 use crate::origin::{CorsOrigin, HostError, Hosts};
 use crate::task::{A2aError, Timestamp};
 use a2a_lambda_wire::OpenedRequest;
@@ -39,7 +38,6 @@ use call_context::CallContext;
 use futures::FutureExt as _;
 use futures::future::{Either, ready};
 use http::{Method, Request, Response};
-use ops::OpsPath;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -98,17 +96,12 @@ pub struct HttpService {
 }
 
 impl HttpService {
-    /// An edge for `function`, without push notifications.
+    /// An edge for `function` that serves only cards.
     #[must_use]
-    pub fn new(
-        function: Function,
-        backend: Backend,
-        cards: Arc<CardsByUrl>,
-        auth: Authentication,
-    ) -> Self {
+    pub fn of_cards(function: Function, cards: Arc<CardsByUrl>, auth: Authentication) -> Self {
         Self {
             function,
-            backend,
+            backend: Backend::Cards,
             cards,
             auth,
             push: false,
@@ -162,11 +155,9 @@ impl HttpService {
             return response;
         }
         if let Backend::Ops(ops) = &self.backend
-            && let Some(path) = OpsPath::of(request.method().as_str(), request.uri().path())
+            && let Some(answer) = ops.answer(&request, &self.auth, &identity)
         {
-            let response = ops
-                .respond((path, request.uri().query()), &self.auth, &identity)
-                .await;
+            let response = answer.await;
             return encode::answer(
                 response.unwrap_or_else(|error| decode::reject(&request, error)),
             );
@@ -212,10 +203,6 @@ impl HttpService {
                     _ => Err(error),
                 }
             })
-    }
-
-    fn engine(&self) -> Result<&Engine, A2aError> {
-        self.backend.engine()
     }
 
     fn reader(&self) -> Result<&Reader, A2aError> {

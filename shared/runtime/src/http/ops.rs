@@ -10,7 +10,11 @@ use crate::task::{A2aError, TenantId};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{self, TEXT};
 use a2a_lambda_wire::WireResponse;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::Request;
 use serde_json::json;
+use std::fmt::Debug;
 
 /// The scope that a caller needs for metrics and for the report about dependencies.
 const SCOPE: &str = "ops";
@@ -75,7 +79,7 @@ impl std::fmt::Debug for MetricsSource {
 
 /// What the paths for operators show.
 #[derive(Debug)]
-pub struct Ops {
+pub(crate) struct Ops {
     health: Health,
     metrics: MetricsSource,
     limits: Limits,
@@ -86,6 +90,31 @@ pub struct Ops {
     operator: TenantId,
     /// The fingerprint of the settings.
     settings: String,
+}
+
+/// Answers operators. Only a function that has an implementation links it.
+pub(crate) trait AnswerOperator: Debug + Send + Sync {
+    /// The response to a request to one of the paths for operators, or the error for a caller
+    /// who may not see it; `None` for another path.
+    fn answer<'a>(
+        &'a self,
+        request: &'a Request<Bytes>,
+        auth: &'a Authentication,
+        identity: &'a Identity,
+    ) -> Option<BoxFuture<'a, Result<WireResponse, A2aError>>>;
+}
+
+impl AnswerOperator for Ops {
+    fn answer<'a>(
+        &'a self,
+        request: &'a Request<Bytes>,
+        auth: &'a Authentication,
+        identity: &'a Identity,
+    ) -> Option<BoxFuture<'a, Result<WireResponse, A2aError>>> {
+        let uri = request.uri();
+        let path = OpsPath::of(request.method().as_str(), uri.path())?;
+        Some(Box::pin(self.respond((path, uri.query()), auth, identity)))
+    }
 }
 
 impl Ops {
@@ -107,10 +136,7 @@ impl Ops {
     }
 
     /// Answers a request to one of the paths.
-    ///
-    /// # Errors
-    /// The error for a caller who may not see it.
-    pub(super) async fn respond(
+    async fn respond(
         &self,
         (path, query): (OpsPath, Option<&str>),
         auth: &Authentication,

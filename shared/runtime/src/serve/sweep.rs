@@ -23,10 +23,9 @@ pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
     let turns = queue(&settings).await?;
     let pushes = push_queue(&settings).await;
     let agent = agent.build().map_err(ServeError::Agent)?;
-    let runtime = Runtime::builder(agent, settings.clone())
+    let mut engine = Runtime::builder(agent, settings.clone())
         .aws(&clients)
-        .build()?;
-    let mut engine = runtime.engine().clone();
+        .build_engine()?;
     if let Some(queue) = pushes {
         engine = engine.with_push_queue(Arc::new(queue));
     }

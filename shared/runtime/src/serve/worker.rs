@@ -28,10 +28,9 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
     let counters = counters(&clients, &settings);
     let agent = agent.build().map_err(ServeError::Agent)?;
     agent.make_states().await?;
-    let runtime = Runtime::builder(agent, settings.clone())
+    let engine = &Runtime::builder(agent, settings.clone())
         .aws(&clients)
-        .build()?;
-    let engine = runtime.engine();
+        .build_engine()?;
     let function = start.ready(counters);
     let run = async |event, deadline| {
         let turn = async |item: &WorkItem, receipt: &dyn Receipt, deadline| {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CardForm, MethodCall, WireResponse};
+use crate::{CardForm, MethodCall, StreamCall, UnaryCall, WireResponse};
 use crate::{RoutedRequest, open};
 use a2a_lambda_model::task::{ContextId, ContextQuery, EventId, TaskId};
 use a2a_lambda_rows::each_row;
@@ -85,12 +85,12 @@ fn every_method_can_be_opened_and_read() {
         assert_eq!(call.dialect, Dialect::json_rpc(generation), "{method}");
         let ask = call.decode().unwrap();
         let expected = match call.operation {
-            Operation::Send => matches!(ask, MethodCall::Send(_)),
-            Operation::Stream => matches!(ask, MethodCall::Stream(_)),
-            Operation::Get => matches!(ask, MethodCall::Get(_)),
-            Operation::List => matches!(ask, MethodCall::List(_)),
-            Operation::Cancel => matches!(ask, MethodCall::Cancel(_)),
-            Operation::Subscribe => matches!(ask, MethodCall::Subscribe(_)),
+            Operation::Send => matches!(ask, MethodCall::Unary(UnaryCall::Send(_))),
+            Operation::Stream => matches!(ask, MethodCall::Stream(StreamCall::Send(_))),
+            Operation::Get => matches!(ask, MethodCall::Unary(UnaryCall::Get(_))),
+            Operation::List => matches!(ask, MethodCall::Unary(UnaryCall::List(_))),
+            Operation::Cancel => matches!(ask, MethodCall::Unary(UnaryCall::Cancel(_))),
+            Operation::Subscribe => matches!(ask, MethodCall::Stream(StreamCall::Subscribe(_))),
             _ => false,
         };
         assert!(expected, "{method}");
@@ -125,9 +125,9 @@ fn the_same_operations_are_read_over_rest() {
         assert_eq!(call.dialect, Dialect::rest(generation), "{request:?}");
         let ask = call.decode().unwrap();
         let id = match ask {
-            MethodCall::Get(query) => Some(query.id),
-            MethodCall::Cancel(command) => Some(command.id),
-            MethodCall::Subscribe(command) => Some(command.id),
+            MethodCall::Unary(UnaryCall::Get(query)) => Some(query.id),
+            MethodCall::Unary(UnaryCall::Cancel(command)) => Some(command.id),
+            MethodCall::Stream(StreamCall::Subscribe(command)) => Some(command.id),
             _ => None,
         };
         assert_eq!(id.is_some(), call.params.contains_key("id"), "{request:?}");
@@ -336,7 +336,7 @@ fn the_id_in_the_path_replaces_the_one_in_the_body() {
         r#"{"id":"other","metadata":{"a":1}}"#,
     ));
     match call.decode().unwrap() {
-        MethodCall::Cancel(command) => {
+        MethodCall::Unary(UnaryCall::Cancel(command)) => {
             assert_eq!(command.id.as_str(), "t");
             assert_eq!(command.metadata["a"], 1);
         }
@@ -365,7 +365,7 @@ fn a_subscription_resumes_after_the_last_event_id() {
         call.decode()
     };
     match subscribe(Some("4.2")).unwrap() {
-        MethodCall::Subscribe(command) => {
+        MethodCall::Stream(StreamCall::Subscribe(command)) => {
             assert_eq!(
                 command.last_event,
                 Some(EventId {
@@ -378,7 +378,7 @@ fn a_subscription_resumes_after_the_last_event_id() {
         other => panic!("{other:?}"),
     }
     assert!(
-        matches!(subscribe(Some("")), Ok(MethodCall::Subscribe(command)) if command.last_event.is_none())
+        matches!(subscribe(Some("")), Ok(MethodCall::Stream(StreamCall::Subscribe(command))) if command.last_event.is_none())
     );
     assert_eq!(field_of(subscribe(Some("x")).unwrap_err()), "Last-Event-ID");
 }
@@ -486,7 +486,7 @@ fn an_envelope_for_another_path_is_refused() {
 fn the_paths_of_the_extensions_are_read() {
     assert_eq!(
         one(&get("/a2a-lambda/skills")).decode(),
-        Ok(MethodCall::Skills)
+        Ok(MethodCall::Unary(UnaryCall::Skills))
     );
     let listed = RawRequest {
         query: Some("pageSize=7"),
@@ -497,10 +497,13 @@ fn the_paths_of_the_extensions_are_read() {
         page_size: 7,
         page_token: None,
     };
-    assert_eq!(listed, Ok(MethodCall::ListContexts(query)));
+    assert_eq!(
+        listed,
+        Ok(MethodCall::Unary(UnaryCall::ListContexts(query)))
+    );
     assert_eq!(
         one(&get("/extendedAgentCard")).decode(),
-        Ok(MethodCall::ExtendedCard)
+        Ok(MethodCall::Unary(UnaryCall::ExtendedCard))
     );
     let delete = |path| {
         let request = RawRequest {
@@ -512,12 +515,12 @@ fn the_paths_of_the_extensions_are_read() {
     let context = ContextId::parse("c").unwrap();
     assert_eq!(
         delete("/a2a-lambda/contexts/c"),
-        Ok(MethodCall::DeleteContext(context))
+        Ok(MethodCall::Unary(UnaryCall::DeleteContext(context)))
     );
     let task = TaskId::parse("t").unwrap();
     assert_eq!(
         delete("/a2a-lambda/tasks/t"),
-        Ok(MethodCall::DeleteTask(task))
+        Ok(MethodCall::Unary(UnaryCall::DeleteTask(task)))
     );
     let fault = delete("/a2a-lambda/tasks/a%20b").unwrap_err();
     assert_eq!(field_of(fault), "id");

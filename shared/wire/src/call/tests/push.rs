@@ -1,7 +1,7 @@
 //! Reads and shows push configs in every generation.
 
 use super::*;
-use crate::{MethodResult, answer};
+use crate::{MethodResult, UnaryCall, answer};
 use a2a_lambda_model::task::{PushConfig, PushId, PushListQuery, PushPage, PushQuery, TaskId};
 use a2a_lambda_rows::each_row;
 
@@ -56,7 +56,7 @@ fn registrations() -> Vec<(&'static str, String, Generation, &'static str)> {
 fn every_generation_creates_the_same_push_config() {
     each_row(registrations(), |(path, body, generation, at)| {
         let ask = one(&post(path, &body)).decode().unwrap();
-        let MethodCall::CreatePush(create) = ask else {
+        let MethodCall::Unary(UnaryCall::CreatePush(create)) = ask else {
             panic!("{ask:?}")
         };
         assert_eq!(create.task.as_str(), "t");
@@ -163,7 +163,10 @@ fn a_push_config_is_read_by_task_and_id() {
         ),
     ];
     each_row(rows, |(request, id)| {
-        assert_eq!(one(&request).decode(), Ok(MethodCall::GetPush(query(id))));
+        assert_eq!(
+            one(&request).decode(),
+            Ok(MethodCall::Unary(UnaryCall::GetPush(query(id))))
+        );
     });
 }
 
@@ -181,7 +184,7 @@ fn a_push_config_is_deleted_by_id_and_listed_by_task() {
     ] {
         assert_eq!(
             one(&request).decode(),
-            Ok(MethodCall::DeletePush(query(Some("c"))))
+            Ok(MethodCall::Unary(UnaryCall::DeletePush(query(Some("c")))))
         );
     }
     let v10 = rpc("ListTaskPushNotificationConfigs", &json!({"taskId": "t"}));
@@ -198,7 +201,10 @@ fn a_push_config_is_deleted_by_id_and_listed_by_task() {
             page_size: None,
             page_token: None,
         };
-        assert_eq!(one(&request).decode(), Ok(MethodCall::ListPushes(expected)));
+        assert_eq!(
+            one(&request).decode(),
+            Ok(MethodCall::Unary(UnaryCall::ListPushes(expected)))
+        );
     });
 }
 
