@@ -338,11 +338,14 @@ impl TurnHost for TurnHandle<'_> {
             self.output_rules.check(&emission, self.scopes.step())?;
             let scope = self.scopes.next_output();
             let may_differ = self.scopes.is_in_step();
+            let _call = self.scopes.call();
+            // The event loop takes the output before this one. An output that an earlier run has
+            // said takes as long, so that a race with it has the same winner.
+            tokio::task::yield_now().await;
             let Some(emission) = self.replay.remainder(emission, scope.is_none(), may_differ)
             else {
                 return Ok(());
             };
-            let _call = self.scopes.call();
             let output = Arc::clone(&self.output).acquire_owned().await;
             let permit = output.map_err(|_| AgentError::canceled())?;
             self.ask(SkillCommand::Emit(scope, emission, permit))
