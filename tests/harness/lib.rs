@@ -41,6 +41,8 @@ pub mod documents {
     pub mod logs {}
     #[doc = include_str!("../../docs/guide/models.md")]
     pub mod models {}
+    #[doc = include_str!("../../docs/guide/choice.md")]
+    pub mod choice {}
     #[doc = include_str!("../../docs/guide/cost.md")]
     pub mod cost {}
     #[doc = include_str!("../../docs/guide/ship.md")]

@@ -65,7 +65,7 @@ Users see what their client shows. Five habits make an answer arrive in each of 
 2. **Let the last status not repeat a text.** Some clients show either the text of the last status or the artifacts. Where a text
    artifact is the answer, end without a message. Beside data, let the last status [say in words](#words-and-artifacts) what it holds.
 3. **Ask for everything at once**, and take it from the first message if it is there. Some clients cannot answer a question. One
-   that can only say "yes" confirms the first [question of consent](guide/models.md) of a task, and stops at the
+   that can only say "yes" confirms the first [question of consent](guide/choice.md) of a task, and stops at the
    second, which asks for its code.
 4. **Do not choose the answer by the accepted output modes.** They are defaults of a framework, seldom the wish of a user.
 5. **Name the texts that refine a result** (`refines`), and set `answers_by_context` for an agent of one skill. Some clients send
@@ -93,7 +93,7 @@ none of it without a line. Where the artifact is all that is seen the line is lo
 CONSENTS = """\
 ## Two consents in one task
 
-A tool that writes waits until the user has agreed to what a model wrote ([language models](guide/models.md)). The user here says
+A tool that writes waits until the user has agreed to what a model wrote ([consent](guide/choice.md#consent)). The user here says
 "/assist Keep both in mind", and the assistant, whose model is a stub, wants to store two memories, one after the other:
 
 | The user says | The agent |
