@@ -1,13 +1,9 @@
 """Walks the skill `assist` of the reference agent by PyPI `a2a-sdk` 1.x. The stub is its model."""
 
-import argparse
-import asyncio
 import json
 import os
-import subprocess
-import time
 
-from walk import Agent, Client, artifact, log, said, state
+from walk import Agent, Client, artifact, killed, log, main, said, start_stub, state
 
 CANARY = "canary-darjeeling"
 CONSTRAINT = "Name the source of every figure"
@@ -56,27 +52,6 @@ async def remembered(client):
         assert (await call(client, "memory_search", query="tea"))["total"] == count
 
 
-async def killed(agent, client, path):
-    """In another conversation the process dies between two calls of the model."""
-    task = await client.send("Which tea do I drink?", at_once=True)
-    deadline = time.monotonic() + 60
-    while not any(line["rule"] == "kill: dies" for line in log(path)):
-        assert time.monotonic() < deadline, "the model was not asked with the result of the tool"
-        await asyncio.sleep(0.1)
-    agent.kill()
-    agent.start()
-    client = await Client(agent, "JSONRPC", ANN).connect()
-    while state(task) not in ("completed", "failed"):
-        assert time.monotonic() < deadline + 120, task
-        await asyncio.sleep(0.5)
-        task = await client.get(task)
-    assert artifact(task, "assist") == "You drink Darjeeling.", task
-    asked = [line for line in log(path) if (line["rule"] or "").startswith("kill: ")]
-    assert [line["rule"] for line in asked] == ["kill: look", "kill: dies", "kill: tell"], asked
-    assert asked[1]["body"] == asked[2]["body"], "the model gets the same request again"
-    return client, task
-
-
 def read_by_the_model(path):
     """Memories are data, constraints are instructions."""
     found = 0
@@ -94,9 +69,7 @@ def read_by_the_model(path):
 
 async def walk(options):
     await without_a_model(options)
-    stub = subprocess.Popen(
-        ["python3", options.stub, "--script", options.script, "--log", options.log], stdout=subprocess.PIPE, text=True)
-    base = stub.stdout.readline().removeprefix("listening on ").strip()
+    stub, base = start_stub(options)
     agent = Agent(options.program, os.path.join(options.data, "assist"), f"{base}/v1", "openai", "reference")
     agent.start()
     try:
@@ -104,7 +77,10 @@ async def walk(options):
         assert "assist" in [skill.id for skill in client.card.skills], client.card
         await remembered(client)
         await constrained(client)
-        client, task = await killed(agent, client, options.log)
+        # In another conversation the process dies between two calls of the model.
+        task = await client.send("Which tea do I drink?", at_once=True)
+        client, task = await killed(agent, client, options.log, task)
+        assert artifact(task, "assist") == "You drink Darjeeling.", task
         again = await client.send("Say it again", context=task.context_id)
         assert artifact(again, "assist") == "Darjeeling, as I said.", again
         [last] = [line for line in log(options.log) if line["rule"] == "again"]
@@ -116,14 +92,5 @@ async def walk(options):
     print("ok assist: asks before it stores, remembers, keeps a constraint, SIGKILL, no model", flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("program", "stub", "script", "log", "data"):
-        parser.add_argument(f"--{name}", required=True)
-    options = parser.parse_args()
-    open(options.log, "a", encoding="utf-8").close()
-    asyncio.run(walk(options))
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, walk)

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -15,6 +16,15 @@ from a2a.types.a2a_pb2 import (
     GetTaskRequest, Message, Part, Role, SendMessageConfiguration, SendMessageRequest, TaskState,
 )
 from google.protobuf.json_format import MessageToDict
+
+
+# A document of one empty page.
+RESUME = b"""%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]>>endobj
+trailer<</Root 1 0 R/Info<</Title(John Doe, john@example.com)>>>>
+%%EOF"""
 
 
 class Agent:
@@ -56,8 +66,9 @@ class Client:
         self.client = ClientFactory(config).create(card)
         return self
 
-    async def events(self, text, skill=None, task=None, context=None, at_once=False):
-        message = Message(message_id=str(uuid.uuid4()), role=Role.ROLE_USER, parts=[Part(text=text)])
+    async def events(self, text, skill=None, task=None, context=None, at_once=False, file=None):
+        parts = [Part(text=text), *filter(None, [file])]
+        message = Message(message_id=str(uuid.uuid4()), role=Role.ROLE_USER, parts=parts)
         if task:
             message.task_id, message.context_id = task.id, task.context_id
         if context:
@@ -109,9 +120,11 @@ async def ended(client, task):
     return task
 
 
-async def functions(client):
-    asked = await client.send("John Doe, john@example.com", skill="summarize_resume")
+async def functions(client, path):
+    resume = Part(raw=RESUME, filename="cv.pdf", media_type="application/pdf")
+    asked = await client.send("Summarize the attached resume PDF", skill="summarize_resume", file=resume)
     assert said(asked) == "Please provide your GitHub username.", asked
+    assert base64.b64encode(RESUME).decode() in json.dumps(log(path)[-1]["body"]), "the model reads the bytes"
     done = await client.send("johndoe", task=asked)
     profile = artifact(done, "user_profile.json")
     assert profile == {"name": "John Doe", "email": "john@example.com", "github_username": "johndoe"}, profile
@@ -150,54 +163,59 @@ async def attacked(client):
     assert code(busy) == "MODEL_RATE_LIMITED", busy
 
 
-async def killed(agent, client, binding, path, before):
+async def killed(agent, client, path, task, before=0):
     """The process dies after a tool has run, while the model writes."""
-    task = await client.send("kill me", skill="chat", at_once=True)
     deadline = time.monotonic() + 60
     while not any(line["rule"] == "kill: dies" for line in log(path)[before:]):
         assert time.monotonic() < deadline, "the model was not asked with the result of the tool"
         await asyncio.sleep(0.1)
     agent.kill()
     agent.start()
-    client = await Client(agent, binding).connect()
+    client = await Client(agent, client.binding, client.token).connect()
     task = await ended(client, task)
-    assert artifact(task, "chat") == "There are 100 pieces.", task
     asked = [line for line in log(path)[before:] if (line["rule"] or "").startswith("kill: ")]
     assert [line["rule"] for line in asked] == ["kill: look", "kill: dies", "kill: tell"], asked
     assert asked[1]["body"] == asked[2]["body"], "the model gets the same request again"
+    return client, task
+
+
+def start_stub(options):
+    """The process, and its base URL."""
+    command = ["python3", options.stub, "--script", options.script, "--log", options.log]
+    stub = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return stub, stub.stdout.readline().removeprefix("listening on ").strip()
 
 
 async def walk(options):
     providers = (("openai", "JSONRPC", "/v1"), ("openai-responses", "HTTP+JSON", "/v1"), ("bedrock", "JSONRPC", ""))
     for provider, binding, path in providers:
-        stub = subprocess.Popen(
-            ["python3", options.stub, "--script", options.script, "--log", options.log],
-            stdout=subprocess.PIPE, text=True)
-        base = stub.stdout.readline().removeprefix("listening on ").strip()
+        stub, base = start_stub(options)
         agent = Agent(options.program, os.path.join(options.data, provider), f"{base}{path}", provider)
         agent.start()
         before = len(log(options.log))
         try:
             client = await Client(agent, binding).connect()
-            await functions(client)
+            await functions(client, options.log)
             await routed(client)
             await streamed(client, binding)
             await attacked(client)
-            await killed(agent, client, binding, options.log, before)
+            task = await client.send("kill me", skill="chat", at_once=True)
+            _, task = await killed(agent, client, options.log, task, before)
+            assert artifact(task, "chat") == "There are 100 pieces.", task
         finally:
             agent.kill()
             stub.kill()
-        print(f"ok {provider} over {binding}: functions, route, stream, attacks, SIGKILL", flush=True)
+        print(f"ok {provider} over {binding}: functions with a PDF, route, stream, attacks, SIGKILL", flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(description, walker):
+    parser = argparse.ArgumentParser(description=description)
     for name in ("program", "stub", "script", "log", "data"):
         parser.add_argument(f"--{name}", required=True)
     options = parser.parse_args()
     open(options.log, "a", encoding="utf-8").close()
-    asyncio.run(walk(options))
+    asyncio.run(walker(options))
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, walk)

@@ -9,7 +9,7 @@ case ${1:-} in
         echo "Usage: tests/models/walk.sh"
         echo
         echo "Builds the local agent, starts it with the stub as its model, and walks its skills by"
-        echo "a2a-sdk 1.3.0: answers, a stream, tools, attacks, and SIGKILL between tool and answer."
+        echo "a2a-sdk 1.3.0: answers, a PDF, a stream, tools, attacks, and SIGKILL between tool and answer."
         echo "Then it does the same with the skill assist of the reference agent."
         [ "$1" = --help ] && exit 0 || exit 2
         ;;

@@ -84,9 +84,9 @@ impl FileSelection {
         };
         let bytes = self.bytes.saturating_add(model_file.size);
         if bytes > BYTES {
-            let size = model_file.size;
+            let (size, most) = (model_file.size, BYTES / 1_000_000);
             return Err(format!(
-                "it has {size} bytes; a request takes files of {BYTES}"
+                "it has {size} bytes, and a request takes {most} MB of files in all"
             ));
         }
         let (count, most, what) = match model_file.is_image() {

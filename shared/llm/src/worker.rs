@@ -210,8 +210,9 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         let form = AnswerForm::of::<T>();
         // The answer has begun the turn, so its model answers have no other input.
         let input = Value::Null;
-        let talk =
-            ModelSession::new(&self.setup, ModelHost::Turn(cx), form, &input, &check).await?;
+        let host = ModelHost::Turn(cx);
+        let talk = ModelSession::new(&self.setup, host, form, &input, &check).await?;
+        let talk = talk.with_files(self.setup.files.clone());
         let end = talk.run(conversation, Some(approval)).await?;
         self.outcome(cx, end)
     }

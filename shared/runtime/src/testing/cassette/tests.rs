@@ -7,7 +7,9 @@ use crate::SkillTest;
 use crate::prelude::*;
 use crate::testing::ScriptedModel;
 use a2a_lambda_skill::ErrorCode;
-use a2a_lambda_skill::model::{ModelContent, ModelMessage, StopReason, Usage};
+use a2a_lambda_skill::model::{
+    ModelContent, ModelFile, ModelMessage, ModelPart, StopReason, Usage,
+};
 use serde_json::json;
 
 /// A folder for the cassettes of one test.
@@ -110,6 +112,33 @@ async fn equal_requests_replay_in_order_and_then_the_last() {
         let reply = replay.converse(request("same")).await;
         assert_eq!(texts(reply), [text(expected)]);
     }
+}
+
+#[tokio::test]
+async fn a_request_with_a_file_replays_for_the_same_bytes_only() {
+    let folder = Folder::new("files");
+    let ask = |bytes: &'static [u8]| {
+        let file = ModelFile::new(Some("cv.pdf".to_owned()), "application/pdf", bytes);
+        ModelRequest {
+            messages: vec![ModelMessage::User(vec![ModelPart::File(file)])],
+            ..request("Summarize it.")
+        }
+    };
+    let recording = folder.record(ScriptedModel::new().text("John Doe"));
+    let resume = b"%PDF-1.7 the resume of John Doe";
+    recording.converse(ask(resume)).await.unwrap();
+    assert!(
+        !folder.text().contains("the resume of"),
+        "{}",
+        folder.text()
+    );
+
+    let replay = folder.replay();
+    let reply = replay.converse(ask(resume)).await;
+    assert_eq!(texts(reply), [text("John Doe")]);
+    let other = replay.converse(ask(b"%PDF-1.7 another resume")).await;
+    let cause = other.unwrap_err().cause().unwrap().to_owned();
+    assert!(cause.contains("sha256"), "{cause}");
 }
 
 #[tokio::test]

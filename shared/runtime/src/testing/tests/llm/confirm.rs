@@ -4,6 +4,7 @@ use crate::skill::Tool;
 use crate::task::{Part, TaskState};
 use crate::testing::{Reply, ScriptedModel, SkillTest};
 use a2a_lambda_llm::{Confirming, LlmOutcome, LlmSlot, LlmTool, LlmWorker};
+use a2a_lambda_skill::FilePart;
 use a2a_lambda_skill::model::ModelContent;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,6 +20,8 @@ impl SkillSlot for Waiting {}
 #[skill(id = "clean", tags = ["example"], input_modes = ["text/plain", "image/png"])]
 struct Clean(Arc<AtomicU32>);
 
+const RULES: &[u8] = b"\x89PNG rules";
+
 impl Clean {
     fn worker(&self) -> LlmWorker<String, Confirming> {
         let removed = Arc::clone(&self.0);
@@ -27,7 +30,10 @@ impl Clean {
             async { Ok("removed") }
         });
         let list = LlmTool::new("list", "Lists.", |_: Value| async { Ok(["a", "b"]) });
-        LlmWorker::new("Clean up.").tool(list).confirm_tool(remove)
+        let rules = Content::from_file("rules.png", "image/png", RULES).into_parts();
+        let rules = FilePart::of(&rules[0]).unwrap();
+        let worker = LlmWorker::new("Clean up.").file(rules);
+        worker.tool(list).confirm_tool(remove)
     }
 
     fn result(outcome: LlmOutcome<String>) -> AgentResult<OnInputResult<String, Waiting>> {
@@ -109,7 +115,7 @@ async fn tool_to_confirm_runs_after_the_user_said_yes() {
 }
 
 #[tokio::test]
-async fn model_still_sees_the_file_after_its_user_was_asked() {
+async fn model_still_sees_the_files_after_its_user_was_asked() {
     let model = cleaning(1);
     let (mut client, _) = client(&model);
     let wish = Content::from_text("Clean up what you see");
@@ -119,7 +125,8 @@ async fn model_still_sees_the_file_after_its_user_was_asked() {
     client.send("yes").await.unwrap();
     for request in &*model.requests() {
         let bytes: Vec<_> = request.files().map(|file| file.bytes.clone()).collect();
-        assert_eq!(bytes, [&b"\x89PNG a picture"[..]]);
+        // One of the message, and one that the skill names.
+        assert_eq!(bytes, [&b"\x89PNG a picture"[..], RULES]);
     }
     assert_eq!(model.requests().len(), 2);
 }
