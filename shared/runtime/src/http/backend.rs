@@ -93,7 +93,15 @@ impl RunCalls for Reader {
                 UnaryCall::ListContexts(query) => {
                     MethodResult::Contexts(reader.contexts(caller, &query).await?)
                 }
-                _ => return Err(A2aError::MethodNotFound.into()),
+                UnaryCall::Send(_)
+                | UnaryCall::Cancel(_)
+                | UnaryCall::CreateUpload(_)
+                | UnaryCall::CreatePush(_)
+                | UnaryCall::DeletePush(_)
+                | UnaryCall::DeleteContext(_)
+                | UnaryCall::DeleteTask(_)
+                | UnaryCall::ExtendedCard
+                | UnaryCall::Skills => return Err(A2aError::MethodNotFound.into()),
             })
         })
     }
@@ -162,7 +170,15 @@ impl RunCalls for Engine {
                     Box::pin(self.delete_task(caller, &id)).await?;
                     MethodResult::Deleted
                 }
-                read => return self.reader().unary(caller, read, budget, share).await,
+                read @ (UnaryCall::Get(_)
+                | UnaryCall::List(_)
+                | UnaryCall::GetPush(_)
+                | UnaryCall::ListPushes(_)
+                | UnaryCall::ListContexts(_)
+                | UnaryCall::ExtendedCard
+                | UnaryCall::Skills) => {
+                    return self.reader().unary(caller, read, budget, share).await;
+                }
             })
         })
     }
