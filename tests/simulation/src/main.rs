@@ -268,7 +268,7 @@ mod tests {
             Mutant::NothingProlonged,
         ];
         each_row(rows, |mutant| {
-            let report = histories(1, 300, Some(mutant)).unwrap();
+            let report = histories(1, 600, Some(mutant)).unwrap();
             assert_ne!(report.violations, [], "{mutant:?}");
         });
     }

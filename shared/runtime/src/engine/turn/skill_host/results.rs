@@ -100,14 +100,16 @@ impl TurnHandle<'_> {
         self.scopes.wait_for_turn(path, has_inner).await;
     }
 
-    /// Waits until all results of this run are stored. Several branches may wait at a time.
+    /// Waits until all results of this run are stored, those too that come meanwhile. Several
+    /// branches may wait at a time.
     async fn flush(&self) {
-        let count = self.backlog.load(Ordering::Relaxed);
-        if self.stored_backlog.load(Ordering::Relaxed) == count {
-            return;
-        }
-        let (ack, receiver) = oneshot::channel();
-        if self.ask(SkillCommand::Flush(ack)).is_ok() {
+        loop {
+            let count = self.backlog.load(Ordering::Relaxed);
+            let (ack, receiver) = oneshot::channel();
+            let is_stored = self.stored_backlog.load(Ordering::Relaxed) == count;
+            if is_stored || self.ask(SkillCommand::Flush(ack)).is_err() {
+                return;
+            }
             let _call = self.scopes.call();
             let _ended = receiver.await;
             self.stored_backlog.fetch_max(count, Ordering::Relaxed);
