@@ -92,8 +92,11 @@ struct OpenScope {
     /// Whether a step in it has ended, so that it must not be tried again.
     has_ended_step: bool,
     /// The path and number of the saved value behind which it continues.
-    continues_behind: Option<(String, u64)>,
+    continues_behind: Option<NumberedPath>,
 }
+
+/// The path of a result, and its number in the order of results.
+type NumberedPath = (String, u64);
 
 /// A turn that did not ask for what is stored.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -409,7 +412,7 @@ impl Scopes {
     }
 
     /// The path and number of the saved value behind which a scope continues.
-    pub(in crate::engine) fn save_before(&self, scope: ScopeId) -> Option<(String, u64)> {
+    pub(in crate::engine) fn save_before(&self, scope: ScopeId) -> Option<NumberedPath> {
         lock(&self.state).scope(scope).continues_behind.clone()
     }
 
@@ -721,7 +724,7 @@ fn saves_until<'a>(
     last: &str,
     scope: &str,
     steps: &'a BTreeMap<String, StepResult>,
-) -> (Vec<(&'a str, u32)>, Option<(String, u64)>) {
+) -> (Vec<(&'a str, u32)>, Option<NumberedPath>) {
     let saves = steps.iter().filter_map(|(path, result)| {
         let is_here = result.outcome == StepOutcome::Saved && outer_path(path) == scope;
         let element = path.rsplit(PATH_SEPARATOR).next().filter(|_| is_here);
