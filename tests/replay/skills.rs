@@ -60,6 +60,7 @@ impl Run {
             outermost: None,
             zone: None,
             ended: None,
+            is_bare: false,
         };
         let turns = &self.0.program.turns;
         let sum = runner.body(&turns[turn], place, sum).await?;
@@ -165,6 +166,7 @@ impl SkillHandler for Sub {
             outermost: end,
             zone: end,
             ended: None,
+            is_bare: false,
         };
         let sum = runner.body(&body, place, 0).await?;
         if fails {
@@ -187,6 +189,9 @@ struct Place {
     zone: Option<usize>,
     /// How many steps have ended in the innermost branches.
     ended: Option<Arc<AtomicU64>>,
+    /// Whether it is in a branch of a race that has no scope of its own. Such a branch numbers its
+    /// steps with those that follow the race, so it must not wait before them.
+    is_bare: bool,
 }
 
 impl Place {
@@ -300,7 +305,7 @@ impl<'a> Runner<'a> {
                 busy,
                 answers,
             } => {
-                self.log().place(true).await;
+                self.wait_before_step(&place).await;
                 return Box::pin(self.worker((*streams, *busy), answers, place, sum)).await;
             }
             Op::AddEvent => cx.add_event(place.text(sum))?,
@@ -328,7 +333,7 @@ impl<'a> Runner<'a> {
                 bare,
                 branches,
             } => {
-                let branches = self.branches(*bare, branches, &place, sum);
+                let branches = self.branches((*bare, *races), branches, &place, sum);
                 return match races {
                     true => self.race(branches, &place, sum).await,
                     false => join_all(branches)
@@ -406,6 +411,12 @@ impl<'a> Runner<'a> {
         Ok(sum)
     }
 
+    async fn wait_before_step(self, place: &Place) {
+        if !place.is_bare {
+            self.log().place(true).await;
+        }
+    }
+
     async fn step(self, op: &'a Op, place: Place, sum: u32) -> AgentResult<u32> {
         let Op::Step {
             name,
@@ -424,7 +435,7 @@ impl<'a> Runner<'a> {
             mix(sum, &log.met(&format!("{key}/begin"), ended.to_string()))
         });
         // No run repeats this wait, so what depends on the other branches was read before it.
-        log.place(true).await;
+        self.wait_before_step(&place).await;
         let mark: Mutex<Option<Mark>> = Mutex::default();
         let work = async || {
             let runs = log.effect(&place.branch, &key, &sum.to_string());
@@ -470,7 +481,7 @@ impl<'a> Runner<'a> {
 
     fn branches(
         self,
-        bare: bool,
+        (bare, races): (bool, bool),
         branches: &'a [Body],
         place: &Place,
         sum: u32,
@@ -480,6 +491,7 @@ impl<'a> Runner<'a> {
         let branches = branches.iter().enumerate().map(|(number, body)| {
             let mut place = place.branch(number);
             place.ended.clone_from(&ended);
+            place.is_bare |= bare && races && number == 0;
             let name = place.scope(&format!("b{number}-"));
             let work = self.body(body, place, sum);
             match bare && number == 0 {
