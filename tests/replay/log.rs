@@ -150,9 +150,9 @@ impl Log {
     pub(super) fn ended(&self, key: &str, end: Mark) {
         let notes = &mut *self.notes();
         notes.ended.push(key.to_owned());
-        let said = notes.unstored.map_or(0, |before| before.said);
+        let count = notes.unstored.map_or(0, |before| before.said);
         notes.unstored = Some(Mark {
-            said: said.max(end.said),
+            said: count.max(end.said),
             ..notes.mark()
         });
     }
