@@ -126,6 +126,11 @@ impl Program {
 }
 
 impl Op {
+    /// Whether a later run continues in it behind a saved value.
+    pub(super) fn continues(&self) -> bool {
+        self.has(&|op| matches!(op, Self::Resume(..)))
+    }
+
     /// Whether it, or an operation in it, is such a one.
     fn has(&self, is_such: &dyn Fn(&Self) -> bool) -> bool {
         is_such(self)

@@ -274,9 +274,12 @@ impl<'a> Runner<'a> {
 
     fn body(self, body: &'a [Op], place: Place, sum: u32) -> BoxFuture<'a, AgentResult<u32>> {
         Box::pin(async move {
-            let mut sum = sum;
+            let (mut place, mut sum) = (place, sum);
             for (number, op) in body.iter().enumerate() {
                 sum = self.op(op, place.inner(number), sum).await?;
+                // Behind a saved value a later run is there before the other branches have got
+                // what they had got in the first one.
+                place.ended.take_if(|_| op.continues());
             }
             Ok(sum)
         })

@@ -242,6 +242,8 @@ impl<'a> TaskContext<'a> {
 
     /// Loads a value that [`TaskContext::save_data`] saved. A turn that runs again and loads it in
     /// the scope that saved it continues behind that place: it does not get the results before.
+    /// Until its next step ends, memory that it shares with the branches beside it may have an
+    /// earlier value than it had there in the first run.
     ///
     /// # Errors
     /// `STATE_INCOMPATIBLE` when the value does not decode as `T`. `INTERNAL_ERROR` for a value of
