@@ -244,17 +244,34 @@ impl ModelFile {
     }
 
     /// The most tokens that it counts before its request: 2,000 for a picture, and 2,000 for
-    /// each page of another file, whose pages have 50 KB, up to 100,000.
+    /// each page of another file, up to 100,000. A page has 50 KB if the file does not show
+    /// where its pages begin.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         const PAGE: u64 = 50_000;
         let pages = if self.is_image() {
             1
         } else {
-            self.size.div_ceil(PAGE)
+            pdf_pages(&self.bytes).unwrap_or_else(|| self.size.div_ceil(PAGE))
         };
         pages.saturating_mul(2_000).min(100_000)
     }
+}
+
+/// The objects of a PDF that are pages (ISO 32000-1, 7.7.3.3). `None` if there are none, or if
+/// some may be in a compressed stream of objects.
+fn pdf_pages(bytes: &[u8]) -> Option<u64> {
+    let (mut pages, mut is_type) = (0, false);
+    for name in bytes.split(|byte| *byte == b'/') {
+        if name.starts_with(b"ObjStm") {
+            return None;
+        }
+        let rest = name.strip_prefix(b"Page").filter(|_| is_type);
+        let is_page = |rest: &[u8]| !rest.first().is_some_and(u8::is_ascii_alphanumeric);
+        pages += u64::from(rest.is_some_and(is_page));
+        is_type = name.trim_ascii() == b"Type";
+    }
+    (pages > 0).then_some(pages)
 }
 
 impl fmt::Debug for ModelFile {

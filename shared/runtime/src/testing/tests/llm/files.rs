@@ -221,3 +221,27 @@ async fn a_skill_hands_the_file_of_its_message_to_the_model() {
     assert_eq!(reply.artifact_text("read"), Some("Ann".to_owned()));
     assert_eq!(files(&model.requests()[0])[0].bytes, PDF);
 }
+
+#[test]
+fn a_file_counts_by_its_kind_and_its_pages_before_its_request() {
+    let pages = |count: usize| {
+        let page = "4 0 obj\n<< /Type /Page /Parent 2 0 R >>\nendobj\n";
+        let tree = format!("2 0 obj\n<</Type/Pages /Count {count}>>\nendobj\n");
+        [b"%PDF-1.4\n".to_vec(), tree.into(), page.repeat(count).into()].concat()
+    };
+    let compressed = b"%PDF-1.5\n<< /Type /ObjStm >> << /Type/Page >>".to_vec();
+    let rows = [
+        ("image/png", vec![b'/'; 3_000_000], 2_000),
+        ("application/pdf", pages(1), 2_000),
+        ("application/pdf", pages(3), 6_000),
+        ("application/pdf", pages(1_000), 100_000),
+        ("application/pdf", compressed, 2_000),
+        ("application/pdf", vec![b'%'; 120_000], 6_000),
+        ("application/pdf", vec![b'%'; 4_000_000], 100_000),
+    ];
+    for (media_type, bytes, tokens) in rows {
+        let size = bytes.len();
+        let file = ModelFile::new(None, media_type, bytes);
+        assert_eq!(file.tokens(), tokens, "{media_type}, {size} bytes");
+    }
+}
