@@ -330,7 +330,7 @@ async fn a_pointer_left_by_a_crash_shows_nothing_and_is_deleted_with_its_context
         .unwrap()
         .0
         .into_iter()
-        .map(|it| it.id().clone())
+        .map(|it| it.id.clone())
         .collect();
     assert_eq!(found, [task.id]);
     assert_eq!(stage.value("k", &context).await, "v");

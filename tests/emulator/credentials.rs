@@ -245,10 +245,10 @@ fn runtime(clients: &AwsClients, change: impl FnOnce(&mut Settings)) -> Runtime 
 fn work(record: &TaskRecord) -> WorkItem {
     WorkItem {
         owner: owner(),
-        task: record.id().clone(),
-        incarnation: record.incarnation().clone(),
-        turn: record.turn(),
-        dispatch: record.version(),
+        task: record.id.clone(),
+        incarnation: record.incarnation.clone(),
+        turn: record.turn,
+        dispatch: record.version,
     }
 }
 
@@ -310,7 +310,8 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
     assert_eq!(ack, Ack::Delete);
     let waiting = site.stored(&tasks[0]).await;
     assert!(!waiting.state().is_at_rest());
-    assert_eq!(waiting.secret().map(Sealed::as_str), Some(&*sealed[0]));
+    let secret = waiting.secret.as_ref().map(Sealed::as_str);
+    assert_eq!(secret, Some(&*sealed[0]));
     // The sealed answer of one task, put in the place of the other's.
     let queued = site.stored(&tasks[1]).await;
     let key = |name: &str, value: String| (name.to_owned(), AttributeValue::S(value));
@@ -400,8 +401,8 @@ fn shown(record: &TaskRecord) -> (Vec<String>, String) {
         });
         texts.collect::<String>()
     };
-    let users = record.history().iter().filter(|it| it.role == Role::User);
-    let status = record.status().message.as_ref();
+    let users = record.history.iter().filter(|it| it.role == Role::User);
+    let status = record.status.message.as_ref();
     (
         users.map(texts).collect(),
         status.map(texts).unwrap_or_default(),
@@ -435,8 +436,8 @@ async fn input_of_a_skill_that_keeps_none_is_never_stored_in_the_clear() {
         let record = site.stored(&task).await;
         assert_eq!(record.state(), TaskState::Completed, "{when}");
         assert_eq!(shown(&record).0, [stand_in, stand_in]);
-        assert_eq!(record.secret(), None);
-        let result = Artifact::from(record.artifacts()[0].clone()).text();
+        assert_eq!(record.secret.as_ref(), None);
+        let result = Artifact::from(record.artifacts[0].clone()).text();
         let expected = format!("{} letters, {stand_in}|{asked}|{stand_in}", page.len());
         assert_eq!(result.unwrap(), expected);
         site.has_no_trace(&when).await;

@@ -49,7 +49,7 @@ async fn tasks_and_bytes_of_a_data_folder_survive_a_restart() {
 
     let embedded = Embedded::start(Some(&folder.0)).await.unwrap();
     let (records, blobs) = stores(&embedded).await;
-    let found = records.load(&sample.owner, task.id(), sample.now).await;
+    let found = records.load(&sample.owner, &task.id, sample.now).await;
     assert_eq!(found.unwrap(), Some(task));
     assert_eq!(blobs.get("v1/x").await.unwrap(), Some("kept".into()));
     embedded.stop().await;
@@ -67,7 +67,7 @@ async fn two_embedded_emulators_share_nothing() {
     records.commit(&sample.create(&task)).await.unwrap();
     blobs.put("v1/x", "one".into()).await.unwrap();
     let (records, blobs) = stores(&two).await;
-    let found = records.load(&sample.owner, task.id(), sample.now).await;
+    let found = records.load(&sample.owner, &task.id, sample.now).await;
     assert_eq!(found.unwrap(), None);
     assert_eq!(blobs.get("v1/x").await.unwrap(), None);
 }

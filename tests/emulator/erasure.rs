@@ -384,7 +384,7 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
         let embedded = Embedded::start(Some(&folder)).await.unwrap();
         let (records, _) = stores(&embedded).await;
         for (task, left) in tasks.iter().zip(left) {
-            let found = records.load(task.owner(), task.id(), sample.now).await;
+            let found = records.load(&task.owner, &task.id, sample.now).await;
             assert_eq!(found.unwrap().is_some(), left, "{dry_run}");
         }
         embedded.stop().await;

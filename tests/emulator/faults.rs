@@ -63,11 +63,11 @@ impl FaultTest {
         assert!(self.line.spent(), "{faults:?}");
         let records = &self.emulator.records;
         let task = &write.record;
-        let found = records.load(task.owner(), task.id(), write.now).await;
+        let found = records.load(&task.owner, &task.id, write.now).await;
         assert_eq!(found.unwrap().as_ref(), Some(task), "{faults:?}");
         if let Some(thread) = &write.thread {
             let id = &thread.record.context_id;
-            let found = records.load_thread(task.owner(), id).await.unwrap();
+            let found = records.load_thread(&task.owner, id).await.unwrap();
             assert_eq!(found.as_ref(), Some(&thread.record), "{faults:?}");
         }
     }
@@ -109,11 +109,11 @@ async fn a_commit_of_task_and_thread_with_a_lost_reply_is_found_done() {
     for faults in FAULTS {
         let task = sample.task().unwrap();
         let mut create = sample.create(&task);
-        create.thread = Some(sample.thread(&sample.owner, task.context_id(), 0));
+        create.thread = Some(sample.thread(&sample.owner, &task.context_id, 0));
         fault_test.commits(&create, faults).await;
         let working = sample.next(&task, [sample.start()]).unwrap();
         let mut update = sample.update(&working, &task);
-        update.thread = Some(sample.thread(&sample.owner, task.context_id(), 1));
+        update.thread = Some(sample.thread(&sample.owner, &task.context_id, 1));
         fault_test.commits(&update, faults).await;
     }
 }
@@ -144,7 +144,7 @@ async fn a_thread_write_with_a_lost_reply_is_found_done() {
     let fault_test = FaultTest::new("thread").await;
     let sample = &fault_test.sample;
     each_row_async(FAULTS, async |faults| {
-        let id = sample.task().unwrap().context_id().clone();
+        let id = sample.task().unwrap().context_id.clone();
         for version in [0, 1] {
             let mut write = sample.thread(&sample.owner, &id, version);
             if version == 1 {
@@ -205,7 +205,7 @@ async fn a_store_without_replies_is_unavailable_not_done_or_in_conflict() {
             CommitResult::Done
         );
         let records = &fault_test.emulator.records;
-        let found = records.load(&sample.owner, task.id(), sample.now).await;
+        let found = records.load(&sample.owner, &task.id, sample.now).await;
         assert_eq!(found.unwrap(), Some(task));
     }
 }
@@ -310,7 +310,7 @@ async fn a_push_config_removal_with_a_lost_reply_is_done() {
         let id = &push.registration.id;
         let removed = fault_test
             .far
-            .delete_push(&sample.owner, task.id(), id)
+            .delete_push(&sample.owner, &task.id, id)
             .await;
         // After the third attempt there is no other.
         let heard = faults.len() < 3;
@@ -318,7 +318,7 @@ async fn a_push_config_removal_with_a_lost_reply_is_done() {
         assert!(fault_test.line.spent(), "{faults:?}");
         let left = fault_test
             .far
-            .pushes(&sample.owner, task.id())
+            .pushes(&sample.owner, &task.id)
             .await
             .unwrap();
         assert_eq!(left, [], "{faults:?}");
@@ -338,14 +338,14 @@ async fn a_removal_with_a_lost_reply_is_done() {
         let task = sample.new_task(&sample.owner, TaskId::made_of(number));
         let mut task = task.unwrap();
         if named {
-            *task.fields().context_id = ContextId::made_of(number);
+            task.fields().context_id = ContextId::made_of(number);
         }
         records.commit(&sample.create(&task)).await.unwrap();
         fault_test.line.spoil(&faults);
         let removed = fault_test.far.remove_task(&task).await;
         assert!(matches!(removed, Ok(true)), "{named} {removed:?}");
         assert!(fault_test.line.spent(), "{named}");
-        let found = records.load(&sample.owner, task.id(), sample.now).await;
+        let found = records.load(&sample.owner, &task.id, sample.now).await;
         assert_eq!(found.unwrap(), None, "{named}");
     }
     let id = ContextId::parse("c:1").unwrap();
@@ -408,7 +408,7 @@ async fn a_failing_request_is_attempted_three_times_and_no_more() {
     each_row_async(rows, async |fault| {
         let task = sample.task().unwrap();
         let mut write = sample.create(&task);
-        write.thread = Some(sample.thread(&sample.owner, task.context_id(), 0));
+        write.thread = Some(sample.thread(&sample.owner, &task.context_id, 0));
         fault_test.line.spoil(&[fault; 3]);
         let answer = fault_test.far.commit(&write).await;
         // With a lost reply the write is stored, and one read finds it.
@@ -644,12 +644,12 @@ async fn a_commit_in_conflict_with_other_transactions_is_contended_and_not_store
     let sample = &fault_test.sample;
     let task = sample.task().unwrap();
     let mut write = sample.create(&task);
-    write.thread = Some(sample.thread(&sample.owner, task.context_id(), 0));
+    write.thread = Some(sample.thread(&sample.owner, &task.context_id, 0));
     fault_test.commits(&write, &[MET, MET]).await;
 
     let task = sample.task().unwrap();
     let mut write = sample.create(&task);
-    write.thread = Some(sample.thread(&sample.owner, task.context_id(), 0));
+    write.thread = Some(sample.thread(&sample.owner, &task.context_id, 0));
     fault_test.line.spoil_all(MET);
     let answer = fault_test.far.commit(&write).await;
     assert!(
@@ -665,7 +665,7 @@ async fn a_commit_in_conflict_with_other_transactions_is_contended_and_not_store
     fault_test.line.spoil(&[]);
     let found = fault_test
         .far
-        .load(&sample.owner, task.id(), write.now)
+        .load(&sample.owner, &task.id, write.now)
         .await;
     assert_eq!(found.unwrap(), None);
 }

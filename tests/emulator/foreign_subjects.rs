@@ -32,7 +32,7 @@ async fn the_subject_is_compared_before_an_item_is_decoded() {
         .send()
         .await
         .unwrap();
-    let (id, now) = (task.id(), sample.now);
+    let (id, now) = (&task.id, sample.now);
     let mine = records.load(&sample.owner, id, now).await;
     assert!(matches!(mine, Err(StoreError::Corrupt(_))), "{mine:?}");
     let mine = records.head(&sample.owner, id, now).await;

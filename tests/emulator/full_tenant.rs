@@ -298,7 +298,7 @@ impl Estate {
         let record = records.load(owner, &reported.id, now);
         let record = record.await.unwrap().unwrap();
         let push = self.sample.push(&record, &PushId::only());
-        records.put_push(&push, record.kept_until()).await.unwrap();
+        records.put_push(&push, record.kept_until).await.unwrap();
         let small = self.say(owner, "little", named).await;
         vec![much, reported, small]
     }

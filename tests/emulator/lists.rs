@@ -106,7 +106,7 @@ async fn pages_of_any_size_join_into_one_ordered_list() {
     })
     .await;
     let mut query = sample.everything();
-    query.context_id = Some(tasks[3].context_id().clone());
+    query.context_id = Some(tasks[3].context_id.clone());
     let found = emulator.records.list(&sample.owner, &query).await.unwrap();
     assert!(found.records.contains(&tasks[3]));
     assert_eq!(found.matching, found.records.len());
@@ -220,7 +220,7 @@ async fn a_task_behind_2100_newer_ones_is_counted_and_found() {
     assert_eq!((page.records.len(), page.matching), (10, 1_000));
     // A query for one context does not read the others.
     let oldest = tasks.last().unwrap();
-    query.context_id = Some(oldest.context_id().clone());
+    query.context_id = Some(oldest.context_id.clone());
     let page = emulator.records.list(&sample.owner, &query).await.unwrap();
     assert_eq!(
         (page.records.as_slice(), page.matching),

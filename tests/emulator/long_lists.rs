@@ -70,7 +70,7 @@ async fn pages(
     loop {
         let page = emulator.records.list(&sample.owner, &query).await.unwrap();
         lengths.push(page.records.len());
-        found.extend(page.records.iter().map(|record| record.id().clone()));
+        found.extend(page.records.iter().map(|record| record.id.clone()));
         query.after = page.next;
         query.count_limit = 0;
         if query.after.is_none() {
@@ -90,16 +90,16 @@ async fn a_page_ends_after_2000_items_and_a_count_at_its_limit() {
         let task = sample.task().unwrap();
         sample.stored(&stores, &task).await.unwrap();
         let asks = sample.committed(&stores, &task, [sample.start()]).await;
-        wanted.insert(asks.unwrap().id().clone());
+        wanted.insert(asks.unwrap().id.clone());
     }
     let done = sample.finished(&sample.task().unwrap()).unwrap();
     sample.stored(&stores, &done).await.unwrap();
-    let partition = format!("T#{}#K#{}", sample.owner.tenant, done.id());
+    let partition = format!("T#{}#K#{}", sample.owner.tenant, &done.id);
     let mut stored = item(&emulator, &partition).await;
     let later = stored["GSI1SK"].as_s().unwrap().replacen('4', "5", 1);
     stored.insert("GSI1SK".to_owned(), AttributeValue::S(later));
     let ids: Vec<TaskId> = (0..TASKS).map(|n| TaskId::made_of(n as u128)).collect();
-    copied(&emulator, &stored, done.id(), &ids).await;
+    copied(&emulator, &stored, &done.id, &ids).await;
 
     let mut query = sample.everything();
     query.state = Some(TaskState::Working);

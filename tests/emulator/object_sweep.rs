@@ -113,7 +113,7 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
         side.records.put_thread(&state(n)).await.unwrap();
     }
     let folders = [
-        TaskKey::new(&sample.owner, task.id()).folder(),
+        TaskKey::new(&sample.owner, &task.id).folder(),
         ThreadKey::new(&sample.owner, &context).folder(),
     ];
     assert_eq!(counts(&estate, &folders).await, [2, 3]);
@@ -139,7 +139,7 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
     }
     // Named objects still exist long before the end of their task's life.
     let side = estate.side();
-    let found = side.records.load(&sample.owner, task.id(), sample.now);
+    let found = side.records.load(&sample.owner, &task.id, sample.now);
     assert!(found.await.unwrap().as_ref() == Some(&second));
     let found = side.records.load_thread(&sample.owner, &context).await;
     assert!(found.unwrap().as_ref() == Some(&state(2).record));

@@ -270,7 +270,7 @@ async fn a_task_value_replaced_during_a_read_is_read_again() {
         blobs.remove(&before).await.unwrap();
     });
     let reader = reading(&emulator, replaced);
-    let read = reader.load(&sample.owner, task.id(), sample.now).await;
+    let read = reader.load(&sample.owner, &task.id, sample.now).await;
     assert!(read.unwrap().as_ref() == Some(&second));
 }
 
@@ -304,7 +304,7 @@ async fn one_replaced_object_among_several_makes_the_reader_read_again() {
         blobs.remove(&gone).await.unwrap();
     });
     let reader = reading(&emulator, replaced);
-    let read = reader.load(&sample.owner, task.id(), sample.now).await;
+    let read = reader.load(&sample.owner, &task.id, sample.now).await;
     assert!(read.unwrap().as_ref() == Some(&second));
 }
 
@@ -321,7 +321,7 @@ async fn a_missing_object_is_an_error_without_endless_reads() {
     let context = ContextId::parse("c:1").unwrap();
     let write = thread(&sample, &context, 0, LARGE);
     assert!(records.put_thread(&write).await.unwrap());
-    let key = TaskKey::new(&sample.owner, task.id());
+    let key = TaskKey::new(&sample.owner, &task.id);
     for folder in [
         key.folder(),
         ThreadKey::new(&sample.owner, &context).folder(),
@@ -334,7 +334,7 @@ async fn a_missing_object_is_an_error_without_endless_reads() {
             1
         );
     }
-    let read = records.load(&sample.owner, task.id(), sample.now).await;
+    let read = records.load(&sample.owner, &task.id, sample.now).await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
     let read = records.load_thread(&sample.owner, &context).await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
@@ -494,7 +494,7 @@ async fn a_denied_object_is_an_outage_while_its_record_names_it() {
         let denies = BlobLayer::new(Arc::new(emulator.blobs.clone()), denies);
         let records = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
         let records = records.with_blobs(denies);
-        records.load(&sample.owner, task.id(), sample.now).await
+        records.load(&sample.owner, &task.id, sample.now).await
     };
     let denied = load(None).await;
     assert!(matches!(denied, Err(StoreError::Denied(_))), "{denied:?}");

@@ -365,7 +365,7 @@ const fn within(bytes: usize) -> Projection {
 async fn the_objects_of_a_task_are_read_sixteen_at_a_time_and_each_once() {
     let desk = Desk::new("wave", Policy::default()).await;
     let task = desk.task(commits(40, |n| chunk(n > 0, 33 * KB))).await;
-    let (owner, id) = (&desk.sample.owner, task.id());
+    let (owner, id) = (&desk.sample.owner, &task.id);
     desk.shelf.hold(16);
     let whole = desk.store.load(owner, id, desk.sample.now).await.unwrap();
     assert!(whole.as_ref() == Some(&task));
@@ -396,7 +396,7 @@ async fn the_large_batches_of_a_log_are_read_in_one_wave() {
     let desk = Desk::new("batches", Policy::default()).await;
     let task = desk.task(commits(3, |n| chunk(n > 0, 210 * KB))).await;
     desk.shelf.hold(3);
-    let (owner, id) = (&desk.sample.owner, task.id());
+    let (owner, id) = (&desk.sample.owner, &task.id);
     let tail = desk.store.tail(owner, id, 0, desk.sample.now).await;
     let events: Vec<_> = task.events_after(0).cloned().collect();
     assert!(tail.unwrap().unwrap().events == events);
@@ -408,7 +408,7 @@ async fn objects_beyond_the_response_budget_are_not_read() {
     let desk = Desk::new("fits", Policy::default()).await;
     let task = desk.task(commits(40, |_| says(33 * KB))).await;
     let head = || async {
-        let head = desk.store.head(task.owner(), task.id(), desk.sample.now);
+        let head = desk.store.head(&task.owner, &task.id, desk.sample.now);
         head.await.unwrap().unwrap()
     };
     // A child has its message twice: in the history and in an event.
@@ -438,8 +438,8 @@ async fn a_small_read_budget_reads_only_the_children_that_fit() {
     let desk = Desk::new("little", Policy::default()).await;
     let task = desk.task(commits(40, |_| says(20 * KB))).await;
     for (bytes, children) in [(50 * KB, 1), (130 * KB, 3)] {
-        let (owner, now) = (task.owner(), desk.sample.now);
-        let head = desk.store.head(owner, task.id(), now).await;
+        let (owner, now) = (&task.owner, desk.sample.now);
+        let head = desk.store.head(owner, &task.id, now).await;
         let head = head.unwrap().unwrap();
         desk.watch.taken();
         let found = desk.store.project(head, within(bytes), now).await;
@@ -461,7 +461,7 @@ async fn a_damaged_task_does_not_break_a_list() {
     }
     let table = &desk.emulator.clients.dynamodb;
     let partition =
-        |task: &TaskRecord| AttributeValue::S(format!("T#{}#K#{}", task.owner().tenant, task.id()));
+        |task: &TaskRecord| AttributeValue::S(format!("T#{}#K#{}", task.owner.tenant, &task.id));
     // One task misses a child item, another has no epoch that can be read.
     let children = table.query().table_name(TABLE);
     let children = children
@@ -482,7 +482,7 @@ async fn a_damaged_task_does_not_break_a_list() {
     spoilt.send().await.unwrap();
 
     let (page, _, _) = desk.page(100, true).await;
-    let shown = |task: &TaskRecord| page.tasks.iter().find(|shown| shown.id == *task.id());
+    let shown = |task: &TaskRecord| page.tasks.iter().find(|shown| shown.id == task.id);
     let damaged = shown(&tasks[0]).unwrap();
     assert_eq!(
         damaged.metadata.get("a2a-lambda/truncated"),

@@ -110,7 +110,7 @@ fn grown(sample: &SampleData, id: &TaskId) -> (TaskRecord, [TaskWrite; 2]) {
         metadata: Metadata::new(),
     };
     let grown = sample.next(&task, [sample.start(), says]).unwrap();
-    assert!(!grown.layout().is_empty());
+    assert!(!grown.layout.is_empty());
     let writes = [sample.create(&task), sample.update(&grown, &task)];
     (grown, writes)
 }

@@ -113,7 +113,7 @@ async fn no_item_exceeds_its_limit_and_children_name_their_incarnation() {
             assert!(size(item) < 8 * 1024, "{}", size(item));
             continue;
         }
-        assert!(number(item, "version") <= i64::try_from(task.version()).unwrap());
+        assert!(number(item, "version") <= i64::try_from(task.version).unwrap());
         assert_eq!(item["incarnation"], all_of(&all, "META")["incarnation"]);
         let stays = sample.expiry().plus(lifetime);
         assert_eq!(number(item, "ttl"), stays.ttl_seconds(), "{name}");
@@ -180,10 +180,10 @@ async fn content_of_more_than_32_kb_when_compressed_is_an_object() {
             "{kilobytes}"
         );
         // The 32 KiB limit also holds for the state of a thread.
-        let mut thread = sample.thread(&sample.owner, task.context_id(), 0);
+        let mut thread = sample.thread(&sample.owner, &task.context_id, 0);
         thread.record.state.session = [("k".to_owned(), noise(1, size).into())].into();
         assert!(emulator.records.put_thread(&thread).await.unwrap());
-        let folder = ThreadKey::new(&sample.owner, task.context_id()).folder();
+        let folder = ThreadKey::new(&sample.owner, &task.context_id).folder();
         let below = format!("v1/{folder}/");
         let kept = emulator.blobs.keys(&below, None, 10).await.unwrap();
         assert_eq!(kept.len(), usize::from(size > 64 * 1024), "{kilobytes}");
@@ -210,9 +210,9 @@ async fn a_child_is_never_overwritten_and_lives_as_long_as_its_task() {
     let write = sample.write(
         &other,
         Expect::Version {
-            version: task.version(),
-            incarnation: task.incarnation().clone(),
-            kept_until: task.kept_until(),
+            version: task.version,
+            incarnation: task.incarnation.clone(),
+            kept_until: task.kept_until,
         },
     );
     let answer = emulator.records.commit(&write).await;
@@ -267,10 +267,10 @@ async fn items_that_outlive_their_task_show_nothing() {
         .unwrap();
     let left = items(&emulator, &key).await;
     assert!(left.iter().any(|(name, _)| name.starts_with("EVT#")));
-    let (records, owner, now) = (&emulator.records, task.owner(), sample.now);
-    let tail = records.tail(owner, task.id(), 0, now).await;
+    let (records, owner, now) = (&emulator.records, &task.owner, sample.now);
+    let tail = records.tail(owner, &task.id, 0, now).await;
     assert_eq!(tail.unwrap(), None);
-    let found = records.load(owner, task.id(), now).await;
+    let found = records.load(owner, &task.id, now).await;
     assert_eq!(found.unwrap(), None);
 }
 
@@ -298,7 +298,7 @@ async fn an_object_with_other_bytes_is_an_error() {
     for bytes in [same_length, b"other bytes".to_vec()] {
         let put = emulator.clients.s3.put_object().bucket(BUCKET).key(&name);
         put.body(bytes.into()).send().await.unwrap();
-        let read = emulator.records.load(task.owner(), task.id(), sample.now);
+        let read = emulator.records.load(&task.owner, &task.id, sample.now);
         let read = read.await;
         assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
     }
@@ -333,8 +333,8 @@ async fn a_tail_sees_every_event_once_and_in_order_during_writes() {
         .await
         .unwrap();
     let reads = {
-        let (emulator, owner) = (Arc::clone(&emulator), task.owner().clone());
-        let (id, now) = (task.id().clone(), sample.now);
+        let (emulator, owner) = (Arc::clone(&emulator), task.owner.clone());
+        let (id, now) = (task.id.clone(), sample.now);
         tokio::spawn(async move {
             let (mut seen, mut reads) = (0, 0);
             loop {

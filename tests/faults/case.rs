@@ -215,7 +215,7 @@ impl Case {
         };
         // A hand-over has no lease, and the relay finds its new intent.
         self.check(
-            record.state().is_at_rest() || record.version() > item.dispatch,
+            record.state().is_at_rest() || record.version > item.dispatch,
             || format!("the queue message of an open task was deleted: {record:?}"),
         );
     }

@@ -49,7 +49,7 @@ impl Case {
             self.wrong(what);
         }
         for task in &tasks {
-            self.is_whole(task.id()).await;
+            self.is_whole(&task.id).await;
         }
         for what in scenario.deletes(&after, &known).await {
             self.wrong(what);
@@ -83,7 +83,7 @@ impl Case {
             return self.wrong(format!("acknowledged and not stored: {said:?}"));
         };
         if said.status.state.is_at_rest() {
-            let shown = self.shown(record.id()).await.unwrap();
+            let shown = self.shown(&record.id).await.unwrap();
             self.check(shown == **said, || {
                 format!("answered {said:?}, stored {shown:?}")
             });

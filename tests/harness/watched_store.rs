@@ -336,8 +336,8 @@ impl TableHooks for Watched {
     async fn write(&self, table: &dyn Table, write: Write) -> Result<WriteResult, StoreError> {
         if let Some(task) = committed_task(&write) {
             self.list().push(Commit {
-                task: task.id().clone(),
-                version: task.version(),
+                task: task.id.clone(),
+                version: task.version,
                 state: task.state(),
             });
             let mut open = self.open.subscribe();

@@ -424,7 +424,7 @@ async fn a_call_that_dies_stays_counted_and_none_is_longer_than_a_quarter_of_an_
     works(&world).await;
     let code = "a2a-lambda/errorCode";
     let record = record(&world).await;
-    let message = record.status().message.as_ref().unwrap();
+    let message = record.status.message.as_ref().unwrap();
     assert_eq!(message.metadata[code], "DEADLINE");
     assert_eq!(used(&world, "local", 0).await, 2 * reserved);
 }

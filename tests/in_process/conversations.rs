@@ -234,7 +234,7 @@ impl<'w> Client<'w> {
         before: &BTreeMap<String, u32>,
     ) {
         let record = self.record(id).await;
-        let skill = record.skill().map(ToString::to_string);
+        let skill = record.skill.as_ref().map(ToString::to_string);
         let is_new = !before.contains_key(id);
         let says = self.dialect.status_words(task);
         match turn.does {
@@ -243,7 +243,7 @@ impl<'w> Client<'w> {
                 self.names.insert(name, id.to_owned());
             }
             Refines(skill_id, of, name) => {
-                let message = record.history().iter().rev();
+                let message = record.history.iter().rev();
                 let mut references = message.flat_map(|message| &message.reference_task_ids);
                 let refers = references.any(|reference| *reference == self.id(of));
                 assert_eq!((skill.as_deref(), refers), (Some(skill_id), true), "{says}");
@@ -251,7 +251,7 @@ impl<'w> Client<'w> {
             }
             Answers(name) => {
                 assert_eq!(id, self.id(name), "{says}");
-                assert_eq!(record.turn(), before[id] + 1);
+                assert_eq!(record.turn, before[id] + 1);
             }
             Asks => assert_eq!(
                 (skill, self.dialect.state(task)),
@@ -267,11 +267,7 @@ impl<'w> Client<'w> {
             }
             Forwards(name) => {
                 let other = self.id(name);
-                assert_eq!(
-                    self.record(&other).await.turn(),
-                    before[&other] + 1,
-                    "{says}"
-                );
+                assert_eq!(self.record(&other).await.turn, before[&other] + 1, "{says}");
                 match pinned {
                     Some(question) => {
                         assert_eq!((id, skill), (question, None));
@@ -292,7 +288,7 @@ impl<'w> Client<'w> {
             let id = commit.task.to_string();
             if !turns.contains_key(&id) {
                 // A task of another caller is not read.
-                let turn = self.read(&id).await.map(|record| record.turn());
+                let turn = self.read(&id).await.map(|record| record.turn);
                 turns.extend(turn.map(|turn| (id, turn)));
             }
         }

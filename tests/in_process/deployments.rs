@@ -75,7 +75,7 @@ async fn chunks_before_and_after_a_deployment_are_one_artifact(dialect: Dialect)
     let send = dialect.request(Op::Send, "", &params);
     let followed = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let id = record(&first).await.id().to_string();
+        let id = record(&first).await.id.to_string();
         first.call(&dialect.of_task(Op::Subscribe, &id)).await
     };
     let turn = async {
@@ -100,7 +100,7 @@ async fn chunks_before_and_after_a_deployment_are_one_artifact(dialect: Dialect)
     ];
     assert_eq!(shown(dialect, &followed), expected);
 
-    let id = record(&second).await.id().to_string();
+    let id = record(&second).await.id.to_string();
     let whole = LETTERS.map(chunk).concat();
     let mut ids = BTreeSet::new();
     for release in [&first, &second] {

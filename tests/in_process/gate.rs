@@ -219,7 +219,7 @@ impl Site {
         if matches!(stored.state().as_str(), "submitted" | "working") {
             works(&self.world).await;
         }
-        let get = REST.get(&stored.id().to_string(), 5);
+        let get = REST.get(&stored.id.to_string(), 5);
         REST.task(&self.world.call(&get).await)
     }
 

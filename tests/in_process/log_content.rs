@@ -435,7 +435,7 @@ async fn only_a_turn_for_a_worker_stores_its_trace() {
             .load(&owner(), &id, world.clock.now())
             .await;
         let record = record.unwrap().unwrap();
-        let request = record.request();
+        let request = record.request.as_ref();
         let trace = request.and_then(|request| request.trace_parent.as_deref());
         assert_eq!(trace, kept);
     }

@@ -257,7 +257,7 @@ async fn a_private_member_in_a_request_is_not_stored(dialect: Dialect) {
                 assert!(!reply.text().contains(CANARY), "{place}: {}", reply.text());
                 let stored = record(&world).await;
                 assert!(!encode(&stored).to_string().contains(CANARY), "{place}");
-                assert!(stored.artifacts().iter().all(|it| it.chunks_of.is_none()));
+                assert!(stored.artifacts.iter().all(|it| it.chunks_of.is_none()));
             }
         }
     })
@@ -297,7 +297,7 @@ async fn store_members(world: &World) {
     let (table, task) = (&world.store.memory().table, record(world).await);
     let partition = keys::task_items(&task.key());
     let mut items = table.query(&partition.into()).await.unwrap().items;
-    let thread = ThreadKey::new(task.owner(), task.context_id());
+    let thread = ThreadKey::new(&task.owner, &task.context_id);
     items.extend(table.get(&[keys::thread(&thread)]).await.unwrap());
     let mut bodies = 0;
     for item in items {

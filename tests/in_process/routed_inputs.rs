@@ -258,7 +258,7 @@ async fn told_after(reply: Value, more: &Value) -> Value {
         } else {
             task
         };
-        let skill = record(&world).await.skill().unwrap().to_string();
+        let skill = record(&world).await.skill.as_ref().unwrap().to_string();
         assert_eq!(skill, "weigh", "{reply}");
         outputs.push(output(&task)["parts"].clone());
     }

@@ -109,7 +109,7 @@ fn number(offer: &[(String, String)], skill: &str) -> String {
 
 /// The skill of the newest task, if it has one.
 async fn skill_of(world: &World) -> Option<String> {
-    record(world).await.skill().map(ToString::to_string)
+    record(world).await.skill.as_ref().map(ToString::to_string)
 }
 
 /// What the picture of a logo shows, as its description says and its pixels prove.

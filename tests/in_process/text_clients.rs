@@ -155,7 +155,7 @@ async fn resumed_stream_of_a_text_client_shows_data_as_text(dialect: Dialect) {
         let whole = world.call(&sent(dialect, Op::Stream, is_text)).await;
         check(&whole.text(), &["[1]", "[4,5]", "[6]"], is_text, "stream");
         let whole = frames(&whole).unwrap();
-        let id = record(&world).await.id().to_string();
+        let id = record(&world).await.id.to_string();
         for (seen, lists) in [
             (0, &["[1]", "[4,5]", "[6]"][..]),
             (whole.len() - 1, &["[6]"]),
@@ -174,7 +174,7 @@ async fn subscription_of_a_text_client_shows_data_as_text_after_a_hand_over(dial
         let send = sent(dialect, Op::Send, is_text);
         let followed = async {
             tokio::time::sleep(SECOND).await;
-            let id = record(&world).await.id().to_string();
+            let id = record(&world).await.id.to_string();
             world.call(&dialect.of_task(Op::Subscribe, &id)).await
         };
         let turn = async {
@@ -186,7 +186,7 @@ async fn subscription_of_a_text_client_shows_data_as_text_after_a_hand_over(dial
         let (followed, ()) = tokio::join!(followed, turn);
         let lists = ["[1]", "[2]", "[3]", "[4,5]", "[6]"];
         check(&followed.text(), &lists, is_text, "subscription");
-        let id = record(&world).await.id().to_string();
+        let id = record(&world).await.id.to_string();
         let got = world.call(&dialect.of_task(Op::Get, &id)).await;
         check(&got.text(), &lists, is_text, "get");
     }

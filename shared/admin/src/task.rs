@@ -99,7 +99,7 @@ pub(crate) async fn end(
         Err(error) => Err(error),
     };
     storage.stop().await;
-    let text = format!("ended: {}\n", result?.id());
+    let text = format!("ended: {}\n", &result?.id);
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
 

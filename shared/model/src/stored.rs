@@ -84,7 +84,7 @@ pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
 /// [`StoreError::Corrupt`] when the body is damaged.
 pub fn head_of(body: &Encoded<'_>, facts: TaskFacts) -> Result<TaskRecord, StoreError> {
     let mut record = body.read::<TaskBody<'_>>()?.into_record(facts)?;
-    record.partial = !record.layout.is_empty();
+    record.fields_mut().is_partial = !record.layout.is_empty();
     Ok(record)
 }
 

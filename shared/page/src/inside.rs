@@ -22,15 +22,15 @@ pub async fn task(
     };
     let webhooks = webhooks::of_task(store, owner, &record, now).await?;
     let facts = json!({
-        "skill": record.skill().map(ToString::to_string),
+        "skill": record.skill.as_ref().map(ToString::to_string),
         "generation": record.view(0, false).generation.as_str(),
-        "version": record.version(),
+        "version": record.version,
         "tookMs": rows::took(&record, now),
-        "createdAt": record.created_at().as_millis(),
-        "expiresAt": record.expires_at().as_millis(),
+        "createdAt": record.created_at.as_millis(),
+        "expiresAt": record.expires_at.as_millis(),
     });
     let members = [("facts", facts), ("webhooks", webhooks.into())];
     let members = members.map(|(name, value)| (name.to_owned(), value));
-    let incarnation = record.incarnation().clone();
+    let incarnation = record.incarnation.clone();
     Ok(Some((Map::from_iter(members), incarnation)))
 }

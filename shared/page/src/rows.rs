@@ -64,18 +64,22 @@ impl RowFilter {
 
     /// Whether skill and texts of the task are those that the filter names.
     fn takes(&self, record: &TaskRecord) -> bool {
-        let skill = record.skill().map(ToString::to_string).unwrap_or_default();
+        let skill = record
+            .skill
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         if !self.skill.is_empty() && self.skill != skill {
             return false;
         }
         let mut texts = iter::once(skill)
-            .chain(record.history().iter().map(text))
-            .chain(record.status().message.iter().map(text))
-            .chain(record.artifacts().iter().map(artifact_text))
+            .chain(record.history.iter().map(text))
+            .chain(record.status.message.iter().map(text))
+            .chain(record.artifacts.iter().map(artifact_text))
             .map(|text| text.to_lowercase());
         let mut missing: Vec<&str> = self.words.iter().map(String::as_str).collect();
         // A short word is in many ids by chance.
-        let id = record.id().as_str();
+        let id = record.id.as_str();
         missing.retain(|word| word.len() < ID_MIN || !id.contains(word));
         while !missing.is_empty() {
             let Some(text) = texts.next() else {
@@ -186,34 +190,34 @@ async fn load_excerpt(
 }
 
 fn row(record: &TaskRecord, now: Timestamp) -> Value {
-    let title = record.history().first().map(text).unwrap_or_default();
-    let mut answers = record.status().message.iter().map(text);
-    let mut artifacts = record.artifacts().iter().map(artifact_text);
+    let title = record.history.first().map(text).unwrap_or_default();
+    let mut answers = record.status.message.iter().map(text);
+    let mut artifacts = record.artifacts.iter().map(artifact_text);
     let says = answers.find(|text| !text.is_empty());
     let says = says.or_else(|| artifacts.find(|text| !text.is_empty()));
-    let transitions = record.transitions().iter();
+    let transitions = record.transitions.iter();
     let transitions =
         transitions.map(|it| json!({"state": it.state.as_str(), "at": it.at.as_millis()}));
     json!({
-        "task": record.id().as_str(),
-        "context": record.context_id().as_str(),
-        "skill": record.skill().map(ToString::to_string),
+        "task": record.id.as_str(),
+        "context": record.context_id.as_str(),
+        "skill": record.skill.as_ref().map(ToString::to_string),
         "state": record.state().as_str(),
         "title": excerpt(&title),
         // The lines of a Markdown text are those of its blocks.
         "says": says.map(|text| text.chars().take(SHOWN).collect::<String>()),
-        "turn": record.turn(),
+        "turn": record.turn,
         "tookMs": took(record, now),
-        "createdAt": record.created_at().as_millis(),
-        "updatedAt": record.status().timestamp.as_millis(),
-        "expiresAt": record.expires_at().as_millis(),
+        "createdAt": record.created_at.as_millis(),
+        "updatedAt": record.status.timestamp.as_millis(),
+        "expiresAt": record.expires_at.as_millis(),
         "transitions": transitions.collect::<Vec<_>>(),
     })
 }
 
 /// The milliseconds in which the task was not at rest.
 pub(crate) fn took(record: &TaskRecord, now: Timestamp) -> i64 {
-    let transitions = record.transitions();
+    let transitions = &record.transitions;
     let ends = transitions.iter().skip(1).map(|it| it.at).chain([now]);
     let spans = transitions.iter().zip(ends);
     let work = spans.filter(|(it, _)| !it.state.is_at_rest());

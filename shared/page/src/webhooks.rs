@@ -24,7 +24,7 @@ pub async fn page(
         let page = tasks_after(store, owner, None, next, now).await?;
         count = count.saturating_add(page.records.len());
         for head in page.records {
-            if !head.push_ids().is_empty() {
+            if !head.push_ids.is_empty() {
                 webhooks.extend(of_task(store, owner, &head, now).await?);
             }
         }
@@ -47,11 +47,11 @@ pub(crate) async fn of_task(
     record: &TaskRecord,
     now: Timestamp,
 ) -> Result<Vec<Value>, StoreError> {
-    let pushes = store.pushes(owner, record.id()).await?;
+    let pushes = store.pushes(owner, &record.id).await?;
     let pushes = pushes
         .iter()
-        .filter(|push| push.incarnation == *record.incarnation());
-    let last = record.last_seq();
+        .filter(|push| push.incarnation == record.incarnation);
+    let last = record.last_seq;
     Ok(pushes.map(|push| webhook_json(push, last, now)).collect())
 }
 

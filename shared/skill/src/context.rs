@@ -70,19 +70,19 @@ impl TurnFacts {
     #[must_use]
     pub fn of(record: &TaskRecord, caller: &Caller) -> Self {
         Self {
-            task_id: record.id().clone(),
-            context_id: record.context_id().clone(),
+            task_id: record.id.clone(),
+            context_id: record.context_id.clone(),
             caller: caller.clone(),
             message_id: String::new(),
-            turn: record.turn(),
+            turn: record.turn,
             accepted_output_modes: Vec::new(),
             references: Vec::new(),
             model: None,
             instructions: None,
             states: States::default(),
-            incarnation: record.incarnation().clone(),
-            consents: record.consents().count,
-            consent: record.request().and_then(|it| it.consent.clone()),
+            incarnation: record.incarnation.clone(),
+            consents: record.consents.count,
+            consent: record.request.as_ref().and_then(|it| it.consent.clone()),
         }
     }
 }

@@ -122,7 +122,7 @@ pub fn by_context(
     }
     let question = case.prior.question();
     if let Some(question) = question.filter(|it| !case.prior.said_since(it)) {
-        let offer = question.saved().slot.as_ref().map(Offer::of);
+        let offer = question.saved.slot.as_ref().map(Offer::of);
         let offer = offer.unwrap_or_default();
         let is_reply = offer.choice(agent, case.message).is_some()
             || lacking(agent, &offer, case.message).is_some()
@@ -179,7 +179,7 @@ pub fn conclude(
         _ => {
             // The question that the message answers offers its open tasks again, if they still wait.
             let offer = case.offer.map_or(&[][..], |offer| &offer.tasks);
-            let is_offered = |task: &TaskRecord| offer.iter().any(|it| it.id == *task.id());
+            let is_offered = |task: &TaskRecord| offer.iter().any(|it| it.id == task.id);
             let waits = |task: &TaskRecord| task.state() == TaskState::InputRequired;
             let tasks = (case.prior.tasks.iter()).filter(|it| waits(it) && is_offered(it));
             ask(agent, case, &tasks.collect::<Vec<_>>(), text.as_deref())
@@ -340,7 +340,7 @@ fn ask(
 ) -> Result<Decision, A2aError> {
     let mut skills = takers(agent, case.message)?;
     order(&mut skills, case.message);
-    if let Some(last) = case.prior.last().and_then(|task| task.skill()) {
+    if let Some(last) = case.prior.last().and_then(|task| task.skill.as_ref()) {
         skills.sort_by_key(|(id, _)| *id != last);
     }
     let routes = match_text(&skills, case.message);
@@ -390,12 +390,12 @@ fn question(
         question.push_str(&format!("\n{}. {line}", choices.len()));
     };
     for task in tasks {
-        let skill = task.skill().and_then(|id| agent.skill(id));
+        let skill = task.skill.as_ref().and_then(|id| agent.skill(id));
         let name = skill.map_or("", |skill| skill.metadata().name);
-        let words = task.status().message.as_ref().map(text_of);
+        let words = task.status.message.as_ref().map(text_of);
         let words = words.unwrap_or_default();
         let words = format!("waits for the answer to \"{}\"", cut(&words, SHOWN));
-        offer(json!(task.id()), name, &words, &format!("{name} {words}"));
+        offer(json!(&task.id), name, &words, &format!("{name} {words}"));
     }
     for (id, skill) in &skills {
         let (name, description) = (skill.metadata().name, skill.metadata().description);
@@ -406,8 +406,8 @@ fn question(
     let mut question = Part::text(question);
     question.metadata.insert(CHOICES.to_owned(), choices.into());
     let tasks = tasks.iter().map(|task| OfferedTask {
-        id: task.id().clone(),
-        turn: task.turn(),
+        id: task.id.clone(),
+        turn: task.turn,
     });
     let tasks = tasks.collect();
     let skills = skills.iter().map(|(id, _)| (*id).clone()).collect();

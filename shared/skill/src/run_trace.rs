@@ -127,7 +127,7 @@ impl RunTrace {
     /// The rows so far belong to `task`. `is_private`: its message is not kept.
     pub fn name_task(&self, task: &TaskRecord, is_private: bool) {
         let mut state = self.state();
-        state.task = Some((task.key(), task.incarnation().clone()));
+        state.task = Some((task.key(), task.incarnation.clone()));
         state.is_private = is_private;
         for row in std::mem::take(&mut state.waiting) {
             self.put(&mut state, row);
@@ -175,7 +175,7 @@ impl RunTrace {
         if state.is_private || state.task.is_none() {
             row.content.clear();
         }
-        self.recorder.record(&task.key(), task.incarnation(), row);
+        self.recorder.record(&task.key(), &task.incarnation, row);
     }
 
     /// A step begins. One with a stored `result` does not run: an earlier run has kept it.

@@ -246,9 +246,9 @@ impl Endpoint {
                 json!([it.id.to_string(), it.seq, what])
             })
             .collect();
-        let webhooks: Vec<&str> = record.push_ids().iter().map(|id| id.as_str()).collect();
+        let webhooks: Vec<&str> = record.push_ids.iter().map(|id| id.as_str()).collect();
         json!({
-            "version": record.version(), "epoch": record.epoch(),
+            "version": record.version, "epoch": record.epoch,
             "state": record.state().as_str(), "events": events, "webhooks": webhooks,
             "answer": [shown.status, folded(shown.json())],
         })

@@ -45,7 +45,7 @@ async fn each(
 }
 
 async fn state(site: &Endpoint, task: &TaskRecord) -> TaskState {
-    site.load(task.id().as_str()).await.unwrap().state()
+    site.load(task.id.as_str()).await.unwrap().state()
 }
 
 #[tokio::test]
@@ -71,25 +71,25 @@ async fn a_turn_begun_by_an_earlier_release_is_claimed_and_finished() {
     let claimed = each(runs, async |site, task| {
         let item = WorkItem {
             owner: owner(),
-            task: task.id().clone(),
-            incarnation: task.incarnation().clone(),
-            turn: task.turn(),
-            dispatch: task.version(),
+            task: task.id.clone(),
+            incarnation: task.incarnation.clone(),
+            turn: task.turn,
+            dispatch: task.version,
         };
         let ack = site.runtime.engine().work(&item, &Held, None).await;
-        assert_eq!(ack, Ack::Delete, "{}", task.id());
-        let now = site.load(task.id().as_str()).await.unwrap();
-        let asked = ["heard"].contains(&task.id().as_str());
+        assert_eq!(ack, Ack::Delete, "{}", &task.id);
+        let now = site.load(task.id.as_str()).await.unwrap();
+        let asked = ["heard"].contains(&task.id.as_str());
         let expected = if asked {
             TaskState::InputRequired
         } else {
             TaskState::Completed
         };
-        assert_eq!(now.state(), expected, "{}", task.id());
-        assert_eq!(now.epoch(), task.epoch() + 1, "{}", task.id());
+        assert_eq!(now.state(), expected, "{}", &task.id);
+        assert_eq!(now.epoch, task.epoch + 1, "{}", &task.id);
         let before: Vec<_> = task.events_after(0).collect();
         let after: Vec<_> = now.events_after(0).take(before.len()).collect();
-        assert_eq!(before, after, "{}", task.id());
+        assert_eq!(before, after, "{}", &task.id);
     })
     .await;
     assert!(claimed >= 7 * releases().len(), "{claimed}");
@@ -99,16 +99,16 @@ async fn a_turn_begun_by_an_earlier_release_is_claimed_and_finished() {
 async fn a_question_asked_by_an_earlier_release_can_be_answered() {
     let asked = each(TaskState::is_interrupted, async |site, task| {
         let answer = json!({"message": {
-            "messageId": "answer-1", "role": "ROLE_USER", "taskId": task.id().as_str(),
+            "messageId": "answer-1", "role": "ROLE_USER", "taskId": task.id.as_str(),
             "parts": [{"text": "echo answered"}],
         }});
         let reply = site.call(Request::post("/message:send", &answer)).await;
-        assert_eq!(reply.status, 200, "{}: {}", task.id(), reply.text());
+        assert_eq!(reply.status, 200, "{}: {}", &task.id, reply.text());
         assert_eq!(
             state(site, task).await,
             TaskState::Completed,
             "{}",
-            task.id()
+            &task.id
         );
     })
     .await;
@@ -120,15 +120,10 @@ async fn an_open_task_of_an_earlier_release_can_be_canceled() {
     let open = each(
         |state| !state.is_terminal(),
         async |site, task| {
-            let path = format!("/tasks/{}:cancel", task.id());
+            let path = format!("/tasks/{}:cancel", &task.id);
             let reply = site.call(Request::post(path, &json!({}))).await;
-            assert_eq!(reply.status, 200, "{}: {}", task.id(), reply.text());
-            assert_eq!(
-                state(site, task).await,
-                TaskState::Canceled,
-                "{}",
-                task.id()
-            );
+            assert_eq!(reply.status, 200, "{}: {}", &task.id, reply.text());
+            assert_eq!(state(site, task).await, TaskState::Canceled, "{}", &task.id);
         },
     )
     .await;
@@ -205,7 +200,7 @@ async fn writes_keep_the_members_that_a_later_release_added() {
             let stored = item_of(&site, &text(item, "PK"), "META").await;
             assert_eq!(has_later(&stored), (true, true), "{release} {id}");
             let after = site.load(&id).await.unwrap();
-            assert!(after.version() > before.version());
+            assert!(after.version > before.version);
         }
     }
 }

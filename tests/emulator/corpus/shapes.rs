@@ -188,7 +188,7 @@ impl Maker {
     /// The task after one more commit.
     async fn then(&mut self, task: &TaskRecord, changes: Vec<Change>) -> TaskRecord {
         let write = self.write_id();
-        let now = at(i64::try_from(task.version()).unwrap() * 1_000);
+        let now = at(i64::try_from(task.version).unwrap() * 1_000);
         let mut next = task.next(changes, write, now, at(30 * DAY)).unwrap();
         a2a_lambda::store::stored::arrange(&mut next);
         let write = self.sample.update(&next, task);
@@ -321,7 +321,7 @@ impl Maker {
             let task = self.then(&task, vec![register]).await;
             self.site
                 .records
-                .put_push(&push, task.kept_until())
+                .put_push(&push, task.kept_until)
                 .await
                 .unwrap();
             let task = self.then(&task, vec![update("news")]).await;

@@ -328,7 +328,7 @@ async fn of_two_answers_by_context_at_once_one_counts_and_the_other_is_routed_ag
     assert_eq!(answered.len(), 1, "{tasks:?}");
     assert_eq!(state(answered[0]), "completed");
     assert_eq!(state(asked[0]), "input-required");
-    assert_eq!(client.record(&report).await.turn(), 2);
+    assert_eq!(client.record(&report).await.turn, 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -347,7 +347,7 @@ async fn a_number_counts_the_open_tasks_and_then_the_skills() {
         client.plays(&says("Helsinki", Asks)).await;
         let (question, _) = client.last.clone().unwrap();
         let asked = client.record(&question).await;
-        let parts = &asked.status().message.as_ref().unwrap().parts;
+        let parts = &asked.status.message.as_ref().unwrap().parts;
         let choices = parts[0].metadata["a2a-lambda/choices"].as_array().unwrap();
         assert_eq!(choices.len(), 10);
         let ids = choices.iter().map(|choice| choice["id"].as_str().unwrap());
@@ -362,7 +362,7 @@ async fn a_number_counts_the_open_tasks_and_then_the_skills() {
             continue;
         }
         let record = client.record(&question).await;
-        let skill = record.skill().map(ToString::to_string);
+        let skill = record.skill.as_ref().map(ToString::to_string);
         let needs = format!("(`{}`) needs", ids[6]);
         assert!(
             skill.as_ref() == Some(&ids[6]) || words.contains(&needs),

@@ -59,7 +59,7 @@ async fn a_task_that_its_client_names_answers_no_other_one() {
         assert_eq!(task["id"], id, "{task}");
     }
     let client = Client::new(&world, Dialect::Rpc01, Context);
-    assert_eq!(client.record("my-1").await.turn(), 1);
+    assert_eq!(client.record("my-1").await.turn, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +76,7 @@ async fn a_repeated_key_of_a_message_that_is_passed_on_returns_the_task_that_got
             (&again["id"], REST.status_words(&again)),
             (&json!(flight), "When?".to_owned())
         );
-        assert_eq!(client.record(&flight).await.turn(), 2);
+        assert_eq!(client.record(&flight).await.turn, 2);
     }
 }
 
@@ -114,7 +114,7 @@ async fn a_choice_counts_for_the_question_that_was_listed_only() {
         .await;
     client.plays(&says("1", Asks).to("question")).await;
     let flight = client.record(&client.id("flight")).await;
-    assert_eq!(flight.turn(), 2, "Helsinki is no date");
+    assert_eq!(flight.turn, 2, "Helsinki is no date");
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +132,7 @@ async fn a_word_that_cancels_cancels_one_task_however_often_it_is_sent() {
     for _ in 0..2 {
         let say = Say {
             skill: None,
-            ..Say::in_task(flight.id().as_str(), "cancel")
+            ..Say::in_task(flight.id.as_str(), "cancel")
         };
         let task = REST.task(&world.call(&REST.send(&say)).await);
         assert_eq!(REST.state(&task), "canceled");
@@ -160,7 +160,7 @@ async fn a_push_config_goes_with_the_message() {
     );
     let flight = client.record(&client.id("flight")).await;
     let question = client.record(&client.id("question")).await;
-    assert_eq!((flight.push_ids().len(), question.push_ids().len()), (1, 0));
+    assert_eq!((flight.push_ids.len(), question.push_ids.len()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -79,7 +79,7 @@ async fn queued_by_a_number() -> World {
 
 /// What the task of a world has now.
 async fn result(world: &World) -> Value {
-    let id = record(world).await.id().to_string();
+    let id = record(world).await.id.to_string();
     let task = REST.task(&world.call(&REST.of_task(Op::Get, &id)).await);
     assert_eq!(REST.state(&task), "completed", "{task}");
     at(&task, "/artifacts/0/parts/0/data").clone()
@@ -89,7 +89,7 @@ async fn result(world: &World) -> Value {
 async fn crashes(world: &World) {
     world.store.take(Duration::from_millis(10));
     let claimed = async {
-        while record(world).await.attempt() == 0 || record(world).await.lease_until().is_none() {
+        while record(world).await.attempt == 0 || record(world).await.lease_until.is_none() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
@@ -137,7 +137,7 @@ async fn turn_that_runs_again_after_a_crash_has_the_same_result() {
         crashes(&world).await;
         runs_again(&world).await;
         assert_eq!(result(&world).await, expected);
-        assert_eq!(record(&world).await.attempt(), 2);
+        assert_eq!(record(&world).await.attempt, 2);
     }
 }
 

@@ -416,7 +416,7 @@ impl Driver {
                 .oracle
                 .living()
                 .filter(|(_, seen)| seen.record.is_open(now));
-            open.map(|(life, seen)| (life.clone(), seen.record.turn()))
+            open.map(|(life, seen)| (life.clone(), seen.record.turn))
                 .collect()
         };
         for (life, _) in &asked {
@@ -435,7 +435,7 @@ impl Driver {
                 .oracle
                 .tasks
                 .get(&life)
-                .map(|it| it.record.turn());
+                .map(|it| it.record.turn);
             if now.is_none_or(|now| now <= turn) {
                 self.broken(format!("G20: the question of task {life} takes no answer"));
             }

@@ -60,7 +60,7 @@ impl Release {
     /// Gives the tasks and threads of a write the form in which this release stores them.
     pub(crate) fn rewrite(self, write: &mut Write, hub: &Hub) -> Result<(), StoreError> {
         let drops = self == Self::Today && hub.world().is(Mutant::UnknownDropped);
-        let id = committed_task(write).and_then(|task| task.write_ids().last().cloned());
+        let id = committed_task(write).and_then(|task| task.write_ids.last().cloned());
         for statement in &mut write.statements {
             let by = match ItemKind::of(&statement.key) {
                 ItemKind::Task => id.clone(),

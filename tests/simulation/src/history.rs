@@ -72,7 +72,7 @@ impl Lab {
     pub(crate) fn report(&self, driver: &Driver, replay: &str) -> Report {
         let mut world = self.hub.world();
         let oracle = &mut world.oracle;
-        let commits = oracle.tasks.values().map(|seen| seen.record.version());
+        let commits = oracle.tasks.values().map(|seen| seen.record.version);
         let mut report = Report {
             histories: 1,
             mixed: u64::from(driver.site.is_mixed()),
@@ -346,7 +346,7 @@ fn known_context(driver: &Driver) -> Option<ContextId> {
     let mut world = driver.site.hub.world();
     let known = world.oracle.living().filter(|(_, seen)| seen.acknowledged);
     let ids: Vec<ContextId> = known
-        .map(|(_, seen)| seen.record.context_id().clone())
+        .map(|(_, seen)| seen.record.context_id.clone())
         .collect();
     world.chance.pick(&ids).cloned()
 }

@@ -51,10 +51,10 @@ impl Driver {
         let open = open.filter(|(_, seen)| !seen.record.state().is_at_rest());
         open.map(|(life, seen)| {
             let before = Before {
-                turn: seen.record.turn(),
-                attempt: seen.record.attempt(),
+                turn: seen.record.turn,
+                attempt: seen.record.attempt,
                 hand_overs: seen.hand_overs,
-                is_dead: seen.record.lease_until().is_some() && !self.is_alive(seen.runner),
+                is_dead: seen.record.lease_until.is_some() && !self.is_alive(seen.runner),
             };
             (life.clone(), before)
         })
@@ -95,13 +95,13 @@ impl Driver {
         let mut faults = Vec::new();
         for (life, seen) in world.oracle.living() {
             let record = &seen.record;
-            let began = before.get(life).filter(|it| it.turn == record.turn());
+            let began = before.get(life).filter(|it| it.turn == record.turn);
             let (attempt, hand_overs) = began.map_or((1, 0), |it| (it.attempt, it.hand_overs));
             let attempt = attempt.max(1) + u32::from(began.is_some_and(|it| it.is_dead));
             // A hand-over without progress is an attempt too.
             let most = attempt + 1 + seen.hand_overs.saturating_sub(hand_overs);
-            if !record.state().is_at_rest() && record.attempt() > most {
-                let now = record.attempt();
+            if !record.state().is_at_rest() && record.attempt > most {
+                let now = record.attempt;
                 faults.push(format!(
                     "G20: an outage brings task {life} to attempt {now}"
                 ));
@@ -118,7 +118,7 @@ impl Driver {
 
 /// Whether the runtime has failed the task, and not its skill.
 fn is_given_up(record: &TaskRecord) -> bool {
-    let message = record.status().message.as_ref();
+    let message = record.status.message.as_ref();
     let code = message.and_then(|it| it.metadata.get(metadata_keys::ERROR_CODE));
     let code = code.and_then(|code| code.as_str());
     record.state() == TaskState::Failed

@@ -268,7 +268,7 @@ fn used_again(driver: &mut Driver) {
 fn version(driver: &Driver) -> u64 {
     let world = driver.site.hub.world();
     let living = world.oracle.living().next();
-    living.map_or(0, |(_, seen)| seen.record.version())
+    living.map_or(0, |(_, seen)| seen.record.version)
 }
 
 /// A stream reads its task when the next turn has already begun.

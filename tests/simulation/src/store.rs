@@ -178,7 +178,7 @@ impl SimStore {
         if mutant == Some(Mutant::LostCommit) && self.hub.world().chance.in_thousand(20) {
             return Ok(WriteResult::Done(None));
         }
-        if mutant == Some(Mutant::ReleaseLost) && task.not_before().is_some() {
+        if mutant == Some(Mutant::ReleaseLost) && task.not_before.is_some() {
             return Err(away());
         }
         let mut write = self.planted(write)?;
@@ -278,7 +278,7 @@ impl SimStore {
 
     /// Writes the pointer to `task` that was taken out of a write.
     async fn put_pointers(&self, task: &TaskRecord) -> Result<(), StoreError> {
-        let mine = |it: &Statement| it.key.sort().contains(task.incarnation().as_str());
+        let mine = |it: &Statement| it.key.sort().contains(task.incarnation.as_str());
         let new: Vec<Statement> = {
             let mut pointers = self.pointers.lock().unwrap_or_else(PoisonError::into_inner);
             pointers.extract_if(.., |it| mine(it)).collect()
@@ -371,7 +371,7 @@ impl SimStore {
         let Some(mut record) = self.whole(&task.key()).await? else {
             return Ok(());
         };
-        *record.fields().write_ids = task.write_ids().to_vec();
+        record.fields().write_ids = task.write_ids.to_vec();
         let thread = write.statements.iter();
         let mut thread = thread.filter(|it| ItemKind::of(&it.key) == ItemKind::Thread);
         let thread = match thread.next() {
@@ -422,15 +422,15 @@ impl SimStore {
             before.is_some_and(|it| TaskImage::of(&it.record).turn < TaskImage::of(record).turn)
         };
         if resumes {
-            let raised = (Life::of(record), record.epoch());
+            let raised = (Life::of(record), record.epoch);
             self.resumed().insert(raised);
         }
     }
 
     /// Whether only an answer has raised the epoch that `mine` has.
     fn is_resumed(&self, current: &TaskRecord, mine: &TaskRecord) -> bool {
-        let raised = (Life::of(current), current.epoch());
-        mine.epoch() + 1 == current.epoch() && self.resumed().contains(&raised)
+        let raised = (Life::of(current), current.epoch);
+        mine.epoch + 1 == current.epoch && self.resumed().contains(&raised)
     }
 
     fn resumed(&self) -> MutexGuard<'_, BTreeSet<(Life, u64)>> {
@@ -459,7 +459,7 @@ impl SimStore {
     /// The stored task as a commit of `mine` sees it in a conflict, with the planted fault.
     fn disguise(&self, item: &mut Item, mine: &TaskRecord) -> Result<(), StoreError> {
         let mutant = self.hub.world().mutant;
-        let epoch = || Value::from(i64::try_from(mine.epoch()).unwrap_or(i64::MAX));
+        let epoch = || Value::from(i64::try_from(mine.epoch).unwrap_or(i64::MAX));
         match mutant {
             Some(Mutant::EpochKeptByResume) if self.is_resumed(&to_task(item)?, mine) => {
                 item.insert("epoch".to_owned(), epoch());
@@ -468,7 +468,7 @@ impl SimStore {
                 item.insert("epoch".to_owned(), epoch());
             }
             Some(Mutant::IncarnationIgnored) => {
-                let incarnation = mine.incarnation().as_str().into();
+                let incarnation = mine.incarnation.as_str().into();
                 item.insert("incarnation".to_owned(), incarnation);
             }
             _ => {}
@@ -535,7 +535,7 @@ impl SimStore {
         now: Timestamp,
         has_keys: bool,
     ) -> Option<&'static str> {
-        let (owner, records) = (record.owner(), &self.memory.records);
+        let (owner, records) = (&record.owner, &self.memory.records);
         let Ok(Some(whole)) = self.whole(&record.key()).await else {
             return Some("children");
         };
@@ -545,22 +545,22 @@ impl SimStore {
             }
         }
         let context = records
-            .tasks_in(owner, record.context_id(), None, None, 1000)
+            .tasks_in(owner, &record.context_id, None, None, 1000)
             .await;
         let is_mine = |task: &TaskRecord| task.is_same_task(record);
         if !context.is_ok_and(|(tasks, _)| tasks.iter().any(is_mine)) {
             return Some("pointer");
         }
-        for key in record.held_keys().iter().filter(|_| has_keys) {
+        for key in record.keys.iter().filter(|_| has_keys) {
             if !matches!(records.load_key(owner, key, now).await, Ok(Some(_))) {
                 return Some("idempotency key");
             }
         }
-        let pushes = records.pushes(owner, record.id()).await.unwrap_or_default();
+        let pushes = records.pushes(owner, &record.id).await.unwrap_or_default();
         let mine = pushes
             .iter()
-            .filter(|it| it.incarnation == *record.incarnation());
-        (mine.count() < record.push_ids().len()).then_some("push config")
+            .filter(|it| it.incarnation == record.incarnation);
+        (mine.count() < record.push_ids.len()).then_some("push config")
     }
 
     /// The webhooks with missing events although no push queue message is left, each with the
@@ -569,10 +569,10 @@ impl SimStore {
         let mut missed = Vec::new();
         for (life, seen) in oracle.living() {
             let record = &seen.record;
-            let found = self.memory.records.pushes(record.owner(), record.id());
+            let found = self.memory.records.pushes(&record.owner, &record.id);
             let found = found.now_or_never().and_then(Result::ok);
             let found = found.unwrap_or_default().into_iter();
-            let mine = found.filter(|push| push.incarnation == *record.incarnation());
+            let mine = found.filter(|push| push.incarnation == record.incarnation);
             missed.extend(mine.filter_map(|push| {
                 let text = oracle.missed(life, &push)?;
                 Some((push.registration.id.to_string(), text))

@@ -339,7 +339,7 @@ impl<'a> EraseJob<'a> {
         let mut items = Vec::new();
         if let Some(meta) = self.table.get(&[keys::task(task)]).await?.first() {
             match records::to_task(meta) {
-                Ok(record) => items.extend(record.held_keys().iter().map(|address| {
+                Ok(record) => items.extend(record.keys.iter().map(|address| {
                     let key = keys::idempotency(task.tenant(), address);
                     key.item()
                 })),

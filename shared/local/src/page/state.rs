@@ -82,9 +82,9 @@ impl StateReader {
             return Ok(None);
         };
         let is_hidden = self.hides(&record);
-        let slot = record.saved().slot.as_ref();
+        let slot = record.saved.slot.as_ref();
         let slot = slot.map(|slot| entry("slot", &slot.value, is_hidden));
-        let values = record.saved().data.iter();
+        let values = record.saved.data.iter();
         let values = values.map(|(name, value)| entry(name, value, is_hidden));
         let (session, hides_any) = self.session(&record, now).await?;
         // A document does not say which turn wrote it.
@@ -102,9 +102,9 @@ impl StateReader {
     /// Whether a turn of the task began with credentials, or with a message that is not kept.
     fn hides(&self, record: &TaskRecord) -> bool {
         let is_unkept = |skill: &SkillId| self.unkept.contains(skill.as_str());
-        let mut before = record.transitions().iter().rev().skip(1);
-        record.skill().is_some_and(is_unkept)
-            || record.fingerprint().is_some()
+        let mut before = record.transitions.iter().rev().skip(1);
+        record.skill.as_ref().is_some_and(is_unkept)
+            || record.fingerprint.is_some()
             || before.any(|it| it.state == TaskState::AuthRequired)
     }
 
@@ -114,7 +114,7 @@ impl StateReader {
         record: &TaskRecord,
         now: Timestamp,
     ) -> Result<(Vec<Value>, bool), StoreError> {
-        let (owner, context) = (record.owner(), record.context_id());
+        let (owner, context) = (&record.owner, &record.context_id);
         let query = RecordQuery {
             context_id: Some(context.clone()),
             state: None,
@@ -150,7 +150,7 @@ impl StateReader {
         is_hidden: bool,
         writers: &mut BTreeMap<String, Writer>,
     ) {
-        let key = (task.key(), task.incarnation().clone());
+        let key = (task.key(), task.incarnation.clone());
         let rows = self.traces.of(key).await;
         let id =
             |row: &Map<String, Value>| row.get("id").and_then(Value::as_str).map(str::to_owned);
@@ -167,7 +167,7 @@ impl StateReader {
                 if writers.get(name).is_some_and(|other| other.end > end) {
                     continue;
                 }
-                let turn = json!({"task": task.id().as_str(), "turn": turns.get(run), "at": end});
+                let turn = json!({"task": task.id.as_str(), "turn": turns.get(run), "at": end});
                 let writer = Writer {
                     end,
                     is_hidden,

@@ -30,7 +30,7 @@ impl Expect {
     /// not stored yet.
     #[must_use]
     pub fn of(base: &TaskRecord) -> Self {
-        match base.version() {
+        match base.version {
             0 => Self::Absent,
             version => Self::Version {
                 version,

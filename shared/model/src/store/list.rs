@@ -55,8 +55,8 @@ impl ListPosition {
     #[must_use]
     pub fn of(record: &TaskRecord) -> Self {
         Self {
-            at: record.status().timestamp,
-            task: record.id().clone(),
+            at: record.status.timestamp,
+            task: record.id.clone(),
         }
     }
 }
@@ -110,12 +110,12 @@ impl RecordQuery {
     #[must_use]
     pub fn matches(&self, owner: &Owner, record: &TaskRecord) -> bool {
         let context = self.context_id.as_ref();
-        record.owner() == owner
+        &record.owner == owner
             && !record.is_expired(self.now)
-            && context.is_none_or(|context| record.context_id() == context)
+            && context.is_none_or(|context| &record.context_id == context)
             && self.state.is_none_or(|state| record.state() == state)
             && self
                 .status_after
-                .is_none_or(|after| record.status().timestamp >= after)
+                .is_none_or(|after| record.status.timestamp >= after)
     }
 }

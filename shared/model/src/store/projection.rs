@@ -66,7 +66,7 @@ impl Tail {
         Self {
             incarnation: record.incarnation.clone(),
             context_id: record.context_id.clone(),
-            skill: record.skill().cloned(),
+            skill: record.skill.clone(),
             reads_text_alone: record.reads_text_alone,
             state: record.state(),
             last_seq: record.last_seq,

@@ -103,17 +103,16 @@ pub(super) struct StateContent<'a> {
 /// to children of this version. A repeat changes nothing. A store that keeps a task in one piece
 /// does not need it.
 pub fn arrange(record: &mut TaskRecord) {
-    let version = record.version;
-    record.layout.forget(version);
-    move_values(record);
-    move_content(record);
-    let messages = record.layout.messages_moved();
-    record.layout.status = messages > record.history.len();
+    let fields = record.fields_mut();
+    fields.layout.forget(fields.version);
+    move_values(fields);
+    move_content(fields);
+    fields.layout.status = fields.layout.messages_moved() > fields.history.len();
 }
 
 /// Notes in the layout which values are too large for the task's item, so that the commit writes
 /// them to the item `STATE` beside it. A value with the hash of the last commit is not written again.
-fn move_values(record: &mut TaskRecord) {
+fn move_values(record: &mut TaskFields) {
     let large = |value: &StoredValue| match value {
         StoredValue::Saved => exceeds(&record.saved, VALUE),
         StoredValue::Metadata => exceeds(&record.metadata, VALUE),
@@ -142,9 +141,9 @@ fn move_values(record: &mut TaskRecord) {
 }
 
 /// Moves growing content to a child of this version, if the task's item would have too much.
-fn move_content(record: &mut TaskRecord) {
+fn move_content(record: &mut TaskFields) {
     let layout = &record.layout;
-    let message = record.status().message.as_ref();
+    let message = record.status.message.as_ref();
     let message = message.filter(|_| layout.messages_moved() <= record.history.len());
     let with_status = message.is_some_and(|message| exceeds(message, VALUE));
     let moves = if record.state().is_terminal() {
@@ -163,7 +162,7 @@ impl<'a> ChildContent<'a> {
     /// task's own ids. `with_status`: the message of the status too, as the last of the history.
     fn of(record: &'a TaskFields, layout: &Layout, with_status: bool) -> Self {
         let ids = OwnIds::of(record);
-        let message = record.status().message.iter().filter(|_| with_status);
+        let message = record.status.message.iter().filter(|_| with_status);
         let history = messages_left(record, layout).iter().chain(message);
         let log = record.events_after(layout.events_moved());
         Self {
@@ -239,7 +238,7 @@ impl<'a> StateContent<'a> {
 /// [`StoreError::Refused`] for a partial record, because the write would lose what it
 /// lacks.
 pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
-    if record.partial {
+    if record.is_partial {
         let why = "the commit is based on a partial record";
         return Err(StoreError::Refused(why.to_owned()));
     }
@@ -289,12 +288,16 @@ pub fn fill(record: &mut TaskRecord, bytes: usize) {
             last_event: record.layout.events_moved(),
             ..MovedContent::default()
         };
-        record.layout.children.push(moved.unwrap_or(nothing));
+        record
+            .fields_mut()
+            .layout
+            .children
+            .push(moved.unwrap_or(nothing));
     }
     // The number of bytes is in the body too.
     for _ in 0..3 {
         let now = length(&TaskBody::of(record, &record.layout)) + record.layout.bytes();
-        if let Some(moved) = record.layout.children.last_mut() {
+        if let Some(moved) = record.fields_mut().layout.children.last_mut() {
             moved.bytes = (moved.bytes + bytes).saturating_sub(now);
         }
     }

@@ -35,7 +35,7 @@ pub fn join(
     record: &mut TaskRecord,
     child_items: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<bool, StoreError> {
-    let fields: &mut TaskFields = record;
+    let fields = record.fields_mut();
     let mut contents = ChildContents::new();
     for entry in &fields.layout.children {
         if let Some(child) = child_items.get(&ChildName::of(entry)) {
@@ -54,7 +54,7 @@ pub fn join(
         join_log(fields, contents)?;
     }
     place::fill_record(fields);
-    fields.partial &= !is_whole;
+    fields.is_partial &= !is_whole;
     Ok(is_whole)
 }
 
@@ -97,7 +97,7 @@ fn join_messages(record: &mut TaskFields, contents: &mut ChildContents) -> Resul
     }
     let mut history: Vec<_> = newest_first.into_iter().rev().flatten().collect();
     if record.layout.status {
-        *record.status_message_mut() = history.pop();
+        record.status.message = history.pop();
     }
     history.append(&mut record.history);
     record.history = history;

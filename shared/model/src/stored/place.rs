@@ -59,7 +59,7 @@ pub(super) fn fill_record(record: &mut TaskFields) {
     let ids = OwnIds(&task, &context);
     record.history.iter_mut().for_each(|it| ids.fill(it));
     record.log.iter_mut().for_each(|it| ids.fill_in(it));
-    if let Some(message) = record.status_message_mut() {
+    if let Some(message) = &mut record.status.message {
         ids.fill(message);
     }
 }

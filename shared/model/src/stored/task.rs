@@ -180,11 +180,11 @@ impl<'a> TaskBody<'a> {
     }
 
     /// The body without the content that `layout` says is in children.
-    pub(super) fn of(record: &'a TaskRecord, layout: &Layout) -> Self {
+    pub(super) fn of(record: &'a TaskFields, layout: &Layout) -> Self {
         let own_ids = OwnIds::of(record);
         let here = |value| !layout.has_value(value);
         let first = &record.incarnation;
-        let status = record.status();
+        let status = &record.status;
         let last = record.transitions.last().map(|it| it.at);
         Self {
             created_at: record.created_at,
@@ -257,50 +257,51 @@ impl<'a> TaskBody<'a> {
             metadata: self.metadata.into_owned(),
             created_at: self.created_at,
         });
+        let fields = record.fields_mut();
         let last = self.transitions.last().map_or(self.created_at, |it| it.at);
-        record.restore_status(Status {
+        fields.status = Status {
             state: facts.state,
             message: self.status.message.map(Cow::into_owned),
             timestamp: self.status.timestamp.unwrap_or(last),
-        });
-        record.skill = self.skill;
-        record.route = self.route;
-        record.consents = self.consents;
-        record.version = facts.version;
-        record.epoch = facts.epoch;
-        record.turn = facts.turn;
-        record.attempt = self.attempt.unwrap_or(1);
-        record.lease_until = facts.lease_until;
-        record.last_dispatch = self.last_dispatch;
-        record.dispatched_at = self.dispatched_at;
-        record.not_before = facts.not_before;
+        };
+        fields.skill = self.skill;
+        fields.route = self.route;
+        fields.consents = self.consents;
+        fields.version = facts.version;
+        fields.epoch = facts.epoch;
+        fields.turn = facts.turn;
+        fields.attempt = self.attempt.unwrap_or(1);
+        fields.lease_until = facts.lease_until;
+        fields.last_dispatch = self.last_dispatch;
+        fields.dispatched_at = self.dispatched_at;
+        fields.not_before = facts.not_before;
         let first = || Cow::Owned(vec![incarnation.clone()]);
-        record.write_ids = self.write_ids.unwrap_or_else(first).into_owned();
-        record.turn_write = self.turn_write.unwrap_or(incarnation);
-        record.history = into_owned(self.history);
-        record.artifacts = into_owned(self.artifacts);
-        record.log = into_owned(self.log);
-        record.last_seq = self.last_seq;
-        record.last_event = self.last_event;
-        record.transitions = self.transitions.into_owned();
-        record.saved = self.saved.into_owned();
-        record.base = self.base.into_owned();
-        record.replaced = into_owned(self.replaced);
-        record.secret = self.secret.map(Cow::into_owned);
-        record.fingerprint = self.fingerprint.map(Cow::into_owned);
-        record.request = self.request.map(Cow::into_owned);
-        record.reads_text_alone = self.reads_text_alone;
-        record.used = self.used;
-        record.push_ids = facts.push_configs;
-        record.registrations = self.registrations;
-        record.updated_at = self.updated_at;
+        fields.write_ids = self.write_ids.unwrap_or_else(first).into_owned();
+        fields.turn_write = self.turn_write.unwrap_or(incarnation);
+        fields.history = into_owned(self.history);
+        fields.artifacts = into_owned(self.artifacts);
+        fields.log = into_owned(self.log);
+        fields.last_seq = self.last_seq;
+        fields.last_event = self.last_event;
+        fields.transitions = self.transitions.into_owned();
+        fields.saved = self.saved.into_owned();
+        fields.base = self.base.into_owned();
+        fields.replaced = into_owned(self.replaced);
+        fields.secret = self.secret.map(Cow::into_owned);
+        fields.fingerprint = self.fingerprint.map(Cow::into_owned);
+        fields.request = self.request.map(Cow::into_owned);
+        fields.reads_text_alone = self.reads_text_alone;
+        fields.used = self.used;
+        fields.push_ids = facts.push_configs;
+        fields.registrations = self.registrations;
+        fields.updated_at = self.updated_at;
         let ends = facts.expires_at.or(self.expires_at);
-        record.expires_at = ends.ok_or_else(|| corrupt("no `expiresAt`"))?;
-        record.kept_until = self.kept_until;
-        record.keys = self.keys.into_owned();
-        record.layout = self.layout.into_owned();
-        record.unknown = self.unknown.into_owned();
-        place::fill_record(&mut record);
+        fields.expires_at = ends.ok_or_else(|| corrupt("no `expiresAt`"))?;
+        fields.kept_until = self.kept_until;
+        fields.keys = self.keys.into_owned();
+        fields.layout = self.layout.into_owned();
+        fields.unknown = self.unknown.into_owned();
+        place::fill_record(fields);
         Ok(record)
     }
 }

@@ -82,20 +82,20 @@ fn full() -> TaskRecord {
         Timestamp::from_millis(i64::MAX),
     )
     .unwrap();
-    record.lease_until = Some(Timestamp::from_millis(-1));
-    record.last_dispatch = 7;
-    record.dispatched_at = Some(Timestamp::from_millis(6));
-    record.not_before = Some(Timestamp::from_millis(-3));
-    record.secret = Some(Sealed::from_text("key"));
-    record.fingerprint = Some("fingerprint".to_owned());
-    record.request = Some(TurnRequest {
+    record.fields_mut().lease_until = Some(Timestamp::from_millis(-1));
+    record.fields_mut().last_dispatch = 7;
+    record.fields_mut().dispatched_at = Some(Timestamp::from_millis(6));
+    record.fields_mut().not_before = Some(Timestamp::from_millis(-3));
+    record.fields_mut().secret = Some(Sealed::from_text("key"));
+    record.fields_mut().fingerprint = Some("fingerprint".to_owned());
+    record.fields_mut().request = Some(TurnRequest {
         tier: "gold".to_owned(),
         scopes: ["read".to_owned()].into(),
         accepted_output_modes: vec!["text/plain".to_owned()],
         trace_parent: Some("00-1-2-01".to_owned()),
         consent: Some("digest".to_owned()),
     });
-    record.used = Used {
+    record.fields_mut().used = Used {
         hand_overs: 3,
         progress_at: Some(Timestamp::from_millis(-2)),
         deaths: 2,
@@ -107,11 +107,11 @@ fn full() -> TaskRecord {
         },
         is_partial: true,
     };
-    record.replaced = record.artifacts.clone();
-    record.base.history = 1;
-    record.epoch = 4;
-    record.unknown = later();
-    record.saved.unknown = later();
+    record.fields_mut().replaced = record.artifacts.clone();
+    record.fields_mut().base.history = 1;
+    record.fields_mut().epoch = 4;
+    record.fields_mut().unknown = later();
+    record.fields_mut().saved.unknown = later();
     record
 }
 
@@ -175,9 +175,9 @@ fn distinct(state: TaskState) -> TaskRecord {
     let mut record: TaskRecord = Values::first();
     let status = Status {
         state,
-        ..record.status().clone()
+        ..record.status.clone()
     };
-    record.restore_status(status);
+    record.fields_mut().status = status;
     record
 }
 
@@ -200,17 +200,17 @@ pub(super) fn submitted() -> TaskRecord {
     let empty = plain();
     let mut record = distinct(TaskState::Submitted);
     // The ids of the events of a task with a client-made id have a mark.
-    record.id = empty.id.clone();
-    record.restore_status(empty.status().clone());
-    record.version = empty.version;
-    record.last_seq = empty.last_seq;
-    record.metadata.clear();
-    record.history.clear();
-    record.artifacts.clear();
-    record.replaced.clear();
-    record.log.clear();
-    record.saved.data.clear();
-    record.layout = empty.layout.clone();
+    record.fields_mut().id = empty.id.clone();
+    record.fields_mut().status = empty.status.clone();
+    record.fields_mut().version = empty.version;
+    record.fields_mut().last_seq = empty.last_seq;
+    record.fields_mut().metadata.clear();
+    record.fields_mut().history.clear();
+    record.fields_mut().artifacts.clear();
+    record.fields_mut().replaced.clear();
+    record.fields_mut().log.clear();
+    record.fields_mut().saved.data.clear();
+    record.fields_mut().layout = empty.layout.clone();
     record
 }
 
@@ -226,7 +226,7 @@ fn a_record_reads_back_as_it_was_written() {
 fn a_record_reads_back_from_facts_and_body() {
     let states = TaskState::ALL.map(distinct);
     each_row(states.into_iter().chain([full()]), |mut record| {
-        record.layout = Layout::default();
+        record.fields_mut().layout = Layout::default();
         let head = pieces(&record).unwrap().head;
         let read = head_of(&head, TaskFacts::of(&record)).unwrap();
         assert_eq!(read, record);
@@ -236,7 +236,7 @@ fn a_record_reads_back_from_facts_and_body() {
 #[test]
 fn a_record_at_its_start_or_end_reads_back_as_it_was_written() {
     let mut record = full();
-    record.base = Base::default();
+    record.fields_mut().base = Base::default();
     assert_eq!(decode(encode(&record)).unwrap(), record);
     let (write, at) = (WriteId::made_of(3), Timestamp::from_millis(9));
     let ended = record.next([Change::Cancel], write, at, at).unwrap();
@@ -274,8 +274,8 @@ fn a_push_config_reads_back_as_it_was_written() {
 #[test]
 fn members_of_a_later_version_stay_in_a_record_that_is_written_again() {
     let mut record = full();
-    record.unknown.clear();
-    record.saved.unknown.clear();
+    record.fields_mut().unknown.clear();
+    record.fields_mut().saved.unknown.clear();
     let mut value = encode(&record);
     value["new"] = json!({"x": 1});
     value["saved"]["new"] = json!(0.1);
@@ -439,7 +439,7 @@ fn a_record_nested_too_deeply_is_not_written() {
     let nested = |levels: usize| {
         let mut record = full();
         let deep = (0..levels).fold(json!("}]\\\""), |inner, _| json!([inner]));
-        record.history = vec![said(vec![Part::data(deep)])];
+        record.fields_mut().history = vec![said(vec![Part::data(deep)])];
         record
     };
     let fits = nested(100);

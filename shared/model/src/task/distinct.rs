@@ -144,7 +144,7 @@ simple! {
     };
     TaskRecord: values => Self::of(TaskFields {
         // Says how it was read, and is not stored.
-        partial: false,
+        is_partial: false,
         ..values.make()
     });
 }
@@ -182,7 +182,7 @@ members! {
         route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
         secret, fingerprint, request, reads_text_alone, dispatched_at, used, push_ids, registrations, updated_at,
-        expires_at, consents, kept_until, keys, layout, partial, unknown,
+        expires_at, consents, kept_until, keys, layout, is_partial, unknown,
     }
     ThreadState { events, session, unknown }
     ThreadRecord {

@@ -70,8 +70,6 @@ pub use push::{
     MAX_PUSH_URL, PushConfig, PushLease, PushListQuery, PushOffer, PushPage, PushQuery, PushRecord,
     PushRegistration, Sealed, SealedAnswer, Secret,
 };
-#[cfg(any(test, feature = "contract-tests"))]
-pub use record::RecordFields;
 pub use record::{
     Base, Consents, NewTask, Saved, SavedSlot, Task, TaskFields, TaskRecord, Transition,
     TurnRequest,

@@ -5,12 +5,7 @@
 //! has no I/O, clock or randomness, so the changes can be applied again to a fresh
 //! record after a lost race.
 
-#[cfg(any(test, feature = "contract-tests"))]
-mod fixture;
 mod read;
-
-#[cfg(any(test, feature = "contract-tests"))]
-pub use fixture::RecordFields;
 
 use super::{
     Artifact, BuildId, Change, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent,
@@ -21,7 +16,7 @@ use super::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -172,8 +167,7 @@ pub struct NewTask {
     pub created_at: Timestamp,
 }
 
-/// A stored task. Its fields are private to this crate; it changes in
-/// [`TaskRecord::next`].
+/// A stored task. All read its fields; it changes in [`TaskRecord::next`].
 ///
 /// A turn moves and clones its record through many futures and results. So the clones of a
 /// record share their fields until one of them changes.
@@ -188,94 +182,103 @@ impl Deref for TaskRecord {
     }
 }
 
-impl DerefMut for TaskRecord {
-    fn deref_mut(&mut self) -> &mut TaskFields {
-        Arc::make_mut(&mut self.0)
-    }
-}
-
 /// The fields of a [`TaskRecord`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskFields {
-    pub(crate) id: TaskId,
-    pub(crate) owner: Owner,
-    pub(crate) context_id: ContextId,
+    /// Its id.
+    pub id: TaskId,
+    /// The owner.
+    pub owner: Owner,
+    /// Its context.
+    pub context_id: ContextId,
     pub(crate) generation: Generation,
-    pub(crate) incarnation: WriteId,
-    pub(crate) metadata: Metadata,
-    pub(crate) created_at: Timestamp,
-    pub(super) status: Status,
-    /// The skill the task is pinned to; `None` while the router asks.
-    pub(crate) skill: Option<SkillId>,
-    /// Why it has this skill.
-    pub(crate) route: Option<SkillRoute>,
-    /// 0 before the first commit, then incremented by each commit.
-    pub(crate) version: u64,
-    /// Incremented when the right to write moves: start, answer, claim, cancel. A
-    /// turn of an earlier epoch cannot write.
-    pub(crate) epoch: u64,
-    /// Incremented by each message of the client.
-    pub(crate) turn: u32,
+    /// The id of the creating write. It distinguishes the task from every other task
+    /// that has had its id.
+    pub incarnation: WriteId,
+    /// Metadata of the request that created it.
+    pub metadata: Metadata,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Its status.
+    pub status: Status,
+    /// The skill that it is pinned to; `None` while the router asks.
+    pub skill: Option<SkillId>,
+    /// Why it has its skill. `None` while the router asks, when the client named the skill,
+    /// and when the agent has one skill.
+    pub route: Option<SkillRoute>,
+    /// Its version, incremented by each commit.
+    pub version: u64,
+    /// Its epoch, incremented by a start, an answer, a claim or a cancel.
+    pub epoch: u64,
+    /// The number of its turn, incremented by each message of the client.
+    pub turn: u32,
     /// The number of the attempt that runs, or that runs next. A run that an outage ended
     /// is no attempt.
-    pub(crate) attempt: u32,
+    pub attempt: u32,
     /// Until when no other worker may take the running turn.
-    pub(crate) lease_until: Option<Timestamp>,
-    /// The last version that dispatched the turn to a worker; 0 if none has.
-    pub(crate) last_dispatch: u64,
+    pub lease_until: Option<Timestamp>,
+    /// The last version that dispatched the turn, also after its claim; 0 if none has.
+    pub last_dispatch: u64,
     /// The ids of the last commits, newest last.
-    pub(crate) write_ids: Vec<WriteId>,
+    pub write_ids: Vec<WriteId>,
     /// The write that opened the current turn.
     pub(crate) turn_write: WriteId,
-    pub(crate) history: Vec<Message>,
-    pub(crate) artifacts: Vec<Artifact>,
-    /// The event log; `seq` increases without a gap.
-    pub(crate) log: Vec<LoggedEvent>,
+    /// Its messages, oldest first.
+    pub history: Vec<Message>,
+    /// Its artifacts.
+    pub artifacts: Vec<Artifact>,
+    /// The event log, oldest first. The numbers increase without a gap.
+    pub log: Vec<LoggedEvent>,
     /// The number of the last logged event.
-    pub(crate) last_seq: u64,
+    pub last_seq: u64,
     /// The id of the last logged event.
     pub(crate) last_event: Option<EventId>,
-    pub(crate) transitions: Vec<Transition>,
-    pub(crate) saved: Saved,
-    /// What the running turn starts from if it runs again.
-    pub(crate) base: Base,
+    /// The last state changes, oldest first.
+    pub transitions: Vec<Transition>,
+    /// The data that its skill keeps between turns.
+    pub saved: Saved,
+    /// What its running turn starts from if it runs again.
+    pub base: Base,
     /// Artifacts of the base that the turn has replaced since.
     pub(crate) replaced: Vec<Artifact>,
-    /// An answer that stays out of the history (credentials); kept until its turn has
-    /// ended.
-    pub(crate) secret: Option<Sealed>,
-    /// Recognises the client's last message, if it was a sealed answer.
-    pub(crate) fingerprint: Option<String>,
+    /// An answer that stays out of the history (credentials).
+    pub secret: Option<Sealed>,
+    /// The keyed hash of the client's last message, if that was an answer that stays out of
+    /// the history.
+    pub fingerprint: Option<String>,
     /// The request of the running turn; kept until the turn has ended.
-    pub(crate) request: Option<TurnRequest>,
-    /// The client of the last send reads text and no data, so answers show data as text.
-    pub(crate) reads_text_alone: bool,
+    pub request: Option<TurnRequest>,
+    /// Whether the client of the last send reads text and no data.
+    pub reads_text_alone: bool,
     /// When the version in `last_dispatch` was committed.
-    pub(crate) dispatched_at: Option<Timestamp>,
+    pub dispatched_at: Option<Timestamp>,
     /// No worker begins the turn before: an outage ended its last run.
-    pub(crate) not_before: Option<Timestamp>,
+    pub not_before: Option<Timestamp>,
     /// What its turns have used.
-    pub(crate) used: Used,
-    /// What its skills, or the router, have asked consent for.
-    pub(crate) consents: Consents,
-    /// The ids of the push configs; a removed one may still be listed.
-    pub(crate) push_ids: Vec<PushId>,
+    pub used: Used,
+    /// Its questions whether skills may run with what a model wrote.
+    pub consents: Consents,
+    /// The ids of its push configs; a removed one may be listed.
+    pub push_ids: Vec<PushId>,
     /// How many commits only registered a push config.
     pub(crate) registrations: u64,
-    pub(crate) updated_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
     /// When a task at rest expires.
-    pub(crate) expires_at: Timestamp,
-    /// Until when all items beside it are kept at least.
-    pub(crate) kept_until: Timestamp,
-    /// The idempotency keys of its sends, oldest first.
-    pub(crate) keys: Vec<KeyHash>,
+    pub expires_at: Timestamp,
+    /// Until when the table keeps all items beside it at least: its pointer, children,
+    /// idempotency keys and push configs. It is never before the expiry.
+    pub kept_until: Timestamp,
+    /// The hashed idempotency keys of its sends that it keeps (the newest 32).
+    pub keys: Vec<KeyHash>,
     /// Which parts of it are in children.
-    pub(crate) layout: Layout,
-    /// Whether parts that are in children were not read.
-    pub(crate) partial: bool,
+    pub layout: Layout,
+    /// Whether parts in children were not read. Such a record is enough to judge and
+    /// show the task, but a store refuses a commit on top of it.
+    pub is_partial: bool,
     /// Members of the stored form that a later version of this program added. Every
     /// commit keeps them.
-    pub(crate) unknown: Metadata,
+    pub unknown: Metadata,
 }
 
 /// The view of a task that a response shows.
@@ -326,13 +329,42 @@ impl TurnRequest {
 }
 
 impl TaskFields {
-    /// The message of the status read from a store.
-    pub(crate) const fn status_message_mut(&mut self) -> &mut Option<Message> {
-        &mut self.status.message
+    /// Keeps the items beside the task for two `lifetime`s from its creation, and again for one
+    /// lifetime beyond its expiry by the first commit that would outlive them.
+    fn keep(&mut self, is_new: bool, lifetime: Duration) {
+        if is_new {
+            self.kept_until = self.first_kept_until(lifetime);
+        }
+        if self.kept_until < self.expires_at {
+            self.kept_until = self.expires_at.plus(lifetime);
+        }
+    }
+
+    /// Drops all but the last write ids.
+    fn forget_writes(&mut self) {
+        let surplus = self.write_ids.len().saturating_sub(WRITE_IDS);
+        self.write_ids.drain(..surplus);
     }
 }
 
 impl TaskRecord {
+    /// Its fields, for this crate to change.
+    pub(crate) fn fields_mut(&mut self) -> &mut TaskFields {
+        Arc::make_mut(&mut self.0)
+    }
+
+    /// Its fields, for tests of records that no commit makes.
+    #[cfg(any(test, feature = "contract-tests"))]
+    pub fn fields(&mut self) -> &mut TaskFields {
+        self.fields_mut()
+    }
+
+    /// A record with these fields.
+    #[cfg(any(test, feature = "contract-tests"))]
+    pub(in crate::task) fn of(fields: TaskFields) -> Self {
+        Self(Arc::new(fields))
+    }
+
     /// A task that is not stored yet: submitted, version 0.
     #[must_use]
     pub fn create(new: NewTask) -> Self {
@@ -387,7 +419,7 @@ impl TaskRecord {
             kept_until: at,
             keys: Vec::new(),
             layout: Layout::default(),
-            partial: false,
+            is_partial: false,
             unknown: Metadata::new(),
         }))
     }
@@ -407,7 +439,8 @@ impl TaskRecord {
         at: Timestamp,
         expires_at: Timestamp,
     ) -> Result<Self, TransitionError> {
-        let mut next = self.clone();
+        let mut record = self.clone();
+        let next = record.fields_mut();
         next.version += 1;
         next.write_ids.push(write);
         next.forget_writes();
@@ -429,44 +462,29 @@ impl TaskRecord {
             next.expires_at = expires_at;
         }
         next.keep(self.version == 0, expires_at.since(at));
-        Ok(next)
-    }
-
-    /// Keeps the items beside the task for two `lifetime`s from its creation, and again for one
-    /// lifetime beyond its expiry by the first commit that would outlive them.
-    fn keep(&mut self, is_new: bool, lifetime: Duration) {
-        if is_new {
-            self.kept_until = self.first_kept_until(lifetime);
-        }
-        if self.kept_until < self.expires_at {
-            self.kept_until = self.expires_at.plus(lifetime);
-        }
+        Ok(record)
     }
 
     /// Drops the event log of a task that one write creates and ends. No client can
     /// have seen its events.
     pub fn forget_log(&mut self) {
-        self.log.clear();
+        self.fields_mut().log.clear();
     }
 
     /// Adds the key of this commit. Of more than 32 keys the oldest are dropped: they are kept
     /// until the time they have, and no longer. A finished task keeps its list too, because its
     /// removal deletes the keys.
     pub fn hold_key(&mut self, key: KeyHash) {
-        self.keys.push(key);
-        let surplus = self.keys.len().saturating_sub(KEYS);
-        self.keys.drain(..surplus);
+        let keys = &mut self.fields_mut().keys;
+        keys.push(key);
+        let surplus = keys.len().saturating_sub(KEYS);
+        keys.drain(..surplus);
     }
 
     /// Sets the lease. A heartbeat extends it without a commit, so the lease is not a
     /// [`Change`].
     pub fn set_lease(&mut self, lease_until: Option<Timestamp>) {
-        self.lease_until = lease_until;
-    }
-
-    /// Sets the status read from a store.
-    pub(crate) fn restore_status(&mut self, status: Status) {
-        self.status = status;
+        self.fields_mut().lease_until = lease_until;
     }
 
     /// The record of a task at rest that expires at `at`, whatever its expiry was.
@@ -474,16 +492,11 @@ impl TaskRecord {
     #[must_use]
     pub fn with_expiry(&self, write: WriteId, at: Timestamp) -> Self {
         let mut record = self.clone();
-        record.version += 1;
-        record.write_ids.push(write);
-        record.forget_writes();
-        record.expires_at = at;
+        let fields = record.fields_mut();
+        fields.version += 1;
+        fields.write_ids.push(write);
+        fields.forget_writes();
+        fields.expires_at = at;
         record
-    }
-
-    /// Drops all but the last write ids.
-    fn forget_writes(&mut self) {
-        let surplus = self.write_ids.len().saturating_sub(WRITE_IDS);
-        self.write_ids.drain(..surplus);
     }
 }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn after(record: &TaskRecord, second: i64, change: Change) -> TaskRecord {
-        let write = WriteId::made_of(u128::from(record.version() + 2));
+        let write = WriteId::made_of(u128::from(record.version + 2));
         record
             .next([change], write, at(second), at(10_000))
             .unwrap()
@@ -175,12 +175,12 @@ mod tests {
             record = after(&record, second, change);
             assert_eq!(record.progress_at(), at(progress), "second {second}");
         });
-        assert_eq!(record.used().hand_overs, 1);
+        assert_eq!(record.used.hand_overs, 1);
     }
 
     /// How often the turn was claimed, and whether it has an attempt left of two.
     fn attempts(record: &TaskRecord) -> (u32, bool) {
-        (record.attempt(), !record.is_spent(2))
+        (record.attempt, !record.is_spent(2))
     }
 
     #[test]
@@ -201,10 +201,10 @@ mod tests {
         each_row([2, 20, 40, 80], |second| {
             record = after(&record, second, release(second + 10));
             assert_eq!(attempts(&record), (1, true));
-            assert_eq!(record.not_before(), Some(at(second + 10)));
-            assert_eq!(record.dispatch(), Some(record.version()));
+            assert_eq!(record.not_before, Some(at(second + 10)));
+            assert_eq!(record.dispatch(), Some(record.version));
             record = after(&record, second + 11, claim(1000));
-            assert_eq!((attempts(&record), record.not_before()), ((1, true), None));
+            assert_eq!((attempts(&record), record.not_before), ((1, true), None));
         });
     }
 
@@ -228,12 +228,9 @@ mod tests {
     fn the_last_dispatch_is_known_after_the_claim() {
         let record = dispatched();
         let claimed = after(&record, 1, claim(61));
-        assert_eq!((claimed.dispatch(), claimed.last_dispatch()), (None, 1));
+        assert_eq!((claimed.dispatch(), claimed.last_dispatch), (None, 1));
         let released = after(&claimed, 2, release(12));
-        assert_eq!(
-            (released.dispatch(), released.last_dispatch()),
-            (Some(3), 3)
-        );
+        assert_eq!((released.dispatch(), released.last_dispatch), (Some(3), 3));
     }
 
     #[test]
@@ -241,7 +238,7 @@ mod tests {
         let record = after(&dispatched(), 1, claim(61));
         let record = after(&record, 2, step());
         let record = after(&record, 3, Change::Complete { message: None });
-        assert_eq!(record.used(), Used::default());
-        assert_eq!((record.last_dispatch(), record.not_before()), (0, None));
+        assert_eq!(record.used, Used::default());
+        assert_eq!((record.last_dispatch, record.not_before), (0, None));
     }
 }

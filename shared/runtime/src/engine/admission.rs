@@ -100,5 +100,8 @@ impl Reader {
 
 /// The tenant and the skill of a task.
 fn work_of(record: &TaskRecord) -> (&TenantId, Option<&str>) {
-    (&record.owner().tenant, record.skill().map(SkillId::as_str))
+    (
+        &record.owner.tenant,
+        record.skill.as_ref().map(SkillId::as_str),
+    )
 }

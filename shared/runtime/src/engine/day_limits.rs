@@ -109,13 +109,13 @@ impl<'e> CallMeter<'e> {
     /// The meter of a turn of `record`, whose task may use so many tokens.
     pub(super) fn of_task(reader: &'e Reader, record: &TaskRecord, most: Option<u64>) -> Self {
         let tokens = TaskTokens {
-            before: record.used().models.tokens(),
+            before: record.used.models.tokens(),
             ..TaskTokens::default()
         };
         Self {
             most,
             tokens: Mutex::new(tokens),
-            ..Self::of_tenant(reader, &record.owner().tenant)
+            ..Self::of_tenant(reader, &record.owner.tenant)
         }
     }
 

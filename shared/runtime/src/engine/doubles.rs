@@ -95,11 +95,11 @@ pub(super) async fn sent_task(engine: &Engine, caller: &Caller, command: SendCom
 /// The queue message of the last intent of a task.
 pub(super) fn work_item(record: &TaskRecord) -> WorkItem {
     WorkItem {
-        owner: record.owner().clone(),
-        task: record.id().clone(),
-        incarnation: record.incarnation().clone(),
-        turn: record.turn(),
-        dispatch: record.last_dispatch(),
+        owner: record.owner.clone(),
+        task: record.id.clone(),
+        incarnation: record.incarnation.clone(),
+        turn: record.turn,
+        dispatch: record.last_dispatch,
     }
 }
 

@@ -54,8 +54,8 @@ impl AssociatedData {
 
     /// The place of the message that opens turn number `turn` of `record`.
     fn of_answer(record: &TaskRecord, turn: u32) -> Self {
-        let (incarnation, turn) = (record.incarnation().as_str(), turn.to_string());
-        Self::of(record.owner(), record.id(), ["answer", incarnation, &turn])
+        let (incarnation, turn) = (record.incarnation.as_str(), turn.to_string());
+        Self::of(&record.owner, &record.id, ["answer", incarnation, &turn])
     }
 }
 
@@ -189,7 +189,7 @@ impl Engine {
             None => MessagePrint::of_message(message),
         };
         let is_credential = record.state() == TaskState::AuthRequired;
-        let has_skill = turn == 1 || record.skill().is_some();
+        let has_skill = turn == 1 || record.skill.is_some();
         let is_unkept = has_skill && skill.is_some_and(|skill| !skill.keeps_input);
         for change in opening.iter_mut() {
             match change {
@@ -257,7 +257,7 @@ impl Engine {
             .secrets
             .keys_of(Some(fingerprint))
             .await?;
-        let seal_place = AssociatedData::of_answer(record, record.turn());
+        let seal_place = AssociatedData::of_answer(record, record.turn);
         Ok(keys.recognises(fingerprint, print, &seal_place))
     }
 
@@ -279,10 +279,7 @@ impl Engine {
             let why = "the key of an answer is not known to this process";
             return Err(StoreError::Unavailable(why.to_owned()));
         }
-        let secret = keys.open(
-            ciphertext,
-            &AssociatedData::of_answer(record, record.turn()),
-        );
+        let secret = keys.open(ciphertext, &AssociatedData::of_answer(record, record.turn));
         Ok(secret.and_then(|text| a2a_lambda_model::stored::message_of_text(text.expose()).ok()))
     }
 }

@@ -160,7 +160,7 @@ impl CallScope {
 
 /// Notes the skill of the task that the running call changes.
 pub(crate) fn note_skill_of(task: &TaskRecord) {
-    if let Some(skill) = task.skill() {
+    if let Some(skill) = task.skill.as_ref() {
         CallNames::note(|names| &names.skill, skill.as_str());
     }
 }

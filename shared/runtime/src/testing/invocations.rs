@@ -137,7 +137,7 @@ impl SkillTest {
             if record.state().is_at_rest() {
                 return Ok(());
             }
-            if let Some(at) = record.not_before() {
+            if let Some(at) = record.not_before {
                 // An outage ended its last run.
                 let now = self.clock.now();
                 self.clock.advance(at.since(now));
@@ -150,10 +150,10 @@ impl SkillTest {
                 continue;
             };
             let item = WorkItem {
-                owner: record.owner().clone(),
+                owner: record.owner.clone(),
                 task: id.clone(),
-                incarnation: record.incarnation().clone(),
-                turn: record.turn(),
+                incarnation: record.incarnation.clone(),
+                turn: record.turn,
                 dispatch,
             };
             let deadline = self
@@ -182,7 +182,7 @@ impl SkillTest {
         let id = self.task.clone().unwrap();
         let record = self.stored(&self.calling().unwrap(), &id).await;
         let record = record.unwrap().unwrap();
-        record.saved().steps.keys().cloned().collect()
+        record.saved.steps.keys().cloned().collect()
     }
 }
 

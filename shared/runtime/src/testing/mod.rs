@@ -241,7 +241,7 @@ impl SkillTest {
             return Ok(0);
         };
         let record = self.stored(&self.calling()?, id).await?;
-        Ok(record.map_or(0, |record| record.last_seq()))
+        Ok(record.map_or(0, |record| record.last_seq))
     }
 
     /// Notes what workers have stored after the event `last_seq`.
@@ -251,7 +251,7 @@ impl SkillTest {
                 .events_after(last_seq)
                 .map(|event| event.event.clone());
             self.events.extend(events);
-            self.context = Some(record.context_id().clone());
+            self.context = Some(record.context_id.clone());
         }
         self.task = Some(id);
         Ok(())

@@ -97,7 +97,7 @@ impl Brakes {
                 && let Some(sender) = lock(&self.queue_sender).take()
             {
                 // It fails when the bench waits no more.
-                let _gone = sender.send(record.id().clone());
+                let _gone = sender.send(record.id.clone());
             }
             return;
         }
@@ -105,7 +105,7 @@ impl Brakes {
             return;
         };
         brake.commits += u64::from(!is_before);
-        let (events, commits) = (record.last_seq(), brake.commits);
+        let (events, commits) = (record.last_seq, brake.commits);
         if !is_before {
             brake.base.get_or_insert((events, commits));
         }
@@ -122,7 +122,7 @@ impl Brakes {
             return;
         }
         // Both fail when the bench has been dropped: then the turn is not held.
-        let _gone = brake.signal.send(record.id().clone());
+        let _gone = brake.signal.send(record.id.clone());
         let _gone = brake.go_on.await;
     }
 }

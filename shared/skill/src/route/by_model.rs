@@ -161,22 +161,22 @@ const RELATION: &str = "`answers`: the message answers the question of the earli
 fn list_tasks<'c>(case: &RoutingQuestion<'c>) -> Vec<&'c TaskRecord> {
     let tasks = case.prior.tasks.iter();
     let mut all: Vec<_> = tasks.chain(&case.prior.references).collect();
-    all.retain(|task| task.skill().is_some());
-    all.sort_by_key(|task| (task.created_at(), task.id()));
-    all.dedup_by_key(|task| task.id());
+    all.retain(|task| task.skill.is_some());
+    all.sort_by_key(|task| (task.created_at, &task.id));
+    all.dedup_by_key(|task| &task.id);
     all
 }
 
 /// What the model gets of an earlier task.
 fn fact(case: &RoutingQuestion<'_>, task: &TaskRecord) -> Value {
-    let names = task.artifacts().iter().filter_map(|it| it.name.as_deref());
+    let names = task.artifacts.iter().filter_map(|it| it.name.as_deref());
     let names = names.take(NAMES).map(|name| cut(name, NAME));
     json!({
-        "task": task.id(),
-        "skill": task.skill(),
+        "task": &task.id,
+        "skill": task.skill.as_ref(),
         "state": task.state().as_str(),
         "artifacts": names.collect::<Vec<_>>(),
-        "spokeLast": case.prior.last().is_some_and(|last| last.id() == task.id()),
+        "spokeLast": case.prior.last().is_some_and(|last| last.id == task.id),
     })
 }
 
@@ -209,7 +209,7 @@ fn request(agent: &AgentDefinition, case: &RoutingQuestion<'_>, text: &str) -> M
     let tasks = list_tasks(case);
     if let Some(properties) = properties.as_object_mut().filter(|_| !tasks.is_empty()) {
         let relations = json!({ "enum": ["answers", "about", "new"], "description": RELATION });
-        let ids: Vec<_> = tasks.iter().map(|task| task.id()).collect();
+        let ids: Vec<_> = tasks.iter().map(|task| &task.id).collect();
         properties.insert("task".to_owned(), json!({ "enum": ids }));
         properties.insert("relation".to_owned(), relations);
         system.push_str("\n\nThe earlier tasks of the conversation, oldest first:");
@@ -329,11 +329,11 @@ fn earlier(
         true => case.prior.waiting(agent, case.message),
         false => list_tasks(case),
     };
-    tasks.retain(|task| task.id().as_str() == text("task"));
+    tasks.retain(|task| task.id.as_str() == text("task"));
     let task = tasks
         .first()
         .ok_or_else(|| wrong("a task that it may not name"))?;
-    Ok(Some((task.id().clone(), is_answer)))
+    Ok(Some((task.id.clone(), is_answer)))
 }
 
 fn wrong(cause: &str) -> AgentError {

@@ -44,7 +44,7 @@ impl PriorTasks {
     /// The tasks of the context that wait for an input of these parts, oldest first.
     pub(super) fn waiting(&self, agent: &AgentDefinition, message: &Message) -> Vec<&TaskRecord> {
         let takes = |task: &&TaskRecord| {
-            let skill = task.skill().and_then(|id| agent.skill(id));
+            let skill = task.skill.as_ref().and_then(|id| agent.skill(id));
             let is_open = task.state() == TaskState::InputRequired;
             is_open && skill.is_some_and(|skill| admits(skill.metadata(), &message.parts))
         };
@@ -55,22 +55,22 @@ impl PriorTasks {
         &self,
         tasks: &'c [TaskRecord],
     ) -> impl DoubleEndedIterator<Item = &'c TaskRecord> {
-        tasks.iter().filter(|task| task.skill().is_some())
+        tasks.iter().filter(|task| task.skill.is_some())
     }
 
     /// Whether the caller has opened or answered another task of the context since `task` asked, or
     /// in the same millisecond.
     pub(super) fn said_since(&self, task: &TaskRecord) -> bool {
-        let asked_at = task.status().timestamp;
+        let asked_at = task.status.timestamp;
         let mut others = self.with_skill(&self.tasks);
-        others.any(|other| other.id() != task.id() && said_at(other) >= asked_at)
+        others.any(|other| other.id != task.id && said_at(other) >= asked_at)
     }
 
     /// The open question of the router in the context: the newest one.
     pub(super) fn question(&self) -> Option<&TaskRecord> {
-        let questions = self.tasks.iter().filter(|task| task.skill().is_none());
+        let questions = self.tasks.iter().filter(|task| task.skill.is_none());
         let open = questions.filter(|task| task.state() == TaskState::InputRequired);
-        open.max_by_key(|task| task.status().timestamp)
+        open.max_by_key(|task| task.status.timestamp)
     }
 
     /// Refuses a message that may be the credentials which the newest question asks for: nothing
@@ -81,12 +81,12 @@ impl PriorTasks {
     pub(super) fn check_credentials(&self) -> Result<(), A2aError> {
         let questions = self.with_skill(&self.tasks);
         let questions = questions.filter(|task| task.state().is_interrupted());
-        match questions.max_by_key(|task| task.status().timestamp) {
+        match questions.max_by_key(|task| task.status.timestamp) {
             Some(task) if task.state() == TaskState::AuthRequired => {
                 let why = format!(
                     "the newest question of this context asks for credentials: send them with the \
                      task id `{}`, or name the skill of another request",
-                    task.id()
+                    &task.id
                 );
                 Err(A2aError::invalid("message.taskId", why))
             }
@@ -97,9 +97,9 @@ impl PriorTasks {
     /// A new task of the skill that spoke last, if the text is one that refines its results.
     pub(super) fn refinement(&self, agent: &AgentDefinition, message: &Message) -> Option<Route> {
         let last = self.last().filter(|task| task.state().is_terminal())?;
-        let (id, skill) = (last.skill()?, agent.skill(last.skill()?)?);
+        let (id, skill) = (last.skill.as_ref()?, agent.skill(last.skill.as_ref()?)?);
         let route = Route {
-            about: Some(last.id().clone()),
+            about: Some(last.id.clone()),
             ..Route::read(agent, id, message, "refines")
         };
         (refines(skill.metadata(), message) && skill.decode(&route.content).is_ok())
@@ -112,12 +112,12 @@ impl PriorTasks {
             return None;
         }
         let waiting = self.waiting(agent, message);
-        let newest = *waiting.iter().max_by_key(|task| task.status().timestamp)?;
-        let waits = |id: &TaskId| waiting.iter().find(|task| task.id() == id).copied();
+        let newest = *waiting.iter().max_by_key(|task| task.status.timestamp)?;
+        let waits = |id: &TaskId| waiting.iter().find(|task| &task.id == id).copied();
         let ids: BTreeSet<&String> = message.reference_task_ids.iter().collect();
         let only = self.references.first().filter(|_| ids.len() == 1);
-        let only = only.and_then(|task| waits(task.id()));
-        let last = || self.last().and_then(|task| waits(task.id()));
+        let only = only.and_then(|task| waits(&task.id));
+        let last = || self.last().and_then(|task| waits(&task.id));
         let task = only.or_else(last).unwrap_or(newest);
         let is_clear = only.is_some() || !self.said_since(task);
         Some(match is_clear && self.confirms(&waiting, task, message) {
@@ -134,7 +134,7 @@ impl PriorTasks {
         id: &TaskId,
     ) -> Option<Answer<'_>> {
         let waiting = self.waiting(agent, message);
-        let task = *waiting.iter().find(|task| task.id() == id)?;
+        let task = *waiting.iter().find(|task| &task.id == id)?;
         Some(match self.confirms(&waiting, task, message) {
             true => Answer::To(task),
             false => Answer::Unclear(waiting),
@@ -146,7 +146,7 @@ impl PriorTasks {
     pub(super) fn named_consent(&self, message: &Message) -> Option<&TaskRecord> {
         let mut tasks = self.tasks.iter().filter(|task| asks_consent(task));
         tasks.find(|task| {
-            let verdict = verdict(&task.consents().digest, message);
+            let verdict = verdict(&task.consents.digest, message);
             verdict.is_named && verdict.agrees.is_some()
         })
     }
@@ -169,25 +169,25 @@ impl PriorTasks {
 
 /// When the caller opened the task or last answered it. An ended task has only its transitions.
 fn said_at(task: &TaskRecord) -> Timestamp {
-    let mut turns = task.transitions().windows(2).rev();
+    let mut turns = task.transitions.windows(2).rev();
     let answer = turns.find_map(|turn| match turn {
         [before, after] if before.state.is_interrupted() && !after.state.is_terminal() => {
             Some(after.at)
         }
         _ => None,
     });
-    answer.unwrap_or_else(|| task.created_at())
+    answer.unwrap_or_else(|| task.created_at)
 }
 
 /// Whether a task asks for consent. After a question of consent, one that is too large for the
 /// task's own item counts as one.
 fn asks_consent(task: &TaskRecord) -> bool {
-    let has_asked = task.state() == TaskState::InputRequired && task.consents().count > 0;
-    let question = task.status().message.as_ref();
+    let has_asked = task.state() == TaskState::InputRequired && task.consents.count > 0;
+    let question = task.status.message.as_ref();
     has_asked && question.is_none_or(|it| it.consent_digest().is_some())
 }
 
 /// Whether the message is a word that answers the question of consent of `task`.
 pub(super) fn answers_consent(task: &TaskRecord, message: &Message) -> bool {
-    asks_consent(task) && verdict(&task.consents().digest, message).agrees.is_some()
+    asks_consent(task) && verdict(&task.consents.digest, message).agrees.is_some()
 }

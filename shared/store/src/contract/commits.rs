@@ -54,7 +54,7 @@ pub async fn a_create_over_a_live_task_shows_that_task(
 ) -> Result<(), Broken> {
     let task = sample.task()?;
     sample.stored(stores, &task).await?;
-    let other = sample.new_task(&sample.owner, task.id().clone())?;
+    let other = sample.new_task(&sample.owner, task.id.clone())?;
     let answer = stores.records.commit(&sample.create(&other)).await?;
     assert_eq!(answer, conflict_with(&task));
     assert_eq!(sample.loaded(stores, &task).await?, Some(task));
@@ -72,7 +72,7 @@ pub async fn a_commit_needs_the_version_and_the_incarnation(
     let task = sample.task()?;
     sample.stored(stores, &task).await?;
     let next = sample.next(&task, [sample.start()])?;
-    let (own, other) = (task.incarnation().clone(), sample.write_id());
+    let (own, other) = (task.incarnation.clone(), sample.write_id());
     for (version, incarnation) in [(0, &own), (2, &own), (1, &other), (0, &other)] {
         let incarnation = incarnation.clone();
         let write = sample.write(
@@ -80,7 +80,7 @@ pub async fn a_commit_needs_the_version_and_the_incarnation(
             Expect::Version {
                 version,
                 incarnation,
-                kept_until: task.kept_until(),
+                kept_until: task.kept_until,
             },
         );
         let answer = stores.records.commit(&write).await?;
@@ -124,8 +124,8 @@ pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
         .await?;
     assert_eq!(answer, CommitResult::Done);
     assert_eq!(
-        (running.version(), running.epoch()),
-        (working.version(), working.epoch())
+        (running.version, running.epoch),
+        (working.version, working.epoch)
     );
     for changes in [
         vec![Change::Complete { message: None }],
@@ -336,12 +336,12 @@ pub async fn a_finished_task_keeps_its_content(
         sample.write(
             &done,
             Expect::Version {
-                version: canceled.version(),
+                version: canceled.version,
                 incarnation: sample.write_id(),
-                kept_until: canceled.kept_until(),
+                kept_until: canceled.kept_until,
             },
         ),
-        sample.create(&sample.new_task(&sample.owner, task.id().clone())?),
+        sample.create(&sample.new_task(&sample.owner, task.id.clone())?),
     ] {
         let answer = stores.records.commit(&write).await?;
         assert_eq!(answer, conflict_with(&canceled));

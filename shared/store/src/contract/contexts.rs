@@ -35,10 +35,10 @@ fn finished(sample: &SampleData, named: bool, at: Timestamp) -> Result<TaskRecor
     let number = sample.number();
     let id = TaskId::made_of(number);
     let mut task = sample.new_task(&sample.owner, id)?;
-    *task.fields().context_id = ContextId::made_of(if named { number } else { sample.number() });
+    task.fields().context_id = ContextId::made_of(if named { number } else { sample.number() });
     let changes = [sample.start(), Change::Complete { message: None }];
     let mut task = task.next(changes, sample.write_id(), at, sample.at(1_000_000_000))?;
-    *task.fields().version = 1;
+    task.fields().version = 1;
     Ok(task)
 }
 
@@ -57,7 +57,7 @@ pub async fn contexts_are_listed_newest_first_and_once(
     for task in [&alone, &kept, &second] {
         sample.stored(stores, task).await?;
     }
-    let mut thread = sample.thread(&sample.owner, kept.context_id(), 0);
+    let mut thread = sample.thread(&sample.owner, &kept.context_id, 0);
     thread.record.updated_at = sample.at(-60);
     assert!(stores.records.put_thread(&thread).await?);
     let mut own = sample.thread(&sample.owner, &ContextId::parse("c:1")?, 0);
@@ -70,11 +70,7 @@ pub async fn contexts_are_listed_newest_first_and_once(
     assert!(stores.records.put_thread(&theirs).await?);
 
     let page = listed(stores, sample, None, 10, sample.now).await?;
-    let expected = [
-        &own.record.context_id,
-        alone.context_id(),
-        kept.context_id(),
-    ];
+    let expected = [&own.record.context_id, &alone.context_id, &kept.context_id];
     assert_eq!(names(&page.threads), expected);
     assert_eq!(page.next, None);
     let versions: Vec<u64> = page.threads.iter().map(|it| it.version).collect();
@@ -89,7 +85,7 @@ pub async fn contexts_are_listed_newest_first_and_once(
     for (at, there) in [(-1, true), (0, false)] {
         let now = Timestamp::from_millis(ends.as_millis() + at);
         let page = listed(stores, sample, None, 10, now).await?;
-        let found = names(&page.threads).contains(&alone.context_id());
+        let found = names(&page.threads).contains(&&alone.context_id);
         assert_eq!(found, there, "{at} ms");
     }
     Ok(())
@@ -153,8 +149,8 @@ pub async fn a_context_begun_for_a_task_is_listed_while_it_has_one(
     opens(stores, sample, &context).await?;
     // Another context of the same name.
     let mut theirs = finished(sample, false, sample.now)?;
-    *theirs.fields().owner = sample.colleague.clone();
-    *theirs.fields().context_id = context.clone();
+    theirs.fields().owner = sample.colleague.clone();
+    theirs.fields().context_id = context.clone();
     sample.stored(stores, &theirs).await?;
     let list = async |at| {
         let page = listed(stores, sample, None, 10, sample.at(at)).await?;
@@ -162,8 +158,8 @@ pub async fn a_context_begun_for_a_task_is_listed_while_it_has_one(
     };
     assert_eq!(list(0).await?, 0, "no task");
     let mut task = finished(sample, false, sample.now)?;
-    *task.fields().context_id = context.clone();
-    *task.fields().expires_at = sample.at(1000);
+    task.fields().context_id = context.clone();
+    task.fields().expires_at = sample.at(1000);
     sample.stored(stores, &task).await?;
     assert_eq!((list(0).await?, list(1000).await?), (1, 0));
     assert!(stores.records.remove_task(&task).await?);
@@ -207,7 +203,7 @@ pub async fn a_pointer_without_its_task_shows_nothing(
         ))
     };
     let mut placed = finished(sample, false, sample.now)?;
-    *placed.fields().context_id = context.clone();
+    placed.fields().context_id = context.clone();
     stores
         .records
         .link_context(&placed, sample.at(1000))
@@ -218,7 +214,7 @@ pub async fn a_pointer_without_its_task_shows_nothing(
         .await?;
     assert_eq!(shown().await?, (0, 0, 0, 0));
     let mut alone = finished(sample, false, sample.now)?;
-    *alone.fields().context_id = context.clone();
+    alone.fields().context_id = context.clone();
     sample.stored(stores, &alone).await?;
     assert_eq!(shown().await?, (1, 1, 1, 1));
     let mut write = sample.create(&placed);
@@ -316,10 +312,10 @@ pub async fn a_removed_task_is_gone_with_everything_beside_it(
 ) -> Result<(), Broken> {
     let task = finished(sample, true, sample.now)?;
     sample.stored(stores, &task).await?;
-    let (owner, id) = (&sample.owner, task.id());
+    let (owner, id) = (&sample.owner, &task.id);
     for (other, absent) in [(&sample.colleague, false), (&sample.stranger, true)] {
         let mut theirs = task.clone();
-        *theirs.fields().owner = other.clone();
+        theirs.fields().owner = other.clone();
         assert_eq!(
             stores.records.remove_task(&theirs).await?,
             absent,
@@ -327,9 +323,9 @@ pub async fn a_removed_task_is_gone_with_everything_beside_it(
         );
     }
     let mut later = task.clone();
-    *later.fields().version += 1;
+    later.fields().version += 1;
     let mut earlier = task.clone();
-    *earlier.fields().incarnation = sample.write_id();
+    earlier.fields().incarnation = sample.write_id();
     for other in [later, earlier] {
         assert!(!stores.records.remove_task(&other).await?);
         assert_eq!(sample.loaded(stores, &task).await?, Some(task.clone()));

@@ -39,7 +39,7 @@ pub async fn a_task_at_rest_is_gone_from_its_expiry_on(
     let end = sample.expiry().as_millis();
     for (offset, there) in [(0, false), (1, false), (-1, true)] {
         let now = a2a_lambda_model::task::Timestamp::from_millis(end + offset);
-        let found = stores.records.load(&sample.owner, task.id(), now).await?;
+        let found = stores.records.load(&sample.owner, &task.id, now).await?;
         assert_eq!(found.is_some(), there, "load at {offset} ms");
         let query = RecordQuery {
             now,
@@ -77,7 +77,7 @@ pub async fn a_create_takes_the_place_of_an_expired_task_only(
     for (offset, free) in [(-1, false), (0, true), (1, true)] {
         let task = asking(sample)?;
         sample.stored(stores, &task).await?;
-        let again = sample.new_task(&sample.owner, task.id().clone())?;
+        let again = sample.new_task(&sample.owner, task.id.clone())?;
         let mut write = sample.create(&again);
         write.now =
             a2a_lambda_model::task::Timestamp::from_millis(sample.expiry().as_millis() + offset);
@@ -124,7 +124,7 @@ pub async fn an_open_task_does_not_expire(
     let task = sample.task()?;
     sample.stored(stores, &task).await?;
     let late = sample.at(1_000_000_000);
-    let found = stores.records.load(&sample.owner, task.id(), late).await?;
+    let found = stores.records.load(&sample.owner, &task.id, late).await?;
     assert_eq!(found, Some(task.clone()));
     let working = sample.next(&task, [sample.start()])?;
     let mut write = sample.update(&working, &task);
@@ -136,7 +136,7 @@ pub async fn an_open_task_does_not_expire(
     };
     let page = stores.records.list(&sample.owner, &query).await?;
     assert_eq!(page.records, [working]);
-    let mut create = sample.create(&sample.new_task(&sample.owner, task.id().clone())?);
+    let mut create = sample.create(&sample.new_task(&sample.owner, task.id.clone())?);
     create.now = late;
     let answer = stores.records.commit(&create).await?;
     assert!(
@@ -167,7 +167,7 @@ pub async fn a_continued_task_does_not_expire(
     let late = sample.at(1_000_000_000);
     let found = stores
         .records
-        .load(&sample.owner, working.id(), late)
+        .load(&sample.owner, &working.id, late)
         .await?;
     assert_eq!(found.as_ref(), Some(&working));
     let query = RecordQuery {
@@ -204,13 +204,13 @@ pub async fn a_write_that_was_stored_is_done_even_after_its_expiry(
 /// The sort keys of all items beside a task, and when the table may remove them, in seconds.
 async fn beside(stores: &Stores, task: &TaskRecord) -> Result<Vec<(String, i64)>, StoreError> {
     let table = stores.records.table();
-    let thread = ThreadKey::new(task.owner(), task.context_id());
+    let thread = ThreadKey::new(&task.owner, &task.context_id);
     let pointers = Query {
         range: keys::pointers(),
         ..keys::thread_items(&thread).into()
     };
-    let tenant = &task.owner().tenant;
-    let of_sends = task.held_keys().iter();
+    let tenant = &task.owner.tenant;
+    let of_sends = task.keys.iter();
     let of_sends: Vec<_> = of_sends.map(|key| keys::idempotency(tenant, key)).collect();
     let mut items = table::query_all(&*table, keys::task_items(&task.key()).into()).await?;
     items.extend(table::query_all(&*table, pointers).await?);
@@ -234,7 +234,7 @@ pub async fn items_beside_a_task_are_kept_and_removed_with_it(
 ) -> Result<(), Broken> {
     let key = IdempotencyKey::parse("k")?.hash(&sample.owner);
     let mut task = sample.task()?;
-    *task.fields().context_id = ContextId::parse("mine:c")?;
+    task.fields().context_id = ContextId::parse("mine:c")?;
     task.hold_key(key.clone());
     let content = "c".to_owned();
     let create = TaskWrite {
@@ -250,7 +250,7 @@ pub async fn items_beside_a_task_are_kept_and_removed_with_it(
         ..sample.update(&grown, &task)
     };
     assert_eq!(stores.records.commit(&grows).await?, CommitResult::Done);
-    let end = grown.kept_until().plus(Duration::from_secs(1));
+    let end = grown.kept_until.plus(Duration::from_secs(1));
     let last = [chunk("a", true, 9_000), Change::Complete { message: None }];
     let mut done = grown.next(last, sample.write_id(), sample.now, end)?;
     stored::arrange(&mut done);

@@ -17,7 +17,7 @@ fn hash(owner: &Owner, name: &str) -> Result<KeyHash, Broken> {
 fn under(write: &TaskWrite, name: &str, content: &str) -> Result<TaskWrite, Broken> {
     let record = &write.record;
     let key = KeyWrite {
-        key: hash(record.owner(), name)?,
+        key: hash(&record.owner, name)?,
         content: content.to_owned(),
     };
     Ok(TaskWrite {
@@ -308,7 +308,7 @@ pub async fn a_key_that_is_gone_is_not_prolonged(
     // The task knows a key that no commit has written, as after a removal of the key.
     task.hold_key(key);
     sample.stored(stores, &task).await?;
-    let late = task.kept_until();
+    let late = task.kept_until;
     let next = task.next(
         [],
         sample.write_id(),

@@ -7,9 +7,9 @@ use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskRecord, TaskState};
 /// A submitted task with a status time `millis` after now.
 fn dated(sample: &SampleData, id: TaskId, millis: i64) -> Result<TaskRecord, Broken> {
     let mut task = sample.new_task(&sample.owner, id)?;
-    let mut status = task.status().clone();
+    let mut status = task.status.clone();
     status.timestamp = sample.at(millis);
-    *task.fields().status = status;
+    task.fields().status = status;
     Ok(task)
 }
 
@@ -91,7 +91,7 @@ pub async fn a_list_shows_only_tasks_that_match_its_filters(
         Ok::<(), Broken>(())
     };
     let mut of_context = query.clone();
-    of_context.context_id = Some(second.context_id().clone());
+    of_context.context_id = Some(second.context_id.clone());
     check(of_context.clone(), &[second]).await?;
     of_context.state = Some(TaskState::Working);
     check(of_context, &[]).await?;
@@ -101,7 +101,7 @@ pub async fn a_list_shows_only_tasks_that_match_its_filters(
     of_state.state = Some(TaskState::Submitted);
     check(of_state, &[newest, second, oldest]).await?;
     let mut recent = query;
-    recent.status_after = Some(second.status().timestamp);
+    recent.status_after = Some(second.status.timestamp);
     check(recent.clone(), &[newest, second]).await?;
     recent.status_after = Some(sample.at(5));
     check(recent, &[]).await
@@ -122,7 +122,7 @@ pub async fn a_context_with_few_tasks_is_listed_exactly(
         // The context is named after the first task.
         let id = if n == 0 { number } else { sample.number() };
         let mut task = dated(sample, TaskId::made_of(id), n % 3)?;
-        *task.fields().context_id = mine.clone();
+        task.fields().context_id = mine.clone();
         sample.stored(stores, &task).await?;
         tasks.push(task);
     }

@@ -42,8 +42,8 @@ pub(super) async fn shards(
 
 fn open(record: &TaskRecord) -> OpenTask {
     OpenTask {
-        owner: record.owner().clone(),
-        task: record.id().clone(),
+        owner: record.owner.clone(),
+        task: record.id.clone(),
     }
 }
 
@@ -147,11 +147,11 @@ pub async fn pages_of_open_tasks_join_oldest_first(
     let mut tasks = Vec::new();
     for age in [3_i64, 1, 4, 0, 2, 9, 5, 8, 7, 6] {
         let mut task = sample.task()?;
-        *task.fields().created_at = sample.at(-1_000 * age);
+        task.fields().created_at = sample.at(-1_000 * age);
         sample.stored(stores, &task).await?;
         tasks.push(task);
     }
-    tasks.sort_by_key(|task| task.created_at());
+    tasks.sort_by_key(|task| task.created_at);
     let expected: Vec<_> = tasks.iter().map(open).collect();
     // Two tasks of the same creation time, so that a page can end between them.
     let twin = sample.task()?;

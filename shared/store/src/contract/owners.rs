@@ -15,11 +15,11 @@ pub async fn only_the_owner_reads_or_writes_a_task(
     let task = sample.task()?;
     sample.stored(stores, &task).await?;
     for other in [&sample.colleague, &sample.stranger] {
-        let found = stores.records.load(other, task.id(), sample.now).await?;
+        let found = stores.records.load(other, &task.id, sample.now).await?;
         assert_eq!(found, None, "{other:?}");
         let page = stores.records.list(other, &sample.everything()).await?;
         assert_eq!((page.records, page.matching), (Vec::new(), 0), "{other:?}");
-        let theirs = sample.new_task(other, task.id().clone())?;
+        let theirs = sample.new_task(other, task.id.clone())?;
         let next = sample.next(&theirs, [sample.start()])?;
         let answer = stores
             .records
@@ -29,7 +29,7 @@ pub async fn only_the_owner_reads_or_writes_a_task(
     }
     // Another subject cannot take the same server-made id, and the response does not
     // show the owner.
-    let theirs = sample.new_task(&sample.colleague, task.id().clone())?;
+    let theirs = sample.new_task(&sample.colleague, task.id.clone())?;
     let answer = stores.records.commit(&sample.create(&theirs)).await?;
     assert_eq!(answer, CommitResult::Conflict(None));
     assert_eq!(sample.loaded(stores, &task).await?, Some(task));

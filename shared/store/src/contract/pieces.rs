@@ -64,7 +64,7 @@ async fn grown(stores: &Stores, sample: &SampleData) -> Result<TaskRecord, Broke
         let changes = [says(n, 700), chunk("a", n > 0, 900), chunk("b", n > 0, 300)];
         task = sample.committed(stores, &task, changes).await?;
     }
-    let layout = task.layout();
+    let layout = &task.layout;
     let parts = layout
         .children
         .iter()
@@ -89,10 +89,10 @@ async fn taken_back(stores: &Stores, sample: &SampleData) -> Result<TaskRecord, 
 
 /// Checks that a tail shows the same log from any start.
 async fn reported(stores: &Stores, sample: &SampleData, task: &TaskRecord) -> Result<(), Broken> {
-    let step = (task.last_seq() / 16).max(1);
-    let places = (0..=task.last_seq()).filter(|seq| seq % step == 0 || seq + 3 > task.last_seq());
+    let step = (task.last_seq / 16).max(1);
+    let places = (0..=task.last_seq).filter(|seq| seq % step == 0 || seq + 3 > task.last_seq);
     for after in places.chain([u64::MAX]) {
-        let (owner, id) = (task.owner(), task.id());
+        let (owner, id) = (&task.owner, &task.id);
         let found = stores.records.tail(owner, id, after, sample.now).await?;
         assert_eq!(found, Some(Tail::of(task, after)), "after {after}");
     }
@@ -117,7 +117,7 @@ pub async fn a_long_log_is_read_whole_and_from_any_event(
     }
     let ends = [Change::Complete { message: None }];
     task = sample.committed(stores, &task, ends).await?;
-    assert_eq!(task.last_seq(), 402);
+    assert_eq!(task.last_seq, 402);
     reported(stores, sample, &task).await
 }
 
@@ -137,7 +137,7 @@ pub async fn a_tail_shows_what_a_load_shows(
     let nothing = tasks.tail(&sample.owner, &unknown, 0, sample.now).await?;
     assert_eq!(nothing, None);
     for other in [&sample.colleague, &sample.stranger] {
-        let nothing = tasks.tail(other, task.id(), 0, sample.now).await?;
+        let nothing = tasks.tail(other, &task.id, 0, sample.now).await?;
         assert_eq!(nothing, None);
     }
     let large = grown(stores, sample).await?;
@@ -145,9 +145,9 @@ pub async fn a_tail_shows_what_a_load_shows(
     let ended = sample.committed(stores, &large, ends).await?;
     for (now, there) in [(-1, true), (0, false), (1, false)] {
         let now = sample.at(3_600_000 + now);
-        let found = tasks.tail(&sample.owner, ended.id(), 0, now).await?;
+        let found = tasks.tail(&sample.owner, &ended.id, 0, now).await?;
         assert_eq!(found.is_some(), there);
-        let found = tasks.load(&sample.owner, ended.id(), now).await?;
+        let found = tasks.load(&sample.owner, &ended.id, now).await?;
         assert_eq!(found.is_some(), there);
     }
     Ok(())
@@ -163,7 +163,7 @@ pub async fn output_taken_back_by_a_restart_is_not_read(
     sample: &SampleData,
 ) -> Result<(), Broken> {
     let mut task = grown(stores, sample).await?;
-    let before = (task.history().len(), task.artifacts().len());
+    let before = (task.history.len(), task.artifacts.len());
     task = sample.committed(stores, &task, [checkpoint()]).await?;
     for _ in 0..3 {
         for n in 0..8 {
@@ -171,8 +171,8 @@ pub async fn output_taken_back_by_a_restart_is_not_read(
             task = sample.committed(stores, &task, changes).await?;
         }
         task = sample.committed(stores, &task, [claim(sample)]).await?;
-        assert_eq!(task.history().len(), before.0 + 1);
-        assert_eq!(task.artifacts().len(), before.1);
+        assert_eq!(task.history.len(), before.0 + 1);
+        assert_eq!(task.artifacts.len(), before.1);
         reported(stores, sample, &task).await?;
     }
     let changes = [chunk("a", true, 9), Change::Complete { message: None }];
@@ -196,7 +196,7 @@ pub async fn a_restart_restores_a_replaced_artifact_with_all_parts(
         task = sample.committed(stores, &task, changes).await?;
     }
     task = sample.committed(stores, &task, [claim(sample)]).await?;
-    assert!(task.artifacts() == kept.artifacts(), "as it was");
+    assert!(task.artifacts == kept.artifacts, "as it was");
     let changes = [chunk("a", false, 1), checkpoint(), chunk("a", false, 2)];
     task = sample.committed(stores, &task, changes).await?;
     sample.committed(stores, &task, [claim(sample)]).await?;
@@ -216,9 +216,9 @@ pub async fn children_of_an_earlier_task_of_the_id_are_not_read(
     let old = sample.committed(stores, &old, ends).await?;
     let mut now = sample.write(&old, Expect::Absent);
     now.now = sample.at(3_600_000);
-    let mut new = sample.new_task(&sample.owner, old.id().clone())?;
+    let mut new = sample.new_task(&sample.owner, old.id.clone())?;
     let later = sample.at(3_600_000 * 2);
-    *new.fields().expires_at = later;
+    new.fields().expires_at = later;
     let create = a2a_lambda_model::store::TaskWrite {
         record: new.clone(),
         ..now
@@ -251,14 +251,14 @@ pub async fn a_conflict_shows_the_whole_of_a_large_task(
 ) -> Result<(), Broken> {
     let task = grown(stores, sample).await?;
     let mut late = sample.next(&task, [chunk("a", true, 9_000)])?;
-    *late.fields().version = task.version();
-    let version = task.version() - 1;
+    late.fields().version = task.version;
+    let version = task.version - 1;
     let write = sample.write(
         &late,
         Expect::Version {
             version,
-            incarnation: task.incarnation().clone(),
-            kept_until: task.kept_until(),
+            incarnation: task.incarnation.clone(),
+            kept_until: task.kept_until,
         },
     );
     let answer = stores.records.commit(&write).await?;
@@ -295,7 +295,7 @@ pub async fn a_large_commit_that_is_repeated_is_done_once(
     assert!(sample.loaded(stores, &task).await? == Some(later.clone()));
     // Another write of the same version is not recognised as this one.
     let mut other = next;
-    *other.fields().write_ids = vec![WriteId::made_of(sample.number())];
+    other.fields().write_ids = vec![WriteId::made_of(sample.number())];
     let answer = stores.records.commit(&sample.update(&other, &task)).await?;
     assert!(answer == CommitResult::Conflict(Some(later)));
     Ok(())
@@ -321,7 +321,7 @@ pub async fn an_excerpt_shows_the_wanted_content_of_the_whole_task(
         .await?;
     assert_eq!(page.records.len(), 3);
     for whole in [&large, &wordy, &again] {
-        let head = page.records.iter().find(|head| head.id() == whole.id());
+        let head = page.records.iter().find(|head| head.id == whole.id);
         let head = there(head)?;
         for history_length in [0, 1, 4, 8, 15, 16, 17, usize::MAX] {
             for artifacts in [false, true] {
@@ -338,7 +338,7 @@ pub async fn an_excerpt_shows_the_wanted_content_of_the_whole_task(
         }
     }
     // If not all messages fit, the newest are read, and no more bytes than allowed.
-    let head = page.records.iter().find(|head| head.id() == large.id());
+    let head = page.records.iter().find(|head| head.id == large.id);
     let head = there(head)?;
     let mut most = None;
     for bytes in (1..12).map(|step| step * 4_000) {
@@ -349,12 +349,12 @@ pub async fn an_excerpt_shows_the_wanted_content_of_the_whole_task(
         };
         let found = stores.records.project(head.clone(), wanted, sample.now);
         let found = there(found.await?)?;
-        assert_eq!(found.complete, !head.is_partial(), "{bytes}");
+        assert_eq!(found.complete, !head.is_partial, "{bytes}");
         if !found.complete {
-            most = most.max(Some(found.record.history().len()));
+            most = most.max(Some(found.record.history.len()));
         }
     }
-    assert!(most.is_none_or(|shown| shown > head.history().len()));
+    assert!(most.is_none_or(|shown| shown > head.history.len()));
     Ok(())
 }
 
@@ -392,7 +392,7 @@ pub async fn an_excerpt_never_mixes_two_commits(
 ) -> Result<(), Broken> {
     let task = grown(stores, sample).await?;
     let before = sample.committed(stores, &task, [says(98, 60_000)]).await?;
-    let (owner, id) = (before.owner(), before.id());
+    let (owner, id) = (&before.owner, &before.id);
     let head = stores.records.head(owner, id, sample.now).await?;
     let old = there(head)?;
     let task = sample
@@ -432,9 +432,9 @@ pub async fn a_commit_on_a_partial_record_is_refused(
     let task = grown(stores, sample).await?;
     let head = stores
         .records
-        .head(task.owner(), task.id(), sample.now)
+        .head(&task.owner, &task.id, sample.now)
         .await?;
-    let head = head.filter(|head| head.is_partial());
+    let head = head.filter(|head| head.is_partial);
     if let Some(head) = head {
         let next = sample.next(&head, [checkpoint()])?;
         let answer = stores.records.commit(&sample.update(&next, &head)).await;
@@ -459,7 +459,7 @@ pub async fn heads_returns_only_tasks_that_load_returns(
     sample.stored(stores, &over).await?;
     let open = |owner: &Owner, task: &TaskRecord| OpenTask {
         owner: owner.clone(),
-        task: task.id().clone(),
+        task: task.id.clone(),
     };
     let asked = [
         open(&sample.owner, &large),
@@ -471,17 +471,17 @@ pub async fn heads_returns_only_tasks_that_load_returns(
         open(&sample.owner, &sample.task()?),
     ];
     let mut heads = stores.records.heads(&asked, sample.expiry()).await?;
-    heads.sort_by(|a, b| a.id().cmp(b.id()));
+    heads.sort_by(|a, b| a.id.cmp(&b.id));
     let mut expected = [&large, &small];
-    expected.sort_by(|a, b| a.id().cmp(b.id()));
+    expected.sort_by(|a, b| a.id.cmp(&b.id));
     assert_eq!(heads.len(), 2);
     for (head, whole) in heads.iter().zip(expected) {
-        let (owner, id) = (whole.owner(), whole.id());
+        let (owner, id) = (&whole.owner, &whole.id);
         let one = stores.records.head(owner, id, sample.now).await?;
         assert_eq!(one.as_ref(), Some(head));
-        assert_eq!(head.version(), whole.version());
-        assert_eq!(head.lease_until(), whole.lease_until());
-        assert_eq!(head.push_ids(), whole.push_ids());
+        assert_eq!(head.version, whole.version);
+        assert_eq!(head.lease_until, whole.lease_until);
+        assert_eq!(&head.push_ids, &whole.push_ids);
     }
     assert_eq!(stores.records.heads(&[], sample.now).await?, []);
     Ok(())

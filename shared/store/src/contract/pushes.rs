@@ -15,9 +15,9 @@ impl SampleData {
     #[must_use]
     pub fn push(&self, record: &TaskRecord, id: &PushId) -> PushRecord {
         PushRecord {
-            owner: record.owner().clone(),
-            task: record.id().clone(),
-            incarnation: record.incarnation().clone(),
+            owner: record.owner.clone(),
+            task: record.id.clone(),
+            incarnation: record.incarnation.clone(),
             registration: PushRegistration {
                 signs: false,
                 trace_parent: Some("00-1-2-01".to_owned()),
@@ -29,7 +29,7 @@ impl SampleData {
                 credentials: None,
             },
             created_at: self.now,
-            delivery: Delivery::after(record.last_seq()),
+            delivery: Delivery::after(record.last_seq),
         }
     }
 
@@ -66,7 +66,7 @@ impl SampleData {
 }
 
 async fn stored(deliveries: &Deliveries, record: &TaskRecord) -> Result<Vec<PushRecord>, Broken> {
-    Ok(deliveries.pushes(record.owner(), record.id()).await?)
+    Ok(deliveries.pushes(&record.owner, &record.id).await?)
 }
 
 /// A commit that loses its race registers nothing.
@@ -86,9 +86,9 @@ pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
     let late = sample.push(&record, &PushId::made_of(1));
     let mut lost = sample.registers(&record, &late)?;
     lost.expect = a2a_lambda_model::store::Expect::Version {
-        version: record.version() + 7,
-        incarnation: record.incarnation().clone(),
-        kept_until: record.kept_until(),
+        version: record.version + 7,
+        incarnation: record.incarnation.clone(),
+        kept_until: record.kept_until,
     };
     let answer = stores.records.commit(&lost).await?;
     assert_eq!(answer, CommitResult::Conflict(Some(record.clone())));
@@ -119,7 +119,7 @@ pub async fn a_push_config_of_a_finished_task_leaves_the_task_unchanged(
     let done = sample.finished(&task)?;
     stores.records.commit(&sample.update(&done, &task)).await?;
     let push = sample.push(&done, &PushId::made_of(2));
-    stores.records.put_push(&push, done.kept_until()).await?;
+    stores.records.put_push(&push, done.kept_until).await?;
     assert_eq!(stored(&stores.deliveries, &done).await?, [push]);
     assert_eq!(sample.loaded(stores, &done).await?, Some(done));
     Ok(())
@@ -138,7 +138,7 @@ pub async fn a_push_config_can_be_removed_twice(
         let id = &push.registration.id;
         stores
             .records
-            .delete_push(record.owner(), record.id(), id)
+            .delete_push(&record.owner, &record.id, id)
             .await?;
         assert_eq!(stored(&stores.deliveries, &record).await?, []);
     }
@@ -165,12 +165,12 @@ pub async fn only_the_owner_reads_or_removes_a_push_config(
     let (record, push) = sample.listened(stores).await?;
     for other in [&sample.colleague, &sample.stranger] {
         assert_eq!(
-            stores.deliveries.pushes(other, record.id()).await?,
+            stores.deliveries.pushes(other, &record.id).await?,
             [],
             "{other:?}"
         );
         let id = &push.registration.id;
-        stores.records.delete_push(other, record.id(), id).await?;
+        stores.records.delete_push(other, &record.id, id).await?;
     }
     assert_eq!(stored(&stores.deliveries, &record).await?, [push]);
     Ok(())
@@ -344,7 +344,7 @@ pub async fn a_push_lease_holds_for_one_registration_only(
     let once_more = sample.push(&record, &push.registration.id);
     stores
         .records
-        .put_push(&once_more, record.kept_until())
+        .put_push(&once_more, record.kept_until)
         .await?;
     let moved = noted(&stores.deliveries, &anew, &lease, Delivery::after(9));
     assert!(!moved.await?);
@@ -372,8 +372,8 @@ pub async fn a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed(
         .commit(&sample.update(&done, &record))
         .await?;
     let open = OpenTask {
-        owner: done.owner().clone(),
-        task: done.id().clone(),
+        owner: done.owner.clone(),
+        task: done.id.clone(),
     };
     let found = || async {
         let shards = super::open::shards(stores, sample, 100).await?;
@@ -381,13 +381,13 @@ pub async fn a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed(
     };
     assert!(found().await?, "not confirmed");
     let mut older = done.clone();
-    *older.fields().version -= 1;
+    older.fields().version -= 1;
     assert!(
         !stores.deliveries.confirm_pushes(&older).await?,
         "an older version"
     );
     let mut another = done.clone();
-    *another.fields().incarnation = sample.write_id();
+    another.fields().incarnation = sample.write_id();
     assert!(
         !stores.deliveries.confirm_pushes(&another).await?,
         "an earlier task"

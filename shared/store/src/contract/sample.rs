@@ -157,7 +157,7 @@ impl SampleData {
             created_at: self.now,
         });
         let mut task = task.next([Change::Accept { message }], write, self.now, self.expiry())?;
-        *task.fields().unknown = later();
+        task.fields().unknown = later();
         stored::arrange(&mut task);
         Ok(task)
     }
@@ -256,9 +256,9 @@ impl SampleData {
     ) -> Result<TaskRecord, Broken> {
         let next = self.next(record, changes)?;
         let answer = stores.records.commit(&self.update(&next, record)).await?;
-        assert_eq!(answer, CommitResult::Done, "version {}", next.version());
+        assert_eq!(answer, CommitResult::Done, "version {}", next.version);
         let found = self.loaded(stores, record).await?;
-        assert!(found.as_ref() == Some(&next), "version {}", next.version());
+        assert!(found.as_ref() == Some(&next), "version {}", next.version);
         Ok(next)
     }
 
@@ -271,8 +271,8 @@ impl SampleData {
         stores: &Stores,
         record: &TaskRecord,
     ) -> Result<Option<TaskRecord>, Broken> {
-        let owner = record.owner();
-        Ok(stores.records.load(owner, record.id(), self.now).await?)
+        let owner = &record.owner;
+        Ok(stores.records.load(owner, &record.id, self.now).await?)
     }
 
     /// A write of the thread that follows version `expect`.

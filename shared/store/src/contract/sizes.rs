@@ -52,7 +52,7 @@ pub async fn a_record_above_the_largest_size_is_refused(
     assert_eq!(sample.loaded(stores, &small).await?, Some(small.clone()));
 
     let mut write = sample.update(&sample.finished(&small)?, &small);
-    let mut thread = sample.thread(&sample.owner, small.context_id(), 0);
+    let mut thread = sample.thread(&sample.owner, &small.context_id, 0);
     thread.record.state.events = vec![message];
     write.thread = Some(thread);
     let answer = stores.records.commit(&write).await;
@@ -125,7 +125,7 @@ fn keeping(sample: &SampleData, task: &TaskRecord, size: usize) -> Result<TaskRe
         save_place: Box::default(),
         order: None,
     };
-    let besides = stored::saved_size(sample.next(task, [save(0)])?.saved());
+    let besides = stored::saved_size(&sample.next(task, [save(0)])?.saved);
     sample.next(task, [save(size.saturating_sub(besides))])
 }
 
@@ -143,7 +143,7 @@ pub async fn saved_data_of_any_size_is_stored(
     let mut task = sample.committed(stores, &task, [sample.start()]).await?;
     for size in SIZES.into_iter().chain([500, 300 * 1024, 40 * 1024]) {
         let next = keeping(sample, &task, size)?;
-        assert_eq!(stored::saved_size(next.saved()), size);
+        assert_eq!(stored::saved_size(&next.saved), size);
         let answer = stores.records.commit(&sample.update(&next, &task)).await?;
         assert_eq!(answer, CommitResult::Done, "{size}");
         let found = sample.loaded(stores, &task).await?;
@@ -156,7 +156,7 @@ pub async fn saved_data_of_any_size_is_stored(
     }
     let ends = Change::Complete { message: None };
     let ended = sample.committed(stores, &task, [ends]).await?;
-    assert_eq!(*ended.saved(), Saved::default());
+    assert_eq!(ended.saved, Saved::default());
     Ok(())
 }
 
@@ -172,7 +172,7 @@ pub async fn thread_state_of_any_size_is_stored(
     sample.stored(stores, &task).await?;
     task = sample.committed(stores, &task, [sample.start()]).await?;
     for (n, size) in (0..).zip(SIZES) {
-        let mut thread = sample.thread(&sample.owner, task.context_id(), 2 * n);
+        let mut thread = sample.thread(&sample.owner, &task.context_id, 2 * n);
         thread.record.state = ThreadState {
             events: Vec::new(),
             session: [("k".to_owned(), noise(4, size).into())].into(),
@@ -180,7 +180,7 @@ pub async fn thread_state_of_any_size_is_stored(
         };
         assert!(stores.records.put_thread(&thread).await?, "{size}");
         assert!(stores.records.put_thread(&thread).await?, "{size}, again");
-        let id = task.context_id();
+        let id = &task.context_id;
         let found = stores.records.load_thread(&sample.owner, id).await?;
         assert!(found.as_ref() == Some(&thread.record), "{size}");
 

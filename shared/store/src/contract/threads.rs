@@ -194,7 +194,7 @@ pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
     sample: &SampleData,
 ) -> Result<(), Broken> {
     let task = sample.task()?;
-    let id = task.context_id().clone();
+    let id = task.context_id.clone();
     let mut create = sample.create(&task);
     create.thread = Some(sample.thread(&sample.owner, &id, 3));
     let answer = stores.records.commit(&create).await?;
@@ -207,7 +207,7 @@ pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
     let stored = stores.records.load_thread(&sample.owner, &id).await?;
     assert_eq!(stored.as_ref(), Some(&first.record));
 
-    let other = sample.new_task(&sample.owner, task.id().clone())?;
+    let other = sample.new_task(&sample.owner, task.id.clone())?;
     for expect in [0, 1] {
         let mut write = sample.create(&other);
         write.thread = Some(sample.thread(&sample.owner, &id, expect));
@@ -235,7 +235,7 @@ pub async fn a_repeated_write_of_task_and_thread_is_done(
     sample: &SampleData,
 ) -> Result<(), Broken> {
     let task = sample.task()?;
-    let id = task.context_id().clone();
+    let id = task.context_id.clone();
     let mut create = sample.create(&task);
     create.thread = Some(sample.thread(&sample.owner, &id, 0));
     let working = sample.next(&task, [sample.start()])?;
@@ -261,7 +261,7 @@ pub async fn a_repeated_create_of_a_removed_task_is_a_thread_conflict(
     sample: &SampleData,
 ) -> Result<(), Broken> {
     let task = sample.task()?;
-    let id = task.context_id().clone();
+    let id = task.context_id.clone();
     let first = sample.thread(&sample.owner, &id, 0);
     let mut create = sample.create(&task);
     create.thread = Some(first.clone());

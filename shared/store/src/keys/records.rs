@@ -268,8 +268,8 @@ pub fn is_of_shared_documents(partition: &str) -> bool {
 /// The pointer to a task in the partition of its context. Text order is the order in which
 /// the tasks were created.
 pub(crate) fn pointer(task: &TaskRecord) -> Key {
-    let thread = ThreadKey::new(task.owner(), task.context_id());
-    let (created_at, id, incarnation) = (millis(task.created_at()), task.id(), task.incarnation());
+    let thread = ThreadKey::new(&task.owner, &task.context_id);
+    let (created_at, id, incarnation) = (millis(task.created_at), &task.id, &task.incarnation);
     in_thread(&thread, format!("{TASKS}{created_at}#{id}#{incarnation}"))
 }
 

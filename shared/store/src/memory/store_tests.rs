@@ -111,8 +111,8 @@ async fn a_removal_leaves_a_task_that_has_changed_meanwhile() {
     let task = sample.task().unwrap();
     sample.stored(&stores, &task).await.unwrap();
     assert!(!stores.records.remove_task(&task).await.unwrap());
-    let left = stores.records.head(&sample.owner, task.id(), sample.now);
-    assert_eq!(left.await.unwrap().map(|it| it.version()), Some(99));
+    let left = stores.records.head(&sample.owner, &task.id, sample.now);
+    assert_eq!(left.await.unwrap().map(|it| it.version), Some(99));
 }
 
 mod if_each_write_is_sent_twice {

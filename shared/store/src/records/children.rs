@@ -27,7 +27,7 @@ impl RecordReader {
         &self,
         mut record: TaskRecord,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        if record.layout().is_empty() {
+        if record.layout.is_empty() {
             return Ok(Some(record));
         }
         let mut children = self.children(&record, keys::children(), &[]).await?;
@@ -63,7 +63,7 @@ impl RecordReader {
     ) -> Result<BTreeMap<ChildName, Item>, StoreError> {
         let query = Query {
             range,
-            filter: Some(task_item::is_same(record.incarnation())),
+            filter: Some(task_item::is_same(&record.incarnation)),
             only: only.iter().map(|name| (*name).to_owned()).collect(),
             ..keys::task_items(&record.key()).into()
         };
@@ -102,17 +102,17 @@ impl RecordReader {
         let mut reads = TornReads::default();
         for _ in 0..TRIES {
             let log = self.read_log(owner, &task, after).await?;
-            let is_visible = |head: &TaskRecord| head.owner() == owner && !head.is_expired(now);
+            let is_visible = |head: &TaskRecord| &head.owner == owner && !head.is_expired(now);
             let Some((head, children)) = log.filter(|(head, _)| is_visible(head)) else {
                 return Ok(None);
             };
-            reads.note(head.version());
+            reads.note(head.version);
             let events = self.events_of(&head, children).await;
             let Some(events) = reads.result(events)? else {
                 continue;
             };
             let mut tail = Tail::of(&head, after);
-            if after >= head.layout().events_moved() {
+            if after >= head.layout.events_moved() {
                 return Ok(Some(tail));
             }
             let mut events: Vec<LoggedEvent> =
@@ -151,7 +151,7 @@ impl RecordReader {
         let head = to_task(&meta)?;
         let mut children = Vec::new();
         for item in items {
-            let mine = item::text(&item, INCARNATION)? == head.incarnation().as_str();
+            let mine = item::text(&item, INCARNATION)? == head.incarnation.as_str();
             let name = keys::child_of(item::text(&item, SK)?);
             if mine && name.is_some_and(|name| stored::names(&head, name)) {
                 children.push(item);
@@ -187,10 +187,10 @@ impl RecordReader {
         projection: Projection,
         now: Timestamp,
     ) -> Result<Option<ProjectedTask>, StoreError> {
-        let (owner, task) = (head.owner().clone(), head.key());
+        let (owner, task) = (head.owner.clone(), head.key());
         let (mut bytes, mut reads) = (0, TornReads::default());
         for _ in 0..TRIES {
-            if !head.is_partial() {
+            if !head.is_partial {
                 return Ok(Some(ProjectedTask::of_whole(head)));
             }
             let needs = stored::needs(&head, projection);
@@ -205,9 +205,9 @@ impl RecordReader {
                 }));
             }
             // Another commit was made meanwhile, or a child is missing.
-            reads.note(head.version());
+            reads.note(head.version);
             let current = self.own_item(&task).await?;
-            match current.filter(|it| *it.owner() == owner && !it.is_expired(now)) {
+            match current.filter(|it| it.owner == owner && !it.is_expired(now)) {
                 Some(fresh) => head = fresh,
                 None => return Ok(None),
             }
@@ -228,7 +228,7 @@ impl RecordReader {
             && let Some(item) = self.item(state).await?
         {
             let version: u64 = item::number(&item, VERSION)?;
-            let state = head.layout().state.as_ref();
+            let state = head.layout.state.as_ref();
             if state.is_some_and(|state| state.version == version) {
                 items.insert(ChildName::State, item);
             }
@@ -260,15 +260,15 @@ impl Records {
     ) -> Result<Vec<Statement>, StoreError> {
         let record = &write.record;
         let owner = BlobOwner::Task(record.key());
-        let commit = record.write_ids().last().map(WriteId::as_str);
+        let commit = record.write_ids.last().map(WriteId::as_str);
         let mut statements = Vec::new();
         for Child { name, content } in children {
             let key = keys::child(&record.key(), name);
             let mut item = item::of(vec![
-                (VERSION, Some(count(record.version()))),
-                (INCARNATION, Some(record.incarnation().as_str().into())),
+                (VERSION, Some(count(record.version))),
+                (INCARNATION, Some(record.incarnation.as_str().into())),
                 (WRITE, Some(commit.unwrap_or_default().into())),
-                (TTL, Some(item::seconds(record.kept_until()))),
+                (TTL, Some(item::seconds(record.kept_until))),
                 (BODY, Some(item::content(content))),
             ]);
             let object = large_value::of_task(record, key.sort());
@@ -279,7 +279,7 @@ impl Records {
                 ChildName::State => put,
                 // It never replaces a child of the same task. It may replace one that an
                 // earlier task with this id has left.
-                ChildName::Moved { .. } => put.when(task_item::is_another(record.incarnation())),
+                ChildName::Moved { .. } => put.when(task_item::is_another(&record.incarnation)),
             });
         }
         Ok(statements)

@@ -25,7 +25,7 @@ fn task(write: &TaskWrite, head: Encoded<'static>) -> Statement {
             // This create, sent again after its task was deleted, must not bring the task back.
             let is_over = Condition::All(vec![
                 Condition::is(EXPIRES_AT, Comparison::AtMost, write.now.as_millis()),
-                task_item::is_another(record.incarnation()),
+                task_item::is_another(&record.incarnation),
             ]);
             Statement::put(key, item::of(attributes))
                 .when(Condition::Any(vec![Condition::absent(PK), is_over]))
@@ -38,7 +38,7 @@ fn task(write: &TaskWrite, head: Encoded<'static>) -> Statement {
         } => Statement::update(key, changes(attributes)).when(Condition::All(vec![
             task_item::has_version(*version),
             task_item::is_same(incarnation),
-            task_item::is_owned_by(record.owner()),
+            task_item::is_owned_by(&record.owner),
             item::is_live(write.now),
         ])),
     }
@@ -66,7 +66,7 @@ impl Records {
             statements.extend(self.thread_statements(thread).await?);
         }
         for push in &write.pushes {
-            statements.extend(pushes::push(push, write.record.kept_until())?);
+            statements.extend(pushes::push(push, write.record.kept_until)?);
         }
         statements.extend(children);
         // A task alone has no transaction: `commit` writes its pointer before it.
@@ -83,7 +83,7 @@ impl Records {
     /// # Errors
     /// [`StoreError`] when the table does not answer; then the commit must not be made.
     pub(super) async fn prolong(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        let until = record.kept_until().ttl_seconds();
+        let until = record.kept_until.ttl_seconds();
         for key in self.keys_beside(record).await? {
             let later = Statement::update(key, [ItemChange::set(TTL, until)]);
             let is_below = Condition::is(TTL, Comparison::Below, until);
@@ -94,7 +94,7 @@ impl Records {
 
     /// The keys of the items beside a task. Some may be gone.
     async fn keys_beside(&self, record: &TaskRecord) -> Result<Vec<Key>, StoreError> {
-        let (task, tenant) = (record.key(), &record.owner().tenant);
+        let (task, tenant) = (record.key(), &record.owner.tenant);
         let mut keys = Vec::new();
         if !record.names_its_context() {
             keys.push(keys::pointer(record));
@@ -103,10 +103,10 @@ impl Records {
             let children = self.child_keys(record).await?.into_keys();
             keys.extend(children.map(|name| keys::child(&task, name)));
         }
-        for id in record.push_ids() {
+        for id in &record.push_ids {
             keys.extend([keys::push(&task, id), keys::delivery(&task, id)]);
         }
-        let of_sends = record.held_keys().iter();
+        let of_sends = record.keys.iter();
         keys.extend(of_sends.map(|key| keys::idempotency(tenant, key)));
         Ok(keys)
     }
@@ -178,7 +178,7 @@ impl Records {
         let head = item.as_ref().map(to_task).transpose()?;
         let is_enough = |head: &TaskRecord| {
             let ours = write.id().is_some_and(|id| head.was_written_by(id));
-            ours || head.layout().is_empty()
+            ours || head.layout.is_empty()
         };
         let task = match head {
             Some(head) if !is_enough(&head) => {
@@ -186,7 +186,7 @@ impl Records {
             }
             head => head,
         };
-        let mine = task.filter(|task| task.owner() == record.owner());
+        let mine = task.filter(|task| task.owner == record.owner);
         if let (Some(task), Some(id)) = (&mine, write.id())
             && task.was_written_by(id)
         {

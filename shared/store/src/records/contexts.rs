@@ -119,11 +119,11 @@ impl RecordReader {
         let tasks = tasks.map(|id| TaskKey::new(owner, id));
         for task in self.heads_of(tasks).await? {
             let is_shown = task.is_open(query.now) || task.names_its_context();
-            if task.owner() != owner || task.is_expired(query.now) || !is_shown {
+            if &task.owner != owner || task.is_expired(query.now) || !is_shown {
                 continue;
             }
             let derived = ThreadRecord::from_first_task(&task, query.ttl, query.now);
-            let thread = threads.entry(task.context_id().clone());
+            let thread = threads.entry(task.context_id.clone());
             // An open task keeps an expired thread alive.
             let thread = thread.or_insert_with(|| derived.clone());
             thread.expires_at = thread.expires_at.max(derived.expires_at);

@@ -36,12 +36,12 @@ pub(super) fn key(write: &TaskWrite, key: &KeyWrite, dead: Option<&str>) -> Stat
     let attributes = item::of(vec![
         (SCHEMA, Some(i64::from(stored::SCHEMA).into())),
         (CONTENT, Some(key.content.as_str().into())),
-        (TASK, Some(record.id().as_str().into())),
-        (INCARNATION, Some(record.incarnation().as_str().into())),
+        (TASK, Some(record.id.as_str().into())),
+        (INCARNATION, Some(record.incarnation.as_str().into())),
         (WRITE, Some(id.into())),
-        (TTL, Some(item::seconds(record.kept_until()))),
+        (TTL, Some(item::seconds(record.kept_until))),
     ]);
-    let key = keys::idempotency(&record.owner().tenant, &key.key);
+    let key = keys::idempotency(&record.owner.tenant, &key.key);
     let mut free = vec![Condition::absent(PK)];
     free.extend(dead.map(|dead| Condition::is(WRITE, Comparison::Equal, dead)));
     Statement::put(key, attributes).when(Condition::Any(free))
@@ -49,10 +49,10 @@ pub(super) fn key(write: &TaskWrite, key: &KeyWrite, dead: Option<&str>) -> Stat
 
 /// Removes a key that still belongs to `record`.
 pub(super) fn no_key(record: &TaskRecord, key: &KeyHash) -> Statement {
-    let key = keys::idempotency(&record.owner().tenant, key);
+    let key = keys::idempotency(&record.owner.tenant, key);
     Statement::delete(key).when(Condition::All(vec![
-        Condition::is(TASK, Comparison::Equal, record.id().as_str()),
-        task_item::is_same(record.incarnation()),
+        Condition::is(TASK, Comparison::Equal, record.id.as_str()),
+        task_item::is_same(&record.incarnation),
     ]))
 }
 
@@ -74,7 +74,7 @@ impl RecordReader {
         if write.id().is_some_and(|id| id.as_str() == by) {
             return Ok(KeyConflict::WriteResult(CommitResult::Done));
         }
-        let owner = write.record.owner();
+        let owner = &write.record.owner;
         Ok(match self.task_of_key(owner, item, write.now).await? {
             Some(holder) => KeyConflict::WriteResult(CommitResult::KeyTaken(Box::new(holder))),
             None => KeyConflict::Dead(Some(by.to_owned())),
@@ -86,7 +86,7 @@ impl RecordReader {
         let (Some(key), Some(id)) = (&write.key, write.id()) else {
             return Ok(false);
         };
-        let tenant = &write.record.owner().tenant;
+        let tenant = &write.record.owner.tenant;
         let item = self.item(keys::idempotency(tenant, &key.key)).await?;
         Ok(item.is_some_and(|item| item::text(&item, WRITE).is_ok_and(|by| by == id.as_str())))
     }
@@ -104,7 +104,7 @@ impl RecordReader {
         let incarnation = item::text(item, INCARNATION)?;
         let content = item::text(item, CONTENT)?.to_owned();
         let is_same =
-            |task: &TaskRecord| task.incarnation().as_str() == incarnation && !task.is_expired(now);
+            |task: &TaskRecord| task.incarnation.as_str() == incarnation && !task.is_expired(now);
         let task = TaskKey::new(owner, &id);
         let live = self.stored_task(Some(owner), &task, is_same).await?;
         Ok(live.map(|record| IdempotencyEntry { content, record }))

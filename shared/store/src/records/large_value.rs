@@ -168,13 +168,13 @@ fn semaphore_error(_: tokio::sync::AcquireError) -> StoreError {
 /// write id on a later version. It holds only half of each id, because a file system may
 /// lengthen the name.
 pub(super) fn of_task(record: &TaskRecord, child: &str) -> String {
-    let write = record.write_ids().last().unwrap_or(record.incarnation());
+    let write = record.write_ids.last().unwrap_or(&record.incarnation);
     format!(
         "{ROOT}{}/{}-{}-{:x}-{}.{}",
         record.key().folder(),
-        half(record.incarnation()),
-        record.version(),
-        millis(record.updated_at()),
+        half(&record.incarnation),
+        record.version,
+        millis(record.updated_at),
         child.replace('#', "."),
         half(write),
     )
@@ -228,7 +228,7 @@ mod tests {
                 for child in ["EVT#000000000007#000000000001", "STATE"] {
                     let name = of_task(&record, child);
                     assert_eq!(written_at(&name), Some(sample.now), "{name}");
-                    let value_owner = format!("/{}-", half(task.incarnation()));
+                    let value_owner = format!("/{}-", half(&task.incarnation));
                     assert!(name.contains(&value_owner), "{name}");
                     assert!(names.insert(name));
                 }

@@ -258,8 +258,8 @@ impl Deliveries {
         let no_marks = [SWEEP_PK, SWEEP_SK, task_item::NOTIFY].map(|name| (name, None));
         let confirm = Statement::update(keys::task(&record.key()), changes(no_marks.into()));
         let is_stored = Condition::All(vec![
-            task_item::has_version(record.version()),
-            task_item::is_same(record.incarnation()),
+            task_item::has_version(record.version),
+            task_item::is_same(&record.incarnation),
         ]);
         self.0.table.try_write(confirm.when(is_stored)).await
     }

@@ -12,9 +12,9 @@ use a2a_lambda_model::task::TaskRecord;
 const LISTED: usize = 1000;
 
 fn is_same(current: &TaskRecord, record: &TaskRecord) -> bool {
-    current.owner() == record.owner()
-        && current.version() == record.version()
-        && current.incarnation() == record.incarnation()
+    current.owner == record.owner
+        && current.version == record.version
+        && current.incarnation == record.incarnation
 }
 
 /// Removes an item if it is still the one that was seen. A later task with this id may already
@@ -65,15 +65,15 @@ impl Records {
                 self.table.try_write(as_seen(item)?).await?;
             }
         }
-        for key in record.held_keys() {
+        for key in &record.keys {
             self.table
                 .try_write(idempotency::no_key(record, key))
                 .await?;
         }
         let as_stored = Condition::All(vec![
-            task_item::has_version(record.version()),
-            task_item::is_same(record.incarnation()),
-            task_item::is_owned_by(record.owner()),
+            task_item::has_version(record.version),
+            task_item::is_same(&record.incarnation),
+            task_item::is_owned_by(&record.owner),
         ]);
         // Both in one transaction: an interrupted deletion of the context then finds the
         // task by its pointer, or neither is left.

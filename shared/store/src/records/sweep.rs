@@ -248,7 +248,7 @@ impl Sweep {
 fn is_named(task: &TaskRecord, name: ChildName, version: u64) -> bool {
     match name {
         ChildName::State => {
-            let state = task.layout().state.as_ref();
+            let state = task.layout.state.as_ref();
             state.is_some_and(|state| version >= state.version)
         }
         ChildName::Moved { .. } => stored::names(task, name),

@@ -103,10 +103,10 @@ mod tests {
             for (record, dispatch) in [(&task, None), (&asked, Some(2))] {
                 let expected = TaskImage {
                     owner: sample.owner.clone(),
-                    task: task.id().clone(),
-                    incarnation: task.incarnation().clone(),
+                    task: task.id.clone(),
+                    incarnation: task.incarnation.clone(),
                     turn: 1,
-                    version: record.version(),
+                    version: record.version,
                     dispatch,
                     not_before: None,
                     notify: None,

@@ -29,29 +29,29 @@ pub(super) const LISTENERS: &str = "listeners";
 /// the children.
 pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attributes {
     let at_rest = record.state().is_at_rest();
-    let ends = at_rest.then(|| record.expires_at());
+    let ends = at_rest.then(|| record.expires_at);
     // A task at rest stays in the sweep index until its push deliveries are confirmed.
-    let is_swept = !at_rest || !record.push_ids().is_empty();
+    let is_swept = !at_rest || !record.push_ids.is_empty();
     let open = is_swept.then(|| keys::open_of(&record.key()));
     // The creation time never changes, so later commits and heartbeats do not write to the index.
-    let since = is_swept.then(|| item::millis(record.created_at()));
-    let list_key = keys::list_sort(record.status().timestamp, record.id());
-    let incarnation = record.incarnation().as_str();
+    let since = is_swept.then(|| item::millis(record.created_at));
+    let list_key = keys::list_sort(record.status.timestamp, &record.id);
+    let incarnation = record.incarnation.as_str();
     vec![
         (SCHEMA, Some(i64::from(stored::SCHEMA).into())),
-        (VERSION, Some(count(record.version()))),
-        (EPOCH, Some(count(record.epoch()))),
+        (VERSION, Some(count(record.version))),
+        (EPOCH, Some(count(record.epoch))),
         (STATE, Some(record.state().as_str().into())),
-        (CONTEXT, Some(record.context_id().as_str().into())),
-        (OWNER_SUBJECT, Some(record.owner().subject.as_str().into())),
-        (TURN, Some(i64::from(record.turn()).into())),
+        (CONTEXT, Some(record.context_id.as_str().into())),
+        (OWNER_SUBJECT, Some(record.owner.subject.as_str().into())),
+        (TURN, Some(i64::from(record.turn).into())),
         (INCARNATION, Some(incarnation.into())),
         (item::BODY, Some(item::content(head))),
-        (LISTS_PK, Some(keys::list(record.owner()).key().into())),
+        (LISTS_PK, Some(keys::list(&record.owner).key().into())),
         (LISTS_SK, Some(list_key.into())),
-        (LEASE_UNTIL, record.lease_until().map(item::millis)),
+        (LEASE_UNTIL, record.lease_until.map(item::millis)),
         (DISPATCH, record.dispatch().map(count)),
-        (NOT_BEFORE, record.not_before().map(item::millis)),
+        (NOT_BEFORE, record.not_before.map(item::millis)),
         (EXPIRES_AT, ends.map(item::millis)),
         (TTL, ends.map(item::seconds)),
         (NOTIFY, record.notify().map(count)),
@@ -63,7 +63,7 @@ pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attribu
 
 /// The ids of a task's push configs as one text. No id contains a space.
 fn join_push_ids(record: &TaskRecord) -> Option<String> {
-    let ids: Vec<&str> = record.push_ids().iter().map(PushId::as_str).collect();
+    let ids: Vec<&str> = record.push_ids.iter().map(PushId::as_str).collect();
     (!ids.is_empty()).then(|| ids.join(" "))
 }
 

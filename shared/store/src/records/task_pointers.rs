@@ -27,7 +27,7 @@ pub(super) fn pointer(record: &TaskRecord, until: Timestamp) -> Option<Statement
 /// Writes the pointer to a task that `write` creates, if the context does not have it.
 pub(super) fn missing(write: &TaskWrite) -> Option<Statement> {
     let is_missing = write.expect == Expect::Absent && !write.has_pointer;
-    let until = write.record.kept_until();
+    let until = write.record.kept_until;
     pointer(&write.record, until).filter(|_| is_missing)
 }
 
@@ -92,13 +92,13 @@ impl RecordReader {
         let tasks = targets.iter().map(|(task, _)| TaskKey::new(owner, task));
         let mut heads = BTreeMap::new();
         for head in self.heads_of(tasks).await? {
-            if head.owner() == owner && head.context_id() == context {
-                heads.insert(head.id().clone(), head);
+            if &head.owner == owner && &head.context_id == context {
+                heads.insert(head.id.clone(), head);
             }
         }
         let existing = targets.iter().filter_map(|(task, incarnation)| {
             let incarnation = incarnation.as_ref();
-            let is_same = |head: &TaskRecord| incarnation.is_none_or(|it| head.incarnation() == it);
+            let is_same = |head: &TaskRecord| incarnation.is_none_or(|it| &head.incarnation == it);
             let is_stored = heads.get(task).is_some_and(is_same);
             is_stored.then(|| heads.remove(task)).flatten()
         });

@@ -32,7 +32,7 @@ impl RecordReader {
         let meta = self.item(keys::task(id)).await?;
         let mine = meta.filter(|meta| task_item::may_belong_to(meta, owner));
         let task = mine.as_ref().map(to_task).transpose()?;
-        Ok(task.filter(|task| task.owner() == owner))
+        Ok(task.filter(|task| &task.owner == owner))
     }
 
     /// The task with its children, if `wanted` holds for its head. With an `owner`, only a
@@ -52,7 +52,7 @@ impl RecordReader {
             let Some(head) = head.filter(&accepts) else {
                 return Ok(None);
             };
-            reads.note(head.version());
+            reads.note(head.version);
             let task = self.join_children(head).await;
             if let Some(task) = reads.result(task)? {
                 return Ok(Some(task));
@@ -121,7 +121,7 @@ impl RecordReader {
         let keys = tasks.iter().map(|it| TaskKey::new(&it.owner, &it.task));
         let mut heads = self.heads_of(keys).await?;
         heads.retain(|head| {
-            let same = |open: &OpenTask| open.owner == *head.owner() && open.task == *head.id();
+            let same = |open: &OpenTask| open.owner == head.owner && open.task == head.id;
             tasks.iter().any(same) && !head.is_expired(now)
         });
         Ok(heads)
@@ -157,7 +157,7 @@ impl RecordReader {
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
         let head = self.own_item(&TaskKey::new(owner, id)).await?;
-        Ok(head.filter(|record| record.owner() == owner && record.is_expired(now)))
+        Ok(head.filter(|record| &record.owner == owner && record.is_expired(now)))
     }
 }
 
@@ -198,10 +198,10 @@ impl Records {
         ]);
         let equal = Comparison::Equal;
         let is_running = Condition::All(vec![
-            Condition::is(task_item::EPOCH, equal, item::count(record.epoch())),
-            Condition::is(INCARNATION, equal, record.incarnation().as_str()),
+            Condition::is(task_item::EPOCH, equal, item::count(record.epoch)),
+            Condition::is(INCARNATION, equal, record.incarnation.as_str()),
             Condition::is(STATE, equal, TaskState::Working.as_str()),
-            task_item::is_owned_by(record.owner()),
+            task_item::is_owned_by(&record.owner),
             Condition::exists(LEASE_UNTIL),
         ]);
         let key = keys::task(&record.key());

@@ -66,9 +66,9 @@ impl Walk {
     /// Takes the model's actions and the record's commit, and compares the results.
     fn agree(&mut self, actions: &[A], changes: impl IntoIterator<Item = Change>) {
         self.go(actions);
-        let write = WriteId::made_of(u128::from(self.record.version()) + 1);
+        let write = WriteId::made_of(u128::from(self.record.version) + 1);
         let next = self.record.next(changes, write, AT, AT).unwrap();
-        assert_eq!(next.incarnation(), self.record.incarnation());
+        assert_eq!(&next.incarnation, &self.record.incarnation);
         self.record = next;
         assert_eq!(self.of_model(), self.of_record(), "after {actions:?}");
     }
@@ -97,7 +97,7 @@ impl Walk {
         // The stored form leaves out the first attempt.
         let attempt = form.get("attempt").map_or(1, |it| it.as_u64().unwrap());
         let lease = form.get("leaseUntil").is_some();
-        let (version, epoch) = (record.version(), record.epoch());
+        let (version, epoch) = (record.version, record.epoch);
         (
             state,
             version,

@@ -104,7 +104,7 @@ impl Seen {
         let earlier = old.iter().find(|(_, record)| fits(record));
         Some(match earlier {
             Some((_, record)) => {
-                let (then, now) = (record.version(), self.record.version());
+                let (then, now) = (record.version, self.record.version);
                 format!(
                     "G16: task {id} is shown as of version {then}, older than the call; the latest is {now}"
                 )
@@ -116,7 +116,7 @@ impl Seen {
 
 /// Whether `task` shows this version.
 fn is_shown(record: &TaskRecord, task: &Task) -> bool {
-    if *record.status() != task.status {
+    if record.status != task.status {
         return false;
     }
     let stored = record.view(usize::MAX, true);

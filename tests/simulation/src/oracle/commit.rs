@@ -13,12 +13,12 @@ use std::sync::Arc;
 impl Oracle {
     /// Whether this very commit is already stored.
     pub(crate) fn knows(&self, record: &TaskRecord) -> bool {
-        let Some(id) = record.write_ids().last() else {
+        let Some(id) = record.write_ids.last() else {
             return false;
         };
         let seen = self.tasks.get(&Life::of(record));
         let made = seen.and_then(|seen| seen.writes.get(id.as_str()));
-        made.is_some_and(|versions| versions.contains(&record.version()))
+        made.is_some_and(|versions| versions.contains(&record.version))
     }
 
     /// Checks and records a commit that was stored.
@@ -32,14 +32,17 @@ impl Oracle {
         self.check_added(write, &life, &mut faults);
         self.check_thread(write, &mut faults);
         let ends = record.is_expired(write.now);
-        let follows = record.skill().is_some_and(|skill| skill.as_str() != ECHO);
+        let follows = record
+            .skill
+            .as_ref()
+            .is_some_and(|skill| skill.as_str() != ECHO);
         if record.state() == TaskState::Completed && follows && !ends {
             self.check_artifacts(write, &mut faults);
         }
         let seen = self.tasks.remove(&life);
         let mut seen = seen.unwrap_or_else(|| Seen::new(record));
         let users = users(record);
-        let releases = record.dispatch() == Some(record.version()) && record.not_before().is_some();
+        let releases = record.dispatch() == Some(record.version) && record.not_before.is_some();
         if let Some(message) = users.last().filter(|_| releases) {
             *self.released.entry(message.clone()).or_default() += 1;
         }
@@ -56,7 +59,7 @@ impl Oracle {
         self.check_words(&life, turn, &users, &events, &mut faults);
         seen.log.extend(events);
         seen.users = users;
-        if seen.turn == 0 || record.epoch() > seen.record.epoch() {
+        if seen.turn == 0 || record.epoch > seen.record.epoch {
             seen.runner = self.begun;
         }
         seen.takes(write, now, &mut faults);
@@ -83,7 +86,7 @@ impl Oracle {
         if !write.record.is_expired(write.now) {
             return;
         }
-        let context = write.record.context_id().to_string();
+        let context = write.record.context_id.to_string();
         let unwanted = self.unwanted.contains(life.task.as_str());
         if !unwanted && !self.unwanted.contains(&context) {
             faults.push(format!(
@@ -212,11 +215,11 @@ impl Seen {
         self.dispatched &= self.turn == image.turn;
         self.turn = image.turn;
         // A task in a terminal state keeps no number.
-        self.hand_overs = self.hand_overs.max(record.used().hand_overs);
+        self.hand_overs = self.hand_overs.max(record.used.hand_overs);
         self.dispatched |= image.dispatch == Some(image.version);
         if let Some(id) = write.id() {
             let made = self.writes.entry(id.as_str().to_owned()).or_default();
-            made.push(record.version());
+            made.push(record.version);
             if made.len() > 1 {
                 let life = Life::of(record);
                 faults.push(format!(
@@ -234,8 +237,8 @@ impl Seen {
         let id = Life::of(next);
         if self.turn == 0 {
             let events = next.events_after(0);
-            if next.version() != 1 || users.len() != 1 || !numbered(events) {
-                faults.push(format!("task {id} begins at version {}", next.version()));
+            if next.version != 1 || users.len() != 1 || !numbered(events) {
+                faults.push(format!("task {id} begins at version {}", next.version));
             }
             return;
         }
@@ -249,7 +252,7 @@ impl Seen {
         if self.deleted.is_some() {
             faults.push(format!("G19: task {id} is deleted and has changed"));
         }
-        if next.epoch() < last.epoch() {
+        if next.epoch < last.epoch {
             faults.push(format!("G5: the epoch of task {id} decreases"));
         }
         let answered = last.state().is_interrupted() && !next.state().is_at_rest();
@@ -262,7 +265,7 @@ impl Seen {
     /// Checks that `next` is the stored version with its life ended.
     fn ends(&self, next: &TaskRecord, users: &[String], faults: &mut Vec<String>) {
         let last = &self.record;
-        if next.state() != last.state() || users != self.users || next.epoch() != last.epoch() {
+        if next.state() != last.state() || users != self.users || next.epoch != last.epoch {
             let life = Life::of(next);
             faults.push(format!("G2: task {life} is changed by its deletion"));
         }
@@ -272,7 +275,7 @@ impl Seen {
     /// Checks that no stored content is lost.
     fn adds(&self, next: &TaskRecord, faults: &mut Vec<String>) {
         let id = Life::of(next);
-        if next.version() != self.record.version() + 1 {
+        if next.version != self.record.version + 1 {
             faults.push(format!("G2: a commit of task {id} is lost"));
         }
         let kept = self
@@ -291,8 +294,8 @@ fn line(write: &TaskWrite, life: &Life) -> String {
     let image = TaskImage::of(record);
     format!(
         "commit {life} v{} e{} {} turn {} dispatch {:?} events {}{}",
-        record.version(),
-        record.epoch(),
+        record.version,
+        record.epoch,
         record.state(),
         image.turn,
         image.dispatch,

@@ -37,8 +37,8 @@ pub(crate) struct Life {
 impl Life {
     pub(crate) fn of(record: &TaskRecord) -> Self {
         Self {
-            task: record.id().clone(),
-            incarnation: record.incarnation().as_str().to_owned(),
+            task: record.id.clone(),
+            incarnation: record.incarnation.as_str().to_owned(),
         }
     }
 }
@@ -220,7 +220,7 @@ impl Oracle {
         let (begun, lagged) = (self.begun, self.lagged);
         let mut left = Vec::new();
         for (life, seen) in &mut self.tasks {
-            if seen.record.context_id().to_string() != context || seen.began() > begun {
+            if seen.record.context_id.to_string() != context || seen.began() > begun {
                 continue;
             }
             if seen.ended {

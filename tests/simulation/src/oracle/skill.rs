@@ -130,7 +130,7 @@ impl Oracle {
         let named = |name: &str| artifacts.iter().find(|it| it.name.as_deref() == Some(name));
         let output = named(SCRIPT).or_else(|| named(SLOW));
         let run = output.and_then(|it| it.parts.first()).and_then(output_of);
-        let id = write.record.id();
+        let id = &write.record.id;
         let Some((number, run)) = run.and_then(|n| Some((n, self.runs.get(&n)?))) else {
             faults.push(format!("G6: completed task {id} has no output"));
             return;
@@ -172,7 +172,7 @@ impl Oracle {
         let session = write.thread.as_ref().map(|it| &it.record.state.session);
         let kept = |key: &String| session.is_some_and(|session| session.contains_key(key));
         // A turn of a deleted context keeps no value in it.
-        let context = write.record.context_id().to_string();
+        let context = write.record.context_id.to_string();
         if !run.keeps.iter().all(kept) && !self.unwanted.contains(&context) {
             faults.push(format!("task {id} completed without its session values"));
         }
@@ -181,8 +181,8 @@ impl Oracle {
 
 /// No run of a turn says again what an earlier run has said.
 fn check_said_once(write: &TaskWrite, faults: &mut Vec<String>) {
-    let (record, id) = (&write.record, write.record.id());
-    let history = record.history().iter().chain(&record.status().message);
+    let (record, id) = (&write.record, &write.record.id);
+    let history = record.history.iter().chain(&record.status.message);
     let mut texts: Vec<&str> = Vec::new();
     for text in history
         .filter_map(|message| message.parts.first())

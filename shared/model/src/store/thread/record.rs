@@ -176,7 +176,7 @@ impl ThreadRecord {
     /// lives as long as the task is open, and for `ttl` after its last activity.
     #[must_use]
     pub fn from_first_task(task: &TaskRecord, ttl: Duration, now: Timestamp) -> Self {
-        let (owner, id) = (task.owner().clone(), task.context_id().clone());
+        let (owner, id) = (task.owner.clone(), task.context_id.clone());
         let active = if task.is_open(now) {
             now
         } else {

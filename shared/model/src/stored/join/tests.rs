@@ -45,7 +45,7 @@ impl Written {
         let mut metadata = Metadata::new();
         metadata.insert("asked".to_owned(), json!(noise(3, LONG)));
         let mut task = submitted();
-        task.metadata = metadata;
+        task.fields_mut().metadata = metadata;
         let children = BTreeMap::new();
         let mut written = Self { task, children };
         written.write(vec![
@@ -135,10 +135,10 @@ fn an_excerpt_reads_only_the_messages_it_shows() {
 fn an_excerpt_always_shows_status_message_and_metadata() {
     let task = Written::new().says(&["a"]);
     assert!(task.task.layout.status && task.task.layout.has_value(StoredValue::Metadata));
-    assert!(task.head().status().message.is_none() && task.head().metadata.is_empty());
+    assert!(task.head().status.message.is_none() && task.head().metadata.is_empty());
     let (_, shown) = task.shown(0, false);
     assert_eq!(shown.metadata, task.task.metadata);
-    assert_eq!(shown.status(), task.task.status());
+    assert_eq!(&shown.status, &task.task.status);
 }
 
 #[test]

@@ -90,14 +90,15 @@ impl Engine {
             }
             // A question of consent is canceled as one of the router, whichever skill asks it.
             let skill = record
-                .skill()
+                .skill
+                .as_ref()
                 .filter(|_| record.consent_question().is_none());
             let mut cancels = route::cancels(&self.agent, skill, &command.message);
             let question = match self.read_consent(&record, &command).await? {
                 ConsentAnswer::Unclear(_) if cancels => question,
                 ConsentAnswer::Unclear(question) => Some(question),
                 ConsentAnswer::Refused => {
-                    cancels |= record.skill().is_none();
+                    cancels |= record.skill.is_none();
                     question
                 }
                 ConsentAnswer::NotAsked | ConsentAnswer::Given => question,
@@ -208,7 +209,7 @@ impl Engine {
         let mut opening = vec![Change::Accept { message }];
         let input = self.route_message(decision, &facts, &mut opening)?;
         let skill = input.skill().map(|skill| *skill.metadata());
-        self.seal_opening(&record, skill, record.turn(), print.as_ref(), &mut opening)
+        self.seal_opening(&record, skill, record.turn, print.as_ref(), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
         // A message-only skill has no task events to push.
@@ -249,8 +250,8 @@ impl Engine {
         budget: CallBudget,
     ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
         Box::pin(async move {
-            let record = self.reader.load(caller, head.id()).await?;
-            if record.version() != head.version() {
+            let record = self.reader.load(caller, &head.id).await?;
+            if record.version != head.version {
                 return self.accept_unkeyed(caller, command, budget).await;
             }
             scope::note_skill_of(&record);
@@ -277,12 +278,12 @@ impl Engine {
         command: &SendCommand,
         budget: CallBudget,
     ) -> Result<TurnInput, EngineError> {
-        let messages = route::said_to_router(&self.agent, question.history());
+        let messages = route::said_to_router(&self.agent, &question.history);
         let message = messages.last().copied().unwrap_or(&command.message);
         // It names its task no more than the message to the question does.
         let message = Message {
             task_id: None,
-            context_id: Some(task.context_id().clone()),
+            context_id: Some(task.context_id.clone()),
             ..message.clone()
         };
         let command = SendCommand {
@@ -304,7 +305,7 @@ impl Engine {
         (full_message, command, question): (&Message, &mut SendCommand, Option<Routed>),
         budget: CallBudget,
     ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
-        let messages = route::said_to_router(&self.agent, record.history());
+        let messages = route::said_to_router(&self.agent, &record.history);
         let original = self.load_request(&messages).await?;
         let original = original.as_ref().unwrap_or(full_message);
         let decision = match question {
@@ -336,7 +337,7 @@ impl Engine {
         (full_message, command, question): (&Message, &mut SendCommand, Option<Routed>),
         budget: CallBudget,
     ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
-        let input = match (record.skill(), question) {
+        let input = match (record.skill.as_ref(), question) {
             // The question of consent comes again.
             (Some(_), Some(question)) => self.route_message(question, facts, &mut Vec::new())?,
             (Some(id), None) => self.pinned_skill(id, record, full_message, command)?,
@@ -368,7 +369,7 @@ impl Engine {
         let full_message = self.reader.load_message_files(&command.message).await?;
         let modes = &command.accepted_output_modes;
         let mut facts = self.facts(&record, caller, modes, Some(&command.message));
-        facts.turn = record.turn() + 1;
+        facts.turn = record.turn + 1;
         let consent = given_consent(&record, &command.message);
         facts.consent = consent.filter(|_| question.is_none());
         let reply = (&full_message, &mut command, question);
@@ -392,7 +393,7 @@ impl Engine {
             }
         }];
         opening.append(&mut pin);
-        let turn = record.turn() + 1;
+        let turn = record.turn + 1;
         self.seal_opening(&record, skill, turn, Some(print), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
@@ -473,16 +474,16 @@ fn given_consent(record: &TaskRecord, message: &Message) -> Option<String> {
 /// What a message answers to the open question of consent, without the command of its skill.
 fn verdict(record: &TaskRecord, message: &Message) -> Verdict {
     let mut message = message.clone();
-    if let Some(id) = record.skill() {
+    if let Some(id) = record.skill.as_ref() {
         route::drop_command(id.as_str(), &mut message.parts);
     }
-    gate::verdict(&record.consents().digest, &message)
+    gate::verdict(&record.consents.digest, &message)
 }
 
 /// The message with the ids of its task and context.
 fn with_task_ids(mut message: Message, record: &TaskRecord) -> Message {
-    message.task_id = Some(record.id().clone());
-    message.context_id = Some(record.context_id().clone());
+    message.task_id = Some(record.id.clone());
+    message.context_id = Some(record.context_id.clone());
     message
 }
 
@@ -493,7 +494,7 @@ fn named_task(
 ) -> Result<Option<TaskRecord>, EngineError> {
     scope::note_skill_of(&record);
     let context = command.message.context_id.as_ref();
-    if context.is_some_and(|context| context != record.context_id()) {
+    if context.is_some_and(|context| context != &record.context_id) {
         let why = "the task belongs to another context";
         return Err(A2aError::invalid("message.contextId", why).into());
     }

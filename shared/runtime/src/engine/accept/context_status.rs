@@ -88,7 +88,7 @@ impl Engine {
             return Ok(self.fresh_context(owner, id.clone(), Some(0), now));
         };
         let record = self.records.load(owner, &first, now).await?;
-        match record.filter(|record| record.context_id() == id) {
+        match record.filter(|record| &record.context_id == id) {
             Some(record) => self.status_from_task(&record, now, true).await,
             // A server-made id is never created by a message that names it.
             _ => Err(A2aError::ContextExpired.into()),
@@ -104,10 +104,10 @@ impl Engine {
         record: &TaskRecord,
         now: Timestamp,
     ) -> Result<ContextStatus, EngineError> {
-        let (owner, id) = (record.owner(), record.context_id());
+        let (owner, id) = (&record.owner, &record.context_id);
         match self.records.load_thread_head(owner, id).await? {
             Some(head) => {
-                let of = Some(record.created_at());
+                let of = Some(record.created_at);
                 let is_kept = self.is_kept(&head, of, now).await?;
                 self.continue_existing(head, of, is_kept, now)
             }
@@ -157,7 +157,7 @@ impl Engine {
         now: Timestamp,
         opens: bool,
     ) -> Result<ContextStatus, EngineError> {
-        let (owner, id) = (record.owner(), record.context_id());
+        let (owner, id) = (&record.owner, &record.context_id);
         let is_silent = record.active_at().plus(self.reader.policy.thread_ttl) <= now;
         let is_over = !record.is_open(now) && is_silent;
         if is_over && !self.records.has_open_task(owner, id, now).await? {
@@ -165,10 +165,10 @@ impl Engine {
         }
         Ok(ContextStatus {
             id: id.clone(),
-            began: record.created_at(),
+            began: record.created_at,
             // A value to keep would have made a thread.
             reset: false,
-            opens: opens.then(|| self.thread_opening(owner, id, 0, record.created_at(), now)),
+            opens: opens.then(|| self.thread_opening(owner, id, 0, record.created_at, now)),
             stale: None,
             of: None,
         })
@@ -321,7 +321,7 @@ impl Engine {
     }
 
     async fn try_extend_thread(&self, record: &TaskRecord) -> Result<(), EngineError> {
-        let (owner, id) = (record.owner(), record.context_id());
+        let (owner, id) = (&record.owner, &record.context_id);
         let mut races = Races::default();
         loop {
             let now = self.reader.clock.now();
@@ -334,7 +334,7 @@ impl Engine {
                 // A task of a deleted or an earlier context keeps nothing alive.
                 Some(head)
                     if head.is_cleared()
-                        || self.is_earlier(id, record.created_at(), head.created_at) =>
+                        || self.is_earlier(id, record.created_at, head.created_at) =>
                 {
                     return Ok(());
                 }
@@ -354,11 +354,11 @@ impl Engine {
         record: &TaskRecord,
         now: Timestamp,
     ) -> Result<Timestamp, EngineError> {
-        let first = match record.context_id().first_task() {
-            Some(first) => self.records.load(record.owner(), &first, now).await?,
+        let first = match record.context_id.first_task() {
+            Some(first) => self.records.load(&record.owner, &first, now).await?,
             None => None,
         };
-        let first = first.filter(|first| first.context_id() == record.context_id());
-        Ok(first.map_or(record.created_at(), |first| first.created_at()))
+        let first = first.filter(|first| first.context_id == record.context_id);
+        Ok(first.map_or(record.created_at, |first| first.created_at))
     }
 }

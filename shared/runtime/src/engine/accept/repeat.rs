@@ -62,7 +62,7 @@ impl Engine {
         if print.is_keyed || is_answer {
             return Ok(false);
         }
-        if let Some(fingerprint) = record.fingerprint() {
+        if let Some(fingerprint) = record.fingerprint.as_deref() {
             let print = print.bytes();
             return Ok(self.has_fingerprint(record, fingerprint, &print).await?);
         }
@@ -74,6 +74,6 @@ impl Engine {
 
 /// The client's last message in a task: it opened the current turn.
 pub(in crate::engine) fn last_message(record: &TaskRecord) -> Option<&Message> {
-    let mut messages = record.history().iter().rev();
+    let mut messages = record.history.iter().rev();
     messages.find(|message| message.role == Role::User)
 }

@@ -52,8 +52,8 @@ pub(in crate::engine) async fn remove_objects_of(
 ) -> Result<usize, StoreError> {
     let is_over = |key: &&String| {
         ObjectName::of(key).is_none_or(|name| {
-            let is_its_own = task.incarnation().as_str().ends_with(name.incarnation);
-            is_its_own || name.at < task.expires_at()
+            let is_its_own = task.incarnation.as_str().ends_with(name.incarnation);
+            is_its_own || name.at < task.expires_at
         })
     };
     let below = object_key::below(&task.key());

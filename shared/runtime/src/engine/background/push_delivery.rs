@@ -366,7 +366,7 @@ impl PushDispatcher {
     async fn with_content(&self, item: &PushItem) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.to.clock.now();
         match self.to.deliveries.load(&item.owner, &item.task, now).await {
-            Ok(record) => Ok(record.filter(|record| *record.incarnation() == item.incarnation)),
+            Ok(record) => Ok(record.filter(|record| record.incarnation == item.incarnation)),
             Err(StoreError::Refused(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -277,7 +277,7 @@ impl Engine {
             return Ok(None);
         }
         let is_released =
-            head.lease_until().is_none() && self.reader.has_released(&head, asked_at(&head));
+            head.lease_until.is_none() && self.reader.has_released(&head, asked_at(&head));
         if !is_released && !self.is_overdue(&head, leases) {
             return Ok(None);
         }
@@ -301,7 +301,7 @@ impl Engine {
             return Ok(None);
         }
         self.extend_thread(&record).await;
-        let change = match (record.lease_until(), leases) {
+        let change = match (record.lease_until, leases) {
             (Some(_), Leases::GivenBack) => {
                 let not_before = self.reader.clock.now();
                 Change::Release { not_before }
@@ -315,7 +315,7 @@ impl Engine {
 
     fn is_overdue(&self, record: &TaskRecord, leases: Leases) -> bool {
         let now = self.reader.clock.now();
-        match (record.lease_until(), leases) {
+        match (record.lease_until, leases) {
             (Some(_), Leases::CountAsExpired | Leases::GivenBack) => true,
             (Some(until), Leases::Respect) => until.plus(OVERDUE) <= now,
             (None, _) => asked_at(record).plus(QUEUED) <= now,
@@ -325,8 +325,8 @@ impl Engine {
 
 /// Since when a task without a lease has waited for a worker.
 fn asked_at(record: &TaskRecord) -> Timestamp {
-    let since = record.not_before().or(record.dispatched_at());
-    since.unwrap_or(record.updated_at())
+    let since = record.not_before.or(record.dispatched_at);
+    since.unwrap_or(record.updated_at)
 }
 
 impl SweepRound {

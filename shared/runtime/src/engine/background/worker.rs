@@ -92,7 +92,7 @@ impl Engine {
             return Ok(ack_of(self.give_up_on(record).await?));
         }
         let tenant = &item.owner.tenant;
-        let dispatched_at = record.dispatched_at().unwrap_or(record.updated_at());
+        let dispatched_at = record.dispatched_at.unwrap_or(record.updated_at);
         let turn = Box::pin(self.claim_and_run(item, record, receipt, deadline));
         match self.reader.with_turn_slot(tenant, turn).await {
             Some(ack) => ack,
@@ -115,12 +115,12 @@ impl Engine {
         let claim = Change::Claim {
             lease_until: self.lease_until(deadline),
         };
-        let updated_at = record.updated_at();
+        let updated_at = record.updated_at;
         let Some(record) = self.write_unclaimed(record, claim).await? else {
             return self.ack_if_settled(item).await;
         };
         // A claim is activity: the context stays alive while its task runs.
-        if self.is_part_over(updated_at, LOOK, record.updated_at()) {
+        if self.is_part_over(updated_at, LOOK, record.updated_at) {
             self.extend_thread(&record).await;
         }
         let end = match self.load_turn(&record).await {
@@ -128,7 +128,7 @@ impl Engine {
                 let spec = self.claimed_turn(record, message.as_ref(), deadline);
                 let mut sink = EventSink::default();
                 // The turn continues the trace of the call that made it.
-                let request = spec.record.request();
+                let request = spec.record.request.as_ref();
                 let trace = request
                     .and_then(|request| TraceContext::parse(request.trace_parent.as_deref()?));
                 let turn = self.run(spec, Some(receipt), &mut sink);
@@ -145,7 +145,7 @@ impl Engine {
     /// Reads the message of a claimed turn: the last one, or what it sends to the skill that it
     /// chose.
     async fn load_turn(&self, record: &TaskRecord) -> Result<Option<Message>, EngineError> {
-        if let Some(ciphertext) = record.secret() {
+        if let Some(ciphertext) = record.secret.as_ref() {
             return Ok(self.open_answer(record, ciphertext).await?);
         }
         let Some(last) = last_message(record) else {
@@ -155,7 +155,7 @@ impl Engine {
         if !first_route(record).is_some_and(SkillRoute::is_answer) {
             return Ok(Some(last));
         }
-        let history = record.history();
+        let history = &record.history;
         let end = history
             .iter()
             .rposition(|message| message.role == Role::User);
@@ -173,14 +173,14 @@ impl Engine {
     ) -> Result<Result<TaskRecord, Ack>, EngineError> {
         let now = self.reader.clock.now();
         let record = self.records.load(&item.owner, &item.task, now).await?;
-        let Some(record) = record.filter(|record| *record.incarnation() == item.incarnation) else {
+        let Some(record) = record.filter(|record| record.incarnation == item.incarnation) else {
             tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
             return Ok(Err(Ack::Delete));
         };
         if is_settled(&record, item) {
             return Ok(Err(Ack::Delete));
         }
-        let delay = match (record.lease_until(), record.not_before()) {
+        let delay = match (record.lease_until, record.not_before) {
             // Another worker has the turn. Its own message brings it back if it dies, so this
             // one returns less often each time.
             (Some(until), _) if until > now => backoff(until.since(now), receipt, LIVE_MAX),
@@ -197,7 +197,7 @@ impl Engine {
     async fn ack_if_settled(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
         let head = self.records.head(&item.owner, &item.task, now).await?;
-        let record = head.filter(|record| *record.incarnation() == item.incarnation);
+        let record = head.filter(|record| record.incarnation == item.incarnation);
         Ok(ack_of(
             record.is_none_or(|record| is_settled(&record, item)),
         ))
@@ -213,7 +213,7 @@ impl Engine {
             Some(error) if !record.is_spent(most) => error,
             _ => {
                 let text = format!("the task could not be finished in {most} attempts");
-                tracing::error!(task.id = %record.id(), "task `{}` has no attempts left", record.id());
+                tracing::error!(task.id = %&record.id, "task `{}` has no attempts left", &record.id);
                 AgentError::domain("ATTEMPTS_EXHAUSTED", text)
             }
         };
@@ -262,8 +262,8 @@ impl Engine {
         message: Option<&Message>,
         deadline: Option<Timestamp>,
     ) -> TurnSpec {
-        let caller = Caller::behind(record.owner(), record.request());
-        let modes = record.request().map(|it| &*it.accepted_output_modes);
+        let caller = Caller::behind(&record.owner, record.request.as_ref());
+        let modes = record.request.as_ref().map(|it| &*it.accepted_output_modes);
         let modes = modes.unwrap_or_default();
         let facts = self.facts(&record, &caller, modes, message);
         let input = self
@@ -280,22 +280,23 @@ impl Engine {
         message: Option<&Message>,
     ) -> Result<TurnInput, AgentError> {
         let id = record
-            .skill()
+            .skill
+            .as_ref()
             .ok_or_else(|| AgentError::skill_not_found("none"))?;
         let skill = self
             .agent
             .skill(id)
             .ok_or_else(|| AgentError::skill_not_found(id))?;
         let message = message.ok_or_else(|| {
-            AgentError::missing_input(match record.secret() {
+            AgentError::missing_input(match record.secret.as_ref() {
                 Some(_) => "the answer was sealed under another key",
                 None => "the task holds no message",
             })
         })?;
         let nothing = Metadata::new();
         // The record keeps the metadata of the first request only.
-        let metadata = if record.turn() == 1 {
-            record.metadata()
+        let metadata = if record.turn == 1 {
+            &record.metadata
         } else {
             &nothing
         };
@@ -323,7 +324,7 @@ impl Engine {
             Ok(Routed::Ask { .. }) => return Err(AgentError::skill_not_found(id)),
             Err(error) => return Err(AgentError::invalid_input(error.to_string())),
         };
-        let input = match &record.saved().slot {
+        let input = match &record.saved.slot {
             Some(slot) => StartInput::Answer(slot.clone(), content),
             None => StartInput::Request(skill.decode(&content)?),
         };
@@ -345,7 +346,10 @@ fn share_wait(age: Duration, random: u128) -> Duration {
 
 /// The route of the task, until its skill has asked something.
 fn first_route(record: &TaskRecord) -> Option<&SkillRoute> {
-    record.route().filter(|_| record.saved().slot.is_none())
+    record
+        .route
+        .as_ref()
+        .filter(|_| record.saved.slot.is_none())
 }
 
 /// The message is deleted if its work is done.
@@ -356,7 +360,7 @@ const fn ack_of(is_done: bool) -> Ack {
 /// Whether a message has no work: the task is at rest, or a later dispatch of it has a
 /// message of its own.
 fn is_settled(record: &TaskRecord, item: &WorkItem) -> bool {
-    let last = (record.turn(), record.last_dispatch());
+    let last = (record.turn, record.last_dispatch);
     record.state().is_at_rest() || (item.turn, item.dispatch) < last
 }
 

@@ -189,7 +189,7 @@ impl Engine {
                 CommitResult::KeyTaken(holder) => return Ok(CommitOutcome::KeyTaken(holder)),
                 // The task is gone. Only a create may see which task has the id now.
                 CommitResult::Conflict(Some(current))
-                    if base.version() > 0 && !current.is_same_task(base) =>
+                    if base.version > 0 && !current.is_same_task(base) =>
                 {
                     return Ok(CommitOutcome::Lost(None));
                 }
@@ -213,7 +213,7 @@ impl Engine {
     fn trace_write(&self, record: &TaskRecord, session: BTreeSet<String>, began: Timestamp) {
         if let Some(trace) = self.trace() {
             trace.event(record, ("write", "write"), began, |row| {
-                row.fact("version", record.version());
+                row.fact("version", record.version);
                 row.fact("state", record.state().as_str());
                 if !session.is_empty() {
                     row.fact("session", Vec::from_iter(session));
@@ -230,7 +230,7 @@ impl Engine {
         let expires_at = now.plus(self.reader.policy.task_ttl);
         // The clocks of two functions differ: a change must not be older than its
         // task.
-        let at = now.max(base.created_at());
+        let at = now.max(base.created_at);
         let mut next = base
             .next(
                 changes.iter().cloned(),
@@ -240,7 +240,7 @@ impl Engine {
             )
             .map_err(|e| EngineError::internal(e.to_string()))?;
         // A task that is created finished keeps its log only for webhooks.
-        if base.version() == 0 && next.state().is_terminal() && next.push_ids().is_empty() {
+        if base.version == 0 && next.state().is_terminal() && next.push_ids.is_empty() {
             next.forget_log();
         }
         if let Some(key) = key {
@@ -291,7 +291,7 @@ impl Engine {
 
     fn forget_trace(&self, record: &TaskRecord) {
         if let Some(recorder) = &self.recorder {
-            recorder.forget(&record.key(), record.incarnation());
+            recorder.forget(&record.key(), &record.incarnation);
         }
     }
 
@@ -304,8 +304,8 @@ impl Engine {
     /// The id of the next write on `base`. The write id of the create is the task's
     /// incarnation.
     pub(super) fn write_id(&self, base: &TaskRecord) -> WriteId {
-        if base.version() == 0 {
-            base.incarnation().clone()
+        if base.version == 0 {
+            base.incarnation.clone()
         } else {
             WriteId::made_of(self.ids.next())
         }

@@ -101,7 +101,7 @@ impl Fixture {
         let task = self.sent(send_command(text, mode)).await.unwrap();
         let before = self.record(&task.id).await;
         let (write, at) = (WriteId::made_of(7), self.engine.reader.clock.now());
-        let mut record = before.next([], write, at, before.expires_at()).unwrap();
+        let mut record = before.next([], write, at, before.expires_at).unwrap();
         stored::arrange(&mut record);
         fill(&mut record, usize::try_from(size).unwrap());
         let write = TaskWrite {
@@ -123,7 +123,7 @@ impl Fixture {
         let queue = FakeQueue::<WorkItem>::default();
         let ack = self.engine.work(&work_item(record), &queue, None).await;
         assert_eq!(ack, Ack::Delete, "the message has its effect");
-        self.record(record.id()).await.state()
+        self.record(&record.id).await.state()
     }
 }
 
@@ -131,7 +131,7 @@ fn answer(record: &TaskRecord, length: u64) -> SendCommand {
     let text = "x".repeat(usize::try_from(length).unwrap());
     let mut command = send_command(&text, SendMode::Blocking);
     command.message = Message::from_user("m-2", vec![Part::text(text)]);
-    command.message.task_id = Some(record.id().clone());
+    command.message.task_id = Some(record.id.clone());
     command
 }
 
@@ -143,7 +143,7 @@ async fn a_full_task_that_asks_can_be_canceled_and_deleted() {
             .task_of(OPEN - below, "hello", SendMode::Blocking)
             .await;
         assert_eq!(record.state(), TaskState::InputRequired);
-        let id = record.id().clone();
+        let id = record.id.clone();
         let metadata = Metadata::new();
         let cancel = CancelCommand { id, metadata };
         let canceled = fixture.engine.cancel(&ann(), &cancel).await;
@@ -157,7 +157,7 @@ async fn a_full_task_that_asks_can_be_canceled_and_deleted() {
             .await;
         fixture
             .engine
-            .delete_task(&ann(), record.id())
+            .delete_task(&ann(), &record.id)
             .await
             .unwrap();
     }
@@ -198,7 +198,7 @@ async fn a_full_task_of_a_worker_that_died_comes_to_rest() {
         let queue = FakeQueue::default();
         let swept = fixture.engine.sweep(&queue, Leases::Respect);
         swept.await.unwrap();
-        let record = fixture.record(record.id()).await;
+        let record = fixture.record(&record.id).await;
         if record.state().is_at_rest() {
             fails += 1;
         } else {
@@ -227,7 +227,7 @@ async fn an_answer_that_makes_its_task_too_large_is_refused_with_figures() {
         let current = limit + length - fits;
         assert_eq!(error, A2aError::StateTooLarge { current, limit });
         assert_eq!(
-            fixture.record(record.id()).await,
+            fixture.record(&record.id).await,
             record,
             "nothing is written"
         );

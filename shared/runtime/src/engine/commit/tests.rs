@@ -78,13 +78,13 @@ impl TableHooks for Late {
             return Ok(outcome);
         };
         if let WriteResult::Done(_) = outcome {
-            self.version.send_replace(task.version());
+            self.version.send_replace(task.version);
         }
         if task.state() != TaskState::InputRequired || self.again.borrow().is_some() {
             return Ok(outcome);
         }
         let mut stored = self.version.subscribe();
-        let later = task.version() + 1 + u64::from(LATER);
+        let later = task.version + 1 + u64::from(LATER);
         stored.wait_for(|stored| *stored >= later).await.unwrap();
         let again = table.write(write).await?;
         self.again.send_replace(Some(again.clone()));
@@ -145,7 +145,7 @@ impl LateReplyFixture {
         let ack = self.engine.work(&item, &line, None).await;
         // A worker never deletes the message of a turn that may not have ended.
         let stored = self.record(&task.id).await;
-        let ended = stored.state().is_at_rest() || stored.turn() > item.turn;
+        let ended = stored.state().is_at_rest() || stored.turn > item.turn;
         assert!(ended || ack == Ack::Keep);
     }
 
@@ -170,7 +170,7 @@ impl LateReplyFixture {
             tokio::time::sleep(Duration::from_millis(10)).await;
             let page = self.store.records.list(&owner(), &query).await;
             if let Some(task) = page.unwrap().records.pop() {
-                return task.id().clone();
+                return task.id.clone();
             }
         }
     }
@@ -194,7 +194,7 @@ async fn late_store_reply_to_a_question_does_not_stop_the_next_turn() {
             let record = fixture.record(&id).await;
             assert_eq!(record.state(), TaskState::Completed, "{case:?}");
             assert_eq!(fixture.answered.load(Ordering::SeqCst), 1, "{case:?}");
-            let asked = record.transitions().iter();
+            let asked = record.transitions.iter();
             let asked = asked.filter(|it| it.state == TaskState::InputRequired);
             assert_eq!(asked.count(), 1, "{case:?}");
         }

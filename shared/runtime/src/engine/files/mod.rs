@@ -59,7 +59,7 @@ impl Engine {
             PartContent::Stored(blob) if !blob.key.starts_with(object_key::UPLOADS) => blob.size,
             _ => 0,
         });
-        self.charge_bytes(&base.owner().tenant, bytes.sum()).await?;
+        self.charge_bytes(&base.owner.tenant, bytes.sum()).await?;
         let changes = Arc::make_mut(changes);
         let (mut number, mut copies) = (0, BTreeMap::new());
         for part in changes.iter_mut().flat_map(parts_mut) {

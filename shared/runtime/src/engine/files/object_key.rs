@@ -38,8 +38,8 @@ impl Attempt {
     pub(crate) fn of(record: &TaskRecord, now: Timestamp) -> Self {
         Self {
             task: record.key(),
-            incarnation: record.incarnation().clone(),
-            epoch: record.epoch(),
+            incarnation: record.incarnation.clone(),
+            epoch: record.epoch,
             now,
         }
     }

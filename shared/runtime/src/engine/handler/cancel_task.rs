@@ -35,7 +35,7 @@ impl Engine {
     /// # Errors
     /// [`A2aError::TaskNotCancelable`] if the task has ended otherwise.
     pub async fn end_task(&self, record: TaskRecord) -> Result<TaskRecord, EngineError> {
-        let caller = Caller::behind(record.owner(), record.request());
+        let caller = Caller::behind(&record.owner, record.request.as_ref());
         self.cancel_task(&caller, record, None).await
     }
 
@@ -76,7 +76,7 @@ impl Engine {
 
     /// Calls `on_completed` of the skill of a canceled task.
     async fn notify_skill(&self, caller: &Caller, record: &TaskRecord) {
-        let skill = record.skill().and_then(|id| self.agent.skill(id));
+        let skill = record.skill.as_ref().and_then(|id| self.agent.skill(id));
         if let Some(skill) = skill {
             let facts = TurnFacts::of(record, caller);
             self.call_on_completed(&**skill, &facts, record).await;

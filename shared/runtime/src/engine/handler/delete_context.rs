@@ -146,8 +146,8 @@ impl Engine {
                 tasks.holds_thread |= self.holds_thread(task, now);
                 tasks.is_open |= task.is_open(now);
                 tasks.busy |= !task.state().is_at_rest();
-                let began = tasks.began.unwrap_or(task.created_at());
-                tasks.began = Some(began.min(task.created_at()));
+                let began = tasks.began.unwrap_or(task.created_at);
+                tasks.began = Some(began.min(task.created_at));
             }
             after = next;
             if after.is_none() || tasks.busy {
@@ -175,14 +175,14 @@ impl Engine {
         loop {
             let (heads, next) = self.records.tasks_in(owner, id, None, after, READ).await?;
             // The id may be in use again: later tasks are of a new context.
-            let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at());
+            let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at);
             let heads = heads.into_iter().filter(is_deleted);
             let removals = stream::iter(heads).map(|head| async move {
                 if self.time_is_up(until) {
                     return None;
                 }
                 let is_same = |task: &TaskRecord| {
-                    *task.context_id() == thread.context_id && thread.deletes(task.created_at())
+                    task.context_id == thread.context_id && thread.deletes(task.created_at)
                 };
                 Some(self.remove_task(head, is_same).await)
             });

@@ -34,9 +34,9 @@ impl Engine {
             }
             return Err(A2aError::TaskNotFound.into());
         };
-        let incarnation = record.incarnation().clone();
+        let incarnation = record.incarnation.clone();
         // If the task is gone and a new task has its id, the new one stays.
-        let is_same = |task: &TaskRecord| *task.incarnation() == incarnation;
+        let is_same = |task: &TaskRecord| task.incarnation == incarnation;
         self.remove_task(record, is_same).await
     }
 
@@ -50,7 +50,7 @@ impl Engine {
         mut record: TaskRecord,
         is_same: impl Fn(&TaskRecord) -> bool + Send,
     ) -> Result<(), EngineError> {
-        let (owner, id) = (record.owner().clone(), record.id().clone());
+        let (owner, id) = (record.owner.clone(), record.id.clone());
         let mut races = Races::default();
         loop {
             if let Some(task) = self.end_at_rest(record).await?
@@ -89,7 +89,7 @@ impl Engine {
         if ids.is_empty() {
             return Ok(());
         }
-        let keys = ids.iter().map(|id| object_key::upload(record.owner(), id));
+        let keys = ids.iter().map(|id| object_key::upload(&record.owner, id));
         Ok(self.blobs.remove(&keys.collect::<Vec<_>>()).await?)
     }
 

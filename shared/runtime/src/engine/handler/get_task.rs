@@ -13,11 +13,11 @@ impl Engine {
         &self,
         head: TaskRecord,
     ) -> Result<Option<TaskRecord>, EngineError> {
-        if !head.is_partial() {
+        if !head.is_partial {
             return Ok(Some(head));
         }
         let now = self.reader.clock.now();
-        Ok(self.records.load(head.owner(), head.id(), now).await?)
+        Ok(self.records.load(&head.owner, &head.id, now).await?)
     }
 }
 
@@ -81,8 +81,8 @@ impl Reader {
         result: Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         if result.as_ref().is_err_and(EngineError::is_unreadable) {
-            let (owner, now) = (record.owner(), self.clock.now());
-            let head = self.records.head(owner, record.id(), now).await?;
+            let (owner, now) = (&record.owner, self.clock.now());
+            let head = self.records.head(owner, &record.id, now).await?;
             if !head.is_some_and(|head| head.is_same_task(record)) {
                 return Err(A2aError::TaskNotFound.into());
             }
@@ -103,11 +103,11 @@ impl Reader {
         // A2A 1.0 §3.1.2: the first event of a stream is the task.
         let Some(last_seq) = sink.last_seq() else {
             let task = self.answer(record, sink.history_length).await?;
-            sink.task(task, record.last_seq());
+            sink.task(task, record.last_seq);
             return Ok(());
         };
         let events = record.events_after(last_seq).cloned().collect();
-        self.show_events(record, record.reads_text_alone(), events, sink)
+        self.show_events(record, record.reads_text_alone, events, sink)
             .await
     }
 
@@ -129,7 +129,7 @@ impl Reader {
             }
             let result = self.fit_event(&mut event.event).await;
             self.or_not_found(record, result).await?;
-            sink.event(record.id(), record.context_id(), event);
+            sink.event(&record.id, &record.context_id, event);
         }
         Ok(())
     }

@@ -139,7 +139,7 @@ fn next_wave(heads: &mut VecDeque<TaskRecord>, mut bytes: usize) -> Vec<(TaskRec
     while wave.len() < AT_ONCE
         && let Some(head) = heads.pop_front()
     {
-        let most = head.layout().shown_bytes();
+        let most = head.layout.shown_bytes();
         wave.push((head, bytes));
         match bytes.checked_sub(most) {
             Some(rest) => bytes = rest,

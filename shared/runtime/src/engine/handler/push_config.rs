@@ -75,8 +75,8 @@ impl Reader {
         &self,
         record: &TaskRecord,
     ) -> Result<Vec<PushRecord>, EngineError> {
-        let mut pushes = self.records.pushes(record.owner(), record.id()).await?;
-        pushes.retain(|push| push.incarnation == *record.incarnation());
+        let mut pushes = self.records.pushes(&record.owner, &record.id).await?;
+        pushes.retain(|push| push.incarnation == record.incarnation);
         pushes.sort_by(|a, b| a.registration.id.cmp(&b.registration.id));
         Ok(pushes)
     }
@@ -108,7 +108,7 @@ impl Engine {
                 .await?;
             if record.state().is_terminal() {
                 let push = self.push_record(&record, &registration, self.reader.clock.now());
-                self.records.put_push(&push, record.kept_until()).await?;
+                self.records.put_push(&push, record.kept_until).await?;
                 return Ok(push.config());
             }
             let register = Change::RegisterPush(Box::new(registration.clone()));
@@ -133,7 +133,7 @@ impl Engine {
         self.reader.has_push()?;
         let record = self.reader.load(caller, &query.task).await?;
         if let Some(id) = &query.id {
-            let removal = self.records.delete_push(record.owner(), record.id(), id);
+            let removal = self.records.delete_push(&record.owner, &record.id, id);
             removal.await?;
         }
         Ok(())
@@ -149,7 +149,7 @@ impl Engine {
             return Ok(None);
         };
         let registration = self.registration(record, offer).await?;
-        if record.version() > 0 {
+        if record.version > 0 {
             self.check_space(record, &registration, offer).await?;
         }
         Ok(Some(Change::RegisterPush(Box::new(registration))))
@@ -178,12 +178,12 @@ impl Engine {
         now: Timestamp,
     ) -> PushRecord {
         PushRecord {
-            owner: base.owner().clone(),
-            task: base.id().clone(),
-            incarnation: base.incarnation().clone(),
+            owner: base.owner.clone(),
+            task: base.id.clone(),
+            incarnation: base.incarnation.clone(),
             registration: registration.clone(),
             created_at: now,
-            delivery: Delivery::after(base.last_seq()),
+            delivery: Delivery::after(base.last_seq),
         }
     }
 
@@ -204,7 +204,7 @@ impl Engine {
             _ => Some(policy.secrets.keys().await?),
         };
         let seal = |secret: &Option<Secret>, name| {
-            let seal_place = AssociatedData::of_webhook(record.owner(), record.id(), &id, name);
+            let seal_place = AssociatedData::of_webhook(&record.owner, &record.id, &id, name);
             let secret = secret.as_ref().zip(keys.as_ref());
             secret
                 .map(|(secret, keys)| keys.seal(secret, &seal_place, self.ids.next()))
@@ -234,8 +234,8 @@ impl Engine {
             .iter()
             .any(|push| push.registration.id == registration.id);
         // An open task also keeps the ids of deleted configs; this bounds their number.
-        let is_full = record.push_ids().len() >= MAX_PUSH_CONFIGS * 10
-            && !record.push_ids().contains(&registration.id);
+        let is_full = record.push_ids.len() >= MAX_PUSH_CONFIGS * 10
+            && !record.push_ids.contains(&registration.id);
         if !exists && (pushes.len() >= MAX_PUSH_CONFIGS || is_full) {
             let why = format!("a task has at most {MAX_PUSH_CONFIGS} push configurations");
             return Err(A2aError::invalid(offer.field("id"), why).into());

@@ -105,10 +105,10 @@ impl Reader {
         after: u64,
     ) -> Result<Tail, EngineError> {
         let now = self.clock.now();
-        let tail = self.records.tail(&caller.owner, record.id(), after, now);
+        let tail = self.records.tail(&caller.owner, &record.id, after, now);
         let same = tail
             .await?
-            .filter(|tail| tail.incarnation == *record.incarnation());
+            .filter(|tail| tail.incarnation == record.incarnation);
         Ok(same.ok_or(A2aError::TaskNotFound)?)
     }
 }
@@ -116,7 +116,7 @@ impl Reader {
 /// Starts a resumed stream with the status as of the event that the client has seen. It
 /// is never a later one, so that the client gets an end it has not seen as an event.
 fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), EngineError> {
-    let event = record.log().iter().find(|event| event.id == id);
+    let event = record.log.iter().find(|event| event.id == id);
     let seq = event
         .ok_or_else(|| A2aError::invalid("Last-Event-ID", "not an event of this task"))?
         .seq;
@@ -125,7 +125,7 @@ fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), 
     let mut task: Task = record.view(0, true);
     task.last_event = None;
     task.status = status_as_of(record, seq);
-    if record.reads_text_alone() {
+    if record.reads_text_alone {
         task.parts_mut().for_each(Part::show_as_text);
     }
     sink.resume(task, seq);
@@ -134,8 +134,8 @@ fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), 
 
 /// The status as of event number `seq`; `working` if no event up to it has a status.
 pub(in crate::engine) fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
-    let events = record.log().iter().filter(|event| event.seq <= seq);
-    last_status(events, record.created_at())
+    let events = record.log.iter().filter(|event| event.seq <= seq);
+    last_status(events, record.created_at)
 }
 
 /// The last status of these events; `working` at `began` if none has a status.

@@ -28,7 +28,7 @@ impl Reader {
             }
             now = self.clock.now();
         }
-        let current = self.load(caller, record.id()).await?;
+        let current = self.load(caller, &record.id).await?;
         let same = Some(current).filter(|current| current.is_same_task(&record));
         Ok(same.ok_or(A2aError::TaskNotFound)?)
     }

@@ -49,7 +49,7 @@ impl WriteBuffer<'_> {
         if turn_thread.is_unchanged() {
             match self.context_link(false) {
                 Some(placement) => placement.await?,
-                None if self.record.version() > 0 => turn_thread.extend(&self.record).await,
+                None if self.record.version > 0 => turn_thread.extend(&self.record).await,
                 None => {}
             }
         }
@@ -218,15 +218,19 @@ impl Engine {
         facts: &TurnFacts,
         record: &TaskRecord,
     ) {
-        let Some(skill_id) = record.skill().filter(|_| record.state().is_terminal()) else {
+        let Some(skill_id) = record
+            .skill
+            .as_ref()
+            .filter(|_| record.state().is_terminal())
+        else {
             return;
         };
         let settled_task = FinishedTask {
-            task_id: record.id().clone(),
-            context_id: record.context_id().clone(),
+            task_id: record.id.clone(),
+            context_id: record.context_id.clone(),
             skill: skill_id.clone(),
             state: record.state(),
-            artifacts: record.artifacts().iter().cloned().map(Into::into).collect(),
+            artifacts: record.artifacts.iter().cloned().map(Into::into).collect(),
             caller: facts.caller.clone(),
         };
         let hook = AssertUnwindSafe(skill.on_completed(&settled_task)).catch_unwind();
@@ -235,7 +239,7 @@ impl Engine {
         let result = futures::future::select(Box::pin(hook), timer).await;
         let ok = matches!(result, futures::future::Either::Left((Ok(()), _)));
         if !ok {
-            tracing::warn!(task.id = %record.id(), "on_completed of task `{}` did not finish", record.id());
+            tracing::warn!(task.id = %&record.id, "on_completed of task `{}` did not finish", &record.id);
         }
     }
 }
@@ -245,7 +249,7 @@ impl Engine {
 fn log_failure(record: &TaskRecord, error: &AgentError) {
     // The cause may quote what a client sent.
     let cause = error.cause().map(without_values);
-    let (id, code) = (record.id(), error.code().as_str());
+    let (id, code) = (&record.id, error.code().as_str());
     if class_of(TASKS, code) == FaultClass::Caller {
         tracing::info!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
     } else {

@@ -59,7 +59,7 @@ impl<'e> Heartbeat<'e> {
         if self.beating.is_none() {
             self.engine.reader.clock.sleep_until(self.next).await;
             // A deferred create is not stored yet, so there is no lease to extend.
-            if record.version() > 0 {
+            if record.version > 0 {
                 self.beating = Some(self.start(record));
             }
         }
@@ -71,7 +71,7 @@ impl<'e> Heartbeat<'e> {
         let beaten = beating.await;
         self.beating = None;
         beaten.unwrap_or_else(|error| {
-            tracing::warn!(task.id = %record.id(), "a heartbeat failed: {error}");
+            tracing::warn!(task.id = %&record.id, "a heartbeat failed: {error}");
             true
         })
     }
@@ -84,10 +84,7 @@ impl<'e> Heartbeat<'e> {
         // reads.
         if now < self.extend_at {
             return Box::pin(async move {
-                let head = engine
-                    .records
-                    .head(record.owner(), record.id(), now)
-                    .await?;
+                let head = engine.records.head(&record.owner, &record.id, now).await?;
                 Ok(head.is_some_and(|task| {
                     task.is_same_turn(&record) && task.state() == TaskState::Working
                 }))

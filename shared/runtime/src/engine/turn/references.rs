@@ -42,7 +42,7 @@ impl<'e> NamedTasks<'e> {
     pub(in crate::engine) fn new(engine: &'e Engine, spec: &TurnSpec) -> Self {
         Self {
             engine,
-            owner: spec.record.owner().clone(),
+            owner: spec.record.owner.clone(),
             ids: spec.facts.references.clone(),
             references: OnceCell::new(),
         }

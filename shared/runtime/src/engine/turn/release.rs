@@ -26,10 +26,10 @@ impl Engine {
         record: TaskRecord,
         error: EngineError,
     ) -> Result<TurnEnd, EngineError> {
-        if !error.is_outage() || record.version() == 0 || record.lease_until().is_none() {
+        if !error.is_outage() || record.version == 0 || record.lease_until.is_none() {
             return Err(error);
         }
-        let (id, cause) = (record.id(), error.cause.as_ref());
+        let (id, cause) = (&record.id, error.cause.as_ref());
         tracing::warn!(task.id = %id, error.cause = cause.map(tracing::field::display), "an outage ended a run of task `{id}`");
         self.give_back(record).await
     }

@@ -36,7 +36,7 @@ enum Chunks {
 
 impl ReplayedOutput {
     pub(in crate::engine) fn new(record: &TaskRecord) -> Self {
-        let artifacts = record.artifacts().iter().cloned();
+        let artifacts = record.artifacts.iter().cloned();
         let artifacts = artifacts.filter_map(|artifact| Some((artifact.name?, artifact.parts)));
         Self(Mutex::new(Outputs {
             artifacts: artifacts.collect(),

@@ -34,9 +34,9 @@ impl<'e> TurnReport<'e> {
     pub(in crate::engine) fn begin(engine: &'e Engine, spec: &TurnSpec, is_claimed: bool) -> Self {
         let record = &spec.record;
         let skill = note(spec);
-        let task = record.id().to_string();
+        let task = record.id.to_string();
         // An inline turn is claimed by its opening, which is not stored yet.
-        let attempt = record.attempt().max(1);
+        let attempt = record.attempt.max(1);
         let scope = CallScope::current();
         let (turn, attempt_text) = (spec.facts.turn.to_string(), attempt.to_string());
         let trace = scope.trace();
@@ -46,7 +46,7 @@ impl<'e> TurnReport<'e> {
         if let Some(run) = &run {
             let text = |trace: TraceContext| trace.to_string();
             let facts = json!({
-                "task": task, "context": record.context_id().to_string(), "turn": spec.facts.turn,
+                "task": task, "context": record.context_id.to_string(), "turn": spec.facts.turn,
                 "attempt": attempt, "worker": is_claimed,
                 "traceparent": trace.map(text), "calledBy": scope.trace().map(text),
             });
@@ -55,7 +55,7 @@ impl<'e> TurnReport<'e> {
         }
         Self {
             engine,
-            tenant: record.owner().tenant.to_string(),
+            tenant: record.owner.tenant.to_string(),
             makes_task,
             attempt,
             began: engine.reader.clock.now(),
@@ -152,13 +152,13 @@ pub(in crate::engine) fn note(spec: &TurnSpec) -> Option<&str> {
     let skill = match &spec.input {
         TurnInput::Skill(skill, _) => Some(skill.metadata().id),
         TurnInput::Ask { .. } | TurnInput::Forward(..) | TurnInput::Fail(_) => {
-            spec.record.skill().map(SkillId::as_str)
+            spec.record.skill.as_ref().map(SkillId::as_str)
         }
     };
-    let tenant = &spec.record.owner().tenant;
+    let tenant = &spec.record.owner.tenant;
     CallNames::note(|names| &names.tenant, tenant.as_str());
     if spec.input.makes_task() {
-        CallNames::note(|names| &names.task, spec.record.id().as_str());
+        CallNames::note(|names| &names.task, spec.record.id.as_str());
     }
     if let Some(skill) = skill {
         CallNames::note(|names| &names.skill, skill);
@@ -179,15 +179,15 @@ pub(in crate::engine) fn note(spec: &TurnSpec) -> Option<&str> {
 pub(in crate::engine) fn log_given_up(record: &TaskRecord, code: &str) {
     let note = TurnNote {
         state: Some(TaskState::Failed.as_str()),
-        attempt: u64::from(record.attempt()),
+        attempt: u64::from(record.attempt),
         error: Some(code.to_owned()),
         class: Some(class_of(TASKS, code).word()),
         ms: 0,
     };
     let line = TurnFields {
-        tenant: record.owner().tenant.as_str(),
-        skill: record.skill().map(SkillId::as_str),
-        task: Some(record.id().as_str()),
+        tenant: record.owner.tenant.as_str(),
+        skill: record.skill.as_ref().map(SkillId::as_str),
+        task: Some(record.id.as_str()),
         units: None,
         trace: CallScope::current().trace(),
     };
@@ -196,7 +196,7 @@ pub(in crate::engine) fn log_given_up(record: &TaskRecord, code: &str) {
 
 /// The error code of a failed task.
 fn error_code(record: &TaskRecord) -> Option<&str> {
-    let status = record.status();
+    let status = &record.status;
     let message = status.message.as_ref();
     let message = message.filter(|_| status.state == TaskState::Failed)?;
     let code = message.metadata.get(metadata_keys::ERROR_CODE);

@@ -198,7 +198,7 @@ impl Engine {
         turn: &TurnHandle<'_>,
         buffer: WriteBuffer<'_>,
     ) -> Result<TurnEnd, EngineError> {
-        let has_work = buffer.record.version() > 0 || turn.has_begun();
+        let has_work = buffer.record.version > 0 || turn.has_begun();
         if !has_work || !buffer.can_go_on() {
             return Err(refusal.into());
         }
@@ -216,7 +216,7 @@ impl Engine {
         error: &StepChangedError,
     ) -> Result<TurnEnd, EngineError> {
         let record = &buffer.record;
-        let (id, before) = (record.id(), record.base().build.as_ref());
+        let (id, before) = (&record.id, record.base.build.as_ref());
         let is_other_build = before.is_some() && before != self.agent.build_id();
         if is_other_build && buffer.can_go_on() && self.run_limit(record).is_none() {
             tracing::error!(class = class_of(EVENTS, "turn.changed").word(), task.id = %id, turn.changed = true, "a turn of task `{id}` waits for the build that stored its steps: {error}");
@@ -257,13 +257,13 @@ impl Engine {
 /// The outcome of a question whose client chose `other`: its words and its id.
 fn forward_outcome(other: &TaskRecord) -> SkillOutcome {
     let words = other
-        .status()
+        .status
         .message
         .clone()
         .map(|message| Content::from_parts(message.parts));
     let words = words.as_ref().and_then(Content::first_text);
     let words = words.unwrap_or_else(|| other.state().as_str());
-    let text = format!("{words}\n(task `{}`)", other.id());
+    let text = format!("{words}\n(task `{}`)", &other.id);
     SkillOutcome::Message {
         message: Content::from_text(text),
     }

@@ -12,7 +12,7 @@ impl Engine {
     /// The error of a task that must not be handed over once more.
     pub(in crate::engine) fn hand_over_limit(&self, record: &TaskRecord) -> Option<AgentError> {
         let most = self.reader.policy.task_hand_overs_max;
-        if record.used().hand_overs < most {
+        if record.used.hand_overs < most {
             return self.run_limit(record);
         }
         let text = format!("the task was handed over {most} times, and no task may be more often");

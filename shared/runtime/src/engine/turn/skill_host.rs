@@ -103,7 +103,7 @@ impl<'e> TurnHandle<'e> {
         let (saved_turn, base) = spec.replay();
         let saves = base.saves.clone().into_iter();
         let skill = spec.input.skill().map(|skill| *skill.metadata());
-        let tenant = spec.record.owner().tenant.clone();
+        let tenant = spec.record.owner.tenant.clone();
         let turn = Self {
             engine,
             commands,
@@ -121,7 +121,7 @@ impl<'e> TurnHandle<'e> {
             stored_backlog: AtomicU64::new(0),
             makes_task: spec.input.makes_task(),
             replay: ReplayedOutput::new(&spec.record),
-            output_rules: OutputRules::new(engine, spec.record.id().clone(), skill),
+            output_rules: OutputRules::new(engine, spec.record.id.clone(), skill),
             signal: Arc::default(),
             brake: TurnBrake::new(&engine.reader, tenant, skill.map(|skill| skill.id)),
             meter: Arc::new(CallMeter::of_task(
@@ -133,7 +133,7 @@ impl<'e> TurnHandle<'e> {
             turn_thread: TurnThread::new(engine, spec),
             references: NamedTasks::new(engine, spec),
             task: spec.record.key(),
-            task_id: spec.record.id().clone(),
+            task_id: spec.record.id.clone(),
             attempt: Attempt::of(&spec.record, engine.reader.clock.now()),
             trace: engine.trace(),
             stop_at: spec.budget.stop_at,

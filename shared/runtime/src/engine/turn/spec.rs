@@ -66,12 +66,12 @@ impl TurnSpec {
             | Change::Queue { message, .. } => Some(message),
             _ => None,
         });
-        self.record.history().iter().chain(opening)
+        self.record.history.iter().chain(opening)
     }
 
     /// The stored values that the turn begins with, and the base of what it has said before.
     pub(in crate::engine) fn replay(&self) -> (Saved, Base) {
-        let mut saved_turn = self.record.saved().clone();
+        let mut saved_turn = self.record.saved.clone();
         let is_resume = |change: &Change| matches!(change, Change::Resume { .. });
         if self.opening.iter().any(is_resume) {
             // Both belong to one turn. The opening removes those of the last turn, but it is
@@ -79,7 +79,7 @@ impl TurnSpec {
             saved_turn.steps.clear();
             return (saved_turn, Base::default());
         }
-        (saved_turn, self.record.base().clone())
+        (saved_turn, self.record.base.clone())
     }
 
     /// When the turn began, also if its opening is not stored yet.
@@ -99,7 +99,7 @@ impl TurnSpec {
             change => matches!(change, Change::Seal(_)),
         };
         let skill = self.input.skill().map(|skill| skill.metadata());
-        self.record.secret().is_some()
+        self.record.secret.is_some()
             || self.opening.iter().any(is_sealed)
             || skill.is_some_and(|skill| !skill.keeps_input)
     }

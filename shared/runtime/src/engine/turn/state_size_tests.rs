@@ -146,7 +146,7 @@ async fn a_task_keeps_exactly_up_to_its_limit() {
             let (shown, stored) = task(format!("{way} {}", size - besides)).await;
             let asks = TaskState::InputRequired;
             assert_eq!(shown.status.state, asks, "{way} {size}: {shown:?}");
-            assert_eq!(stored::saved_size(stored.saved()), size, "{way}");
+            assert_eq!(stored::saved_size(&stored.saved), size, "{way}");
         })
         .await;
         let (shown, stored) = task(format!("{way} {}", LIMIT + 1 - besides)).await;
@@ -156,7 +156,7 @@ async fn a_task_keeps_exactly_up_to_its_limit() {
         let details = &reported["a2a-lambda/errorDetails"];
         assert_eq!(details["current"], LIMIT + 1, "{way}");
         assert_eq!(details["allowed"], LIMIT, "{way}");
-        assert_eq!(*stored.saved(), Saved::default(), "{way}");
+        assert_eq!(stored.saved, Saved::default(), "{way}");
     }
 }
 
@@ -164,5 +164,5 @@ async fn a_task_keeps_exactly_up_to_its_limit() {
 async fn a_refused_value_leaves_the_previous_one() {
     let (shown, stored) = task(format!("data-anyway {}", 2 * LIMIT)).await;
     assert_eq!(shown.status.state, TaskState::InputRequired, "{shown:?}");
-    assert_eq!(stored.saved().data["k"], "small");
+    assert_eq!(stored.saved.data["k"], "small");
 }

@@ -64,23 +64,23 @@ impl<'e> TurnThread<'e> {
         let mut messages = messages_of(record);
         if spec.opening.is_empty() {
             // The turn runs again: what it said itself it has not said yet.
-            messages.truncate(record.base().turn_start);
+            messages.truncate(record.base.turn_start);
         }
         messages.extend(spec.opening.iter().filter_map(client_message).cloned());
         drop_commands(spec.input.skill().map(|it| it.metadata().id), &mut messages);
         let context_status = spec.context_status.as_ref();
         Self {
             engine,
-            owner: record.owner().clone(),
-            context: record.context_id().clone(),
-            task: record.id().clone(),
-            incarnation: record.incarnation().clone(),
+            owner: record.owner.clone(),
+            context: record.context_id.clone(),
+            task: record.id.clone(),
+            incarnation: record.incarnation.clone(),
             turn: spec.facts.turn,
-            created_at: record.created_at(),
+            created_at: record.created_at,
             began: context_status.map(|context_status| context_status.began),
             is_reset: context_status.is_some_and(|context_status| context_status.reset),
             stop_at: spec.budget.stop_at,
-            checked_at: context_status.map_or(record.updated_at(), |_| engine.reader.clock.now()),
+            checked_at: context_status.map_or(record.updated_at, |_| engine.reader.clock.now()),
             messages,
             operations: Mutex::default(),
             session: OnceCell::new(),
@@ -285,9 +285,9 @@ impl<'e> TurnThread<'e> {
 
 /// The messages of a task, with the one in its status.
 fn messages_of(record: &TaskRecord) -> Vec<Message> {
-    let messages = record.history().iter().chain(&record.status().message);
+    let messages = record.history.iter().chain(&record.status.message);
     let mut messages: Vec<_> = messages.cloned().collect();
-    drop_commands(record.skill().map(SkillId::as_str), &mut messages);
+    drop_commands(record.skill.as_ref().map(SkillId::as_str), &mut messages);
     messages
 }
 

@@ -100,7 +100,7 @@ impl<'e> WriteBuffer<'e> {
         sink: &'e mut EventSink,
     ) -> (Self, TurnCall) {
         let (_, base) = spec.replay();
-        let names = spec.record.artifacts().iter();
+        let names = spec.record.artifacts.iter();
         let names = names.filter_map(|artifact| artifact.name.clone());
         let buffer = Self {
             sink,
@@ -146,7 +146,7 @@ impl<'e> WriteBuffer<'e> {
         in_transaction: bool,
     ) -> Option<BoxFuture<'e, Result<(), EngineError>>> {
         let in_transaction = in_transaction || self.pending.iter().any(registers_push);
-        let is_known = self.record.version() > 0 || self.record.names_its_context();
+        let is_known = self.record.version > 0 || self.record.names_its_context();
         let points = !is_known && !in_transaction && !self.has_pointer;
         let pointer = points.then(|| self.record.clone());
         let opens = self.opens.take();
@@ -207,7 +207,7 @@ impl<'e> WriteBuffer<'e> {
 
     /// Whether clients can see nothing of the task.
     pub(in crate::engine) fn is_unseen(&self) -> bool {
-        !self.has_output && self.record.version() == 0
+        !self.has_output && self.record.version == 0
     }
 
     /// Whether the next write should start now.
@@ -229,14 +229,14 @@ impl<'e> WriteBuffer<'e> {
         if self.full() || !self.waiters.is_empty() {
             return Some(Timestamp::default());
         }
-        if self.record.version() > 0 {
+        if self.record.version > 0 {
             return Some(self.flushes_at(policy.flush_interval));
         }
         if self.has_output {
             return Some(Timestamp::default());
         }
         self.makes_task
-            .then(|| self.record.created_at().plus(policy.deferral))
+            .then(|| self.record.created_at.plus(policy.deferral))
     }
 
     /// When the pending changes are written: each waits for others for one interval at most.
@@ -250,7 +250,7 @@ impl<'e> WriteBuffer<'e> {
 
     /// Whether another invocation can continue the turn: there is a task.
     pub(in crate::engine) fn can_go_on(&self) -> bool {
-        self.makes_task || self.record.version() > 0
+        self.makes_task || self.record.version > 0
     }
 
     /// Hands the turn over: one commit stores what is buffered, ends the lease and asks
@@ -260,7 +260,7 @@ impl<'e> WriteBuffer<'e> {
         turn: &TurnHandle<'_>,
     ) -> Result<TurnEnd, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
-        let repeats = !progress && self.record.saved().steps.is_empty();
+        let repeats = !progress && self.record.saved.steps.is_empty();
         let end = self.give_turn(turn, Change::HandOver { progress }).await?;
         if let TurnEnd::HandedOver(record) = &end {
             log_hand_over(record, repeats);
@@ -276,7 +276,7 @@ impl<'e> WriteBuffer<'e> {
     ) -> Result<TurnEnd, EngineError> {
         self.keep_trace();
         for (path, tries) in turn.tries() {
-            if self.record.base().tries.get(&path) != Some(&tries) {
+            if self.record.base.tries.get(&path) != Some(&tries) {
                 self.push(Change::Tries(path, tries));
             }
         }
@@ -333,11 +333,11 @@ impl<'e> WriteBuffer<'e> {
             Change::Request(request) => Some(request),
             _ => None,
         });
-        let request = pending.or(self.record.request());
+        let request = pending.or(self.record.request.as_ref());
         if trace.is_none() || request.is_some_and(|request| request.trace_parent.is_some()) {
             return;
         }
-        let caller = Caller::behind(self.record.owner(), request);
+        let caller = Caller::behind(&self.record.owner, request);
         let modes = request.map_or(&[][..], |request| &request.accepted_output_modes);
         let consent = request.and_then(|request| request.consent.clone());
         if let Some(request) = caller.request(modes, trace, consent) {
@@ -347,7 +347,7 @@ impl<'e> WriteBuffer<'e> {
 
     /// Reads the task as another writer stored it.
     pub(in crate::engine) async fn reload(&mut self) -> Result<(), EngineError> {
-        let (owner, id) = (self.record.owner(), self.record.id());
+        let (owner, id) = (&self.record.owner, &self.record.id);
         let now = self.engine.reader.clock.now();
         let record = self.engine.records.load(owner, id, now).await?;
         self.winner = record.filter(|record| record.is_same_task(&self.record));
@@ -367,7 +367,7 @@ impl<'e> WriteBuffer<'e> {
         self.progress |= self.pending.iter().any(is_progress);
         // A commit extends the lease too. It must not set back what a heartbeat has
         // extended since the record was read.
-        if self.record.lease_until().is_some() {
+        if self.record.lease_until.is_some() {
             self.record
                 .set_lease(Some(self.engine.lease_until(self.budget.deadline)));
         }
@@ -405,7 +405,7 @@ impl<'e> WriteBuffer<'e> {
     /// count on from it, so that the record has them in few bytes. No other writer makes ids
     /// from this number.
     fn next_write(&mut self, base: &TaskRecord) -> WriteId {
-        if base.version() == 0 {
+        if base.version == 0 {
             return self.engine.write_id(base);
         }
         let next = self.last_write.as_ref().and_then(WriteId::following);
@@ -446,7 +446,7 @@ impl<'e> WriteBuffer<'e> {
     /// error with which the task fails. A new task keeps its opening.
     pub(super) fn give_up(&mut self, error: &EngineError) -> Option<AgentError> {
         let error = error.ends_task(self.last_group_bytes + self.bytes)?;
-        let is_new = self.record.version() == 0;
+        let is_new = self.record.version == 0;
         let group = self.last_changes.iter();
         let opening = group.filter(|change| match change {
             Change::Use(..) => true,
@@ -484,7 +484,7 @@ impl<'e> WriteBuffer<'e> {
 /// Logs a hand-over. It warns if the turn has no finished step, because the skill then
 /// does all its work again.
 fn log_hand_over(record: &TaskRecord, repeats: bool) {
-    let (id, skill) = (record.id(), record.skill().map(SkillId::as_str));
+    let (id, skill) = (&record.id, record.skill.as_ref().map(SkillId::as_str));
     if repeats {
         tracing::warn!(task.id = %id, skill, "a turn of task `{id}` is handed over and starts again: it has finished no step");
     } else {

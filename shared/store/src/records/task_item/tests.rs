@@ -20,16 +20,16 @@ fn a_task_reads_back_from_its_item_unchanged() {
     let mut states = BTreeMap::new();
     for _ in 0..64 {
         let mut task: TaskRecord = values.make();
-        *task.fields().layout = Layout::default();
+        task.fields().layout = Layout::default();
         let head = stored::pieces(&task).unwrap().head;
         let item = item(&task, head);
         assert_eq!(to_task(&item).unwrap(), task);
-        let expiry = task.state().is_at_rest().then(|| task.expires_at());
+        let expiry = task.state().is_at_rest().then(|| task.expires_at);
         let ttl = expiry.map(item::seconds);
         assert_eq!(item.get(TTL), ttl.as_ref());
-        let created_at = item::millis(task.created_at());
+        let created_at = item::millis(task.created_at);
         assert_eq!(item.get(SWEEP_SK), Some(&created_at));
-        let place = keys::list_sort(task.status().timestamp, task.id());
+        let place = keys::list_sort(task.status.timestamp, &task.id);
         assert_eq!(item.get(LISTS_SK), Some(&place.into()));
         states.insert(task.state().as_str(), task);
     }
@@ -71,7 +71,7 @@ fn an_index_entry_with_the_longest_names_costs_one_write_unit() {
     ];
     let task = with_the_longest_names(at);
     let mut task = task.next(changes, WriteId::made_of(2), at, at).unwrap();
-    *task.fields().push_ids = vec![PushId::only()];
+    task.fields().push_ids = vec![PushId::only()];
     let item = item(&task, Encoded::Text("".into()));
     assert_eq!(item.get(keys::SK), Some(&META.into()));
     for source in [QuerySource::Lists, QuerySource::Sweep] {
@@ -91,7 +91,7 @@ fn the_longest_names_and_the_largest_content_fit_in_one_item() {
     let task = with_the_longest_names(at);
     let start = Change::Start { lease_until: at };
     let mut working = task.next([start], WriteId::made_of(2), at, at).unwrap();
-    *working.fields().last_dispatch = u64::MAX;
+    working.fields().last_dispatch = u64::MAX;
     let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
     for record in [working, canceled.unwrap()] {
         let item = item(&record, Encoded::Deflated(vec![0; ITEM_MAX].into()));

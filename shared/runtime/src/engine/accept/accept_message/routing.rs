@@ -69,8 +69,8 @@ impl Engine {
         original: &Message,
         reply: RouteRequest<'_>,
     ) -> Result<Decision, EngineError> {
-        let (agent, message, owner) = (&*self.agent, reply.message, record.owner());
-        let offer = record.saved().slot.as_ref().map(Offer::of);
+        let (agent, message, owner) = (&*self.agent, reply.message, &record.owner);
+        let offer = record.saved.slot.as_ref().map(Offer::of);
         let offer = offer.unwrap_or_default();
         if let Some(call) = offer.call {
             return Ok(Decision::Route(call.route(original).admit(agent)?));
@@ -80,7 +80,7 @@ impl Engine {
             let task = self.records.load(owner, &id, now).await?;
             // The client has read this question of the task, and no later one.
             let asks =
-                |task: &TaskRecord| task.state() == TaskState::InputRequired && task.turn() == turn;
+                |task: &TaskRecord| task.state() == TaskState::InputRequired && task.turn == turn;
             if let Some(task) = task.filter(asks) {
                 return Ok(Decision::Continue(task.into(), None));
             }
@@ -88,8 +88,8 @@ impl Engine {
         if let Some(decision) = route::route_answer(agent, original, &offer, &reply)? {
             return Ok(Decision::Route(decision));
         }
-        let context = Some((record.context_id(), Timestamp::default()));
-        let question = record.status().message.as_ref();
+        let context = Some((&record.context_id, Timestamp::default()));
+        let question = record.status.message.as_ref();
         let case = RoutingQuestion {
             message,
             first: Some(original),
@@ -137,12 +137,12 @@ impl Engine {
         if !ids.is_empty() {
             prior.references = self.records.heads(&ids, now).await?;
         }
-        let index = |head: &TaskRecord| ids.iter().position(|it| it.task == *head.id());
+        let index = |head: &TaskRecord| ids.iter().position(|it| it.task == head.id);
         prior.references.sort_by_key(index);
         if let Some((id, began)) = context {
             let (mut tasks, _) = self.records.tasks_in(owner, id, None, None, NEWEST).await?;
             tasks.truncate(NEWEST);
-            tasks.retain(|it| !it.is_expired(now) && !self.is_earlier(id, it.created_at(), began));
+            tasks.retain(|it| !it.is_expired(now) && !self.is_earlier(id, it.created_at, began));
             tasks.reverse();
             prior.tasks = tasks;
         }
@@ -168,7 +168,7 @@ impl Engine {
             }
             Acceptance::Cancel(record, _) => {
                 return Ok(RoutePreview {
-                    skill: record.skill().cloned(),
+                    skill: record.skill.clone(),
                     how: "pinned".to_owned(),
                 });
             }
@@ -178,7 +178,7 @@ impl Engine {
             _ => None,
         });
         let skill = spec.input.skill().map(|skill| skill.metadata().id);
-        let other = match (skill, spec.record.skill()) {
+        let other = match (skill, spec.record.skill.as_ref()) {
             (None, _) => "ask",
             (Some(_), Some(_)) if is_reply => "pinned",
             (Some(_), Some(_)) => "context",

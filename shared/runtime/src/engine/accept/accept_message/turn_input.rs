@@ -33,7 +33,7 @@ impl Engine {
                 "task pinned to unknown skill `{id}`"
             )));
         };
-        let slot = record.saved().slot.clone().unwrap_or(EMPTY_SLOT);
+        let slot = record.saved.slot.clone().unwrap_or(EMPTY_SLOT);
         Ok(TurnInput::Skill(
             Arc::clone(skill),
             TurnStart::by_caller(StartInput::Answer(slot, route.content)),
@@ -105,7 +105,7 @@ impl Engine {
             (Some(true), false) => self.is_only_consent(record, command).await?,
             (None, false) => false,
         };
-        Ok(match (is_given, &record.saved().slot) {
+        Ok(match (is_given, &record.saved.slot) {
             (true, _) => ConsentAnswer::Given,
             (false, slot) => ConsentAnswer::Unclear(Routed::Ask {
                 slot: slot.clone().unwrap_or(EMPTY_SLOT),
@@ -122,14 +122,14 @@ impl Engine {
         command: &SendCommand,
     ) -> Result<bool, EngineError> {
         let is_named = command.message.task_id.is_some()
-            || command.client_task_id.as_ref() == Some(record.id());
-        if is_named || record.consents().count > 1 {
-            return Ok(record.consents().count == 1);
+            || command.client_task_id.as_ref() == Some(&record.id);
+        if is_named || record.consents.count > 1 {
+            return Ok(record.consents.count == 1);
         }
-        let (owner, context) = (record.owner(), record.context_id());
+        let (owner, context) = (&record.owner, &record.context_id);
         let page = self.records.tasks_in(owner, context, None, None, NEWEST);
         let (tasks, next) = page.await?;
-        let count: u32 = tasks.iter().map(|task| task.consents().count).sum();
+        let count: u32 = tasks.iter().map(|task| task.consents.count).sum();
         Ok(next.is_none() && count == 1)
     }
 }

@@ -240,7 +240,7 @@ impl KeyedFixture {
         let item = WorkItem {
             owner: owner(),
             task,
-            incarnation: found.unwrap().unwrap().incarnation().clone(),
+            incarnation: found.unwrap().unwrap().incarnation.clone(),
             turn: 1,
             dispatch: 2,
         };
@@ -478,7 +478,7 @@ async fn a_keyed_send_to_a_message_skill_returns_its_completed_task() {
         .unwrap()
         .records
         .iter()
-        .map(|it| it.id().clone())
+        .map(|it| it.id.clone())
         .collect();
     assert_eq!(ids, std::slice::from_ref(&first.id));
 }

@@ -65,7 +65,7 @@ impl Desk {
 
     /// The write of the task as it is after `changes`.
     fn write(&self, changes: Vec<Change>) -> TaskWrite {
-        let version = self.record.version();
+        let version = self.record.version;
         let expect = match self.stored {
             true => Expect::of(&self.record),
             false => Expect::Absent,
@@ -146,7 +146,7 @@ async fn a_sweep_removes_the_objects_of_an_expired_task_and_no_others() {
     for id in ids() {
         let mut desk = Desk::new(id).await;
         desk.store(vec![Change::Complete { message: None }]).await;
-        let ends = desk.record.expires_at();
+        let ends = desk.record.expires_at;
         let beside = desk
             .sample
             .new_task(&desk.sample.stranger, TaskId::made_of(5))
@@ -169,7 +169,7 @@ async fn a_task_with_a_reused_id_keeps_only_its_own_objects() {
     for id in ids() {
         let mut desk = Desk::new(id).await;
         let mut earlier = desk.record.clone();
-        *earlier.fields().incarnation = WriteId::made_of(9);
+        earlier.fields().incarnation = WriteId::made_of(9);
         let stale = Attempt::of(&earlier, desk.sample.now).key(&WriteId::made_of(2), 1);
         desk.put(&stale).await;
         let later = desk.sample.now.plus(25 * HOUR);
@@ -187,9 +187,9 @@ async fn a_deletion_keeps_the_objects_of_the_next_task_with_the_id() {
     for id in ids() {
         let desk = Desk::new(id).await;
         let mut ended = desk.record.clone();
-        *ended.fields().expires_at = desk.sample.now;
+        ended.fields().expires_at = desk.sample.now;
         let mut next = desk.record.clone();
-        *next.fields().incarnation = WriteId::made_of(9);
+        next.fields().incarnation = WriteId::made_of(9);
         let at = |late: i64| Timestamp::from_millis(desk.sample.now.as_millis() + late);
         let object = |of: &TaskRecord, late| Attempt::of(of, at(late)).key(&WriteId::made_of(3), 1);
         for gone in [object(&ended, -1), object(&ended, 1), object(&next, -1)] {

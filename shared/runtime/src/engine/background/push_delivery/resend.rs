@@ -15,11 +15,11 @@ pub(super) async fn find_undelivered(
     deliveries: &Deliveries,
     record: &TaskRecord,
 ) -> Result<Vec<PushRecord>, EngineError> {
-    let mut push_records = deliveries.pushes(record.owner(), record.id()).await?;
+    let mut push_records = deliveries.pushes(&record.owner, &record.id).await?;
     push_records.retain(|push| {
-        push.incarnation == *record.incarnation()
-            && record.push_ids().contains(&push.registration.id)
-            && push.delivery.cursor < record.last_seq()
+        push.incarnation == record.incarnation
+            && record.push_ids.contains(&push.registration.id)
+            && push.delivery.cursor < record.last_seq
             && push.delivery.attempts < ATTEMPTS
     });
     if push_records.is_empty() && record.state().is_at_rest() {
@@ -53,7 +53,7 @@ pub(in crate::engine) async fn resend_pushes(
     }
     waiting.retain(|push| {
         // A younger push config still has its message in the queue.
-        let since = record.updated_at().max(push.delivery.retry_at);
+        let since = record.updated_at.max(push.delivery.retry_at);
         since.plus(QUEUED) <= now && !push.delivery.is_busy(now)
     });
     let items: Vec<PushItem> = waiting.iter().map(item_of).collect();

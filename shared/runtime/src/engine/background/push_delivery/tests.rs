@@ -214,7 +214,7 @@ impl PushFixture {
         PushItem {
             owner: owner(),
             task: task.clone(),
-            incarnation: self.record(task).await.incarnation().clone(),
+            incarnation: self.record(task).await.incarnation.clone(),
             config: PushId::parse(config).unwrap(),
         }
     }
@@ -261,7 +261,7 @@ impl PushFixture {
     async fn logged(&self, task: &TaskId) -> Vec<String> {
         let record = self.record(task).await;
         record
-            .log()
+            .log
             .iter()
             .map(|event| event.id.to_string())
             .collect()

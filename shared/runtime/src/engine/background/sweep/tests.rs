@@ -344,8 +344,8 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
         let task = of.new_task(&of.owner, TaskId::parse(id).unwrap()).unwrap();
         let mut task = of.finished(&task).unwrap();
         let fields = task.fields();
-        (*fields.version, *fields.created_at) = (1, made);
-        *fields.context_id = context.clone();
+        (fields.version, fields.created_at) = (1, made);
+        fields.context_id = context.clone();
         let stored = fixture
             .store
             .records
@@ -364,7 +364,7 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
         .unwrap()
         .0
         .into_iter()
-        .map(|it| it.id().clone())
+        .map(|it| it.id.clone())
         .collect();
     assert_eq!(left, [TaskId::parse("new").unwrap()]);
 }

@@ -170,7 +170,7 @@ impl WorkerFixture {
 
 fn text_of(record: &TaskRecord, artifact: &str) -> String {
     let found = record
-        .artifacts()
+        .artifacts
         .iter()
         .find(|a| a.name.as_deref() == Some(artifact))
         .unwrap();
@@ -321,12 +321,10 @@ async fn worker_knows_the_callers_tier_scopes_and_output_modes() {
     let task = sent_task(&fixture.engine, &caller, command).await;
     assert_eq!(fixture.work(&task.id).await, Ack::Delete);
     let record = fixture.record(&task.id).await;
-    let said = Artifact::from(record.artifacts()[0].clone())
-        .text()
-        .unwrap();
+    let said = Artifact::from(record.artifacts[0].clone()).text().unwrap();
     assert_eq!(said, "gold read write text/plain");
     assert_eq!(
-        record.request(),
+        record.request.as_ref(),
         None,
         "the request is kept only while the turn runs"
     );
@@ -381,11 +379,7 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
     ];
     for answer in answers {
         let next = sample.next(&asked, [answer]).unwrap();
-        assert!(next.saved().steps.is_empty());
-        assert_eq!(
-            next.saved().data.len(),
-            1,
-            "saved values belong to the task"
-        );
+        assert!(next.saved.steps.is_empty());
+        assert_eq!(next.saved.data.len(), 1, "saved values belong to the task");
     }
 }

@@ -75,8 +75,8 @@ fn no_two_attempts_commits_or_places_share_a_key() {
     let (at, later) = (Timestamp::from_millis(1), Timestamp::from_millis(2));
     let first = record("acme", "ann", TaskId::made_of(5));
     let (mut taken_over, mut another) = (first.clone(), first.clone());
-    *taken_over.fields().epoch += 1;
-    *another.fields().incarnation = WriteId::made_of(8);
+    taken_over.fields().epoch += 1;
+    another.fields().incarnation = WriteId::made_of(8);
     let mut keys = Vec::new();
     for record in [&first, &taken_over, &another] {
         for now in [at, later] {
@@ -111,7 +111,7 @@ fn object_key_names_its_task_incarnation_and_time() {
         ] {
             let name = ObjectName::of(&key).unwrap();
             assert_eq!((name.below, name.at), (below.as_str(), now));
-            assert!(record.incarnation().as_str().ends_with(name.incarnation));
+            assert!(record.incarnation.as_str().ends_with(name.incarnation));
             assert!(attempt.is_ours(&key));
         }
     }

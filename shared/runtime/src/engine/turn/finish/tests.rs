@@ -353,7 +353,7 @@ impl OutageFixture {
         let item = WorkItem {
             owner: owner(),
             task: task.clone(),
-            incarnation: found.unwrap().unwrap().incarnation().clone(),
+            incarnation: found.unwrap().unwrap().incarnation.clone(),
             turn: 1,
             dispatch: u64::MAX,
         };
@@ -373,7 +373,7 @@ async fn an_unavailable_store_fails_no_task_that_reads_its_thread() {
     let (ack, record) = fixture.work(&task.id).await;
     // The turn is released, so its message is done.
     assert_eq!((ack, record.state()), (Ack::Delete, TaskState::Working));
-    assert!(record.dispatch().is_some() && record.not_before().is_some());
+    assert!(record.dispatch().is_some() && record.not_before.is_some());
     tokio::time::advance(Duration::from_secs(120)).await;
     fixture.layer.hooks.away.store(false, Ordering::SeqCst);
     let (ack, record) = fixture.work(&task.id).await;

@@ -96,7 +96,7 @@ impl RunFixture {
 }
 
 fn code_of(record: &TaskRecord) -> &str {
-    let message = record.status().message.as_ref().unwrap();
+    let message = record.status.message.as_ref().unwrap();
     message.metadata[metadata_keys::ERROR_CODE]
         .as_str()
         .unwrap()
@@ -111,7 +111,7 @@ async fn a_turn_without_progress_for_the_limit_fails_its_task() {
     let record = fixture.record(&id).await;
     assert_eq!(record.state(), TaskState::Failed);
     assert_eq!(code_of(&record), "RUN_LIMIT_EXCEEDED");
-    let text = format!("{:?}", record.status().message);
+    let text = format!("{:?}", record.status.message);
     assert!(text.contains("made no progress for"), "{text}");
 }
 

@@ -68,7 +68,7 @@ impl TurnThread<'_> {
             bytes = bytes.saturating_sub(excerpt.read);
             let task_messages = TaskMessages {
                 messages: messages_of(&excerpt.record),
-                task: excerpt.record.id().clone(),
+                task: excerpt.record.id.clone(),
             };
             messages = messages.saturating_sub(task_messages.messages.len());
             tasks.push(task_messages);
@@ -93,7 +93,7 @@ impl TurnThread<'_> {
             let page = records.tasks_in(owner, context, Some(&self.task), after, TASKS + 2);
             let (heads, next) = page.await?;
             for task in heads {
-                if self.engine.is_earlier(context, task.created_at(), began) {
+                if self.engine.is_earlier(context, task.created_at, began) {
                     // All tasks after this one are older still.
                     return Ok(cut(tasks, false));
                 }
@@ -146,10 +146,10 @@ fn merge_events(
 
 /// How many messages a task has, by its head.
 fn count_messages(head: &TaskRecord) -> usize {
-    let apart = if head.is_partial() {
-        head.layout().messages_moved()
+    let apart = if head.is_partial {
+        head.layout.messages_moved()
     } else {
         0
     };
-    apart + head.history().len() + usize::from(head.status().message.is_some())
+    apart + head.history.len() + usize::from(head.status.message.is_some())
 }

@@ -117,7 +117,7 @@ impl WriteBuffer<'_> {
             .pending
             .iter()
             .any(|change| matches!(change, Change::Resume { .. }));
-        self.record.turn() + u32::from(opens)
+        self.record.turn + u32::from(opens)
     }
 
     /// An artifact of this task, identified by its name: a repeat replaces it, a chunk
@@ -155,8 +155,8 @@ impl Engine {
     ) -> Message {
         let id = format!("msg-{:032x}", self.ids.next());
         let mut message = Message::from_agent(id, content.into_parts());
-        message.task_id = Some(record.id().clone());
-        message.context_id = Some(record.context_id().clone());
+        message.task_id = Some(record.id.clone());
+        message.context_id = Some(record.context_id.clone());
         message
     }
 }
@@ -165,7 +165,7 @@ impl Engine {
 /// a repeated turn replaces what it made before. It differs from task to task.
 fn artifact_id(record: &TaskRecord, name: &str) -> String {
     let mut hash = Sha256::new();
-    hash.update(record.incarnation().as_str());
+    hash.update(record.incarnation.as_str());
     hash.update([0]);
     hash.update(name);
     let hex = hex::encode(hash.finalize());

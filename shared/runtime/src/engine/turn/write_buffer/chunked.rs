@@ -38,7 +38,7 @@ impl WriteBuffer<'_> {
     /// them.
     fn chunk_series(&self) -> Vec<ChunkSeries> {
         let turn = Some(self.turn());
-        let artifacts = self.record.artifacts().iter();
+        let artifacts = self.record.artifacts.iter();
         let mut all: Vec<ChunkSeries> = artifacts
             .filter(|artifact| artifact.chunks_of == turn)
             .map(|artifact| ChunkSeries {
@@ -80,7 +80,7 @@ impl WriteBuffer<'_> {
             Event::Artifact(_) => false,
         };
         // What an abandoned run ended is open again.
-        let events = self.record.log().iter().rev();
+        let events = self.record.log.iter().rev();
         let events = events.take_while(|entry| !is_restart(entry));
         let mut updates = events.filter_map(|entry| match &entry.event {
             Event::Artifact(update) if update.artifact.id == id => Some(update.last_chunk),

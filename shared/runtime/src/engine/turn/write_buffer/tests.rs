@@ -70,7 +70,7 @@ impl TimeLeftFixture {
         let record = self.store.records.load(&owner, &task.id, now).await;
         let record = record.unwrap().unwrap();
         assert_eq!(record.state(), TaskState::Completed);
-        let artifact = record.artifacts().first().unwrap().clone();
+        let artifact = record.artifacts.first().unwrap().clone();
         Artifact::from(artifact).text().unwrap()
     }
 }

@@ -227,7 +227,12 @@ fn a_file_counts_by_its_kind_and_its_pages_before_its_request() {
     let pages = |count: usize| {
         let page = "4 0 obj\n<< /Type /Page /Parent 2 0 R >>\nendobj\n";
         let tree = format!("2 0 obj\n<</Type/Pages /Count {count}>>\nendobj\n");
-        [b"%PDF-1.4\n".to_vec(), tree.into(), page.repeat(count).into()].concat()
+        [
+            b"%PDF-1.4\n".to_vec(),
+            tree.into(),
+            page.repeat(count).into(),
+        ]
+        .concat()
     };
     let compressed = b"%PDF-1.5\n<< /Type /ObjStm >> << /Type/Page >>".to_vec();
     let rows = [

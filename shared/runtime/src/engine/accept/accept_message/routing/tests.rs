@@ -131,7 +131,7 @@ async fn model_chooses_the_skill_of_a_message_that_no_rule_routes() {
         input: None,
         writer: a2a_lambda_skill::InputWriter::Caller,
     };
-    assert_eq!(record.route(), Some(&route));
+    assert_eq!(record.route.as_ref(), Some(&route));
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,16 +170,19 @@ async fn input_that_the_model_makes_reaches_the_skill_and_its_second_run() {
     let task = sent_task(&routing.engine, &ann(), command).await;
     // A worker runs the turn: it has only what is stored, and asks no model.
     let record = routing.record(&task).await;
-    assert_eq!(record.route().unwrap().input, Some(json!({"a": 2, "b": 3})));
+    assert_eq!(
+        record.route.as_ref().unwrap().input,
+        Some(json!({"a": 2, "b": 3}))
+    );
     let item = work_item(&record);
     let queue = FakeQueue::<WorkItem>::default();
     routing.engine.work(&item, &queue, None).await;
     let record = routing.record(&task).await;
     assert_eq!(record.state(), TaskState::Completed);
-    let artifact = Artifact::from(record.artifacts()[0].clone());
+    let artifact = Artifact::from(record.artifacts[0].clone());
     assert_eq!(artifact.data(), Some(&json!(5)));
     // Later readers have the message.
-    assert_eq!(record.route().unwrap().input, None);
+    assert_eq!(record.route.as_ref().unwrap().input, None);
     assert_eq!(model.requests().len(), 1);
 }
 
@@ -461,7 +464,7 @@ async fn fallback_gets_what_the_model_does_not_decide_in_place_of_a_question() {
     ] {
         let task = routing.say("hm").await;
         assert_eq!(output(&task), Some(json!(text)));
-        assert_eq!(routing.record(&task).await.route().unwrap().how, how);
+        assert_eq!(routing.record(&task).await.route.as_ref().unwrap().how, how);
     }
     model.finish().unwrap();
 }

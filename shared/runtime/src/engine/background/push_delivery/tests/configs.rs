@@ -39,7 +39,7 @@ async fn push_config_raises_the_version_of_an_open_task_only() {
     let before = fixture.record(&open.id).await;
     fixture.create(&open.id, hook("a")).await.unwrap();
     let after = fixture.record(&open.id).await;
-    assert_eq!(after.version(), before.version() + 1);
+    assert_eq!(after.version, before.version + 1);
     assert!(after.differs_in_push_ids_only(&before));
     assert_eq!(after.notify(), None, "no event was logged");
 }
@@ -165,7 +165,7 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
                 began_at: Timestamp::default(),
                 message: Message::from_user("m-2", vec![Part::text("blue")]),
                 secret: None,
-                lease_until: stale.updated_at().plus(Duration::from_secs(60)),
+                lease_until: stale.updated_at.plus(Duration::from_secs(60)),
             }
         };
         let commit = fixture.engine.commit_of(stale, change);
@@ -173,8 +173,8 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
         let crate::engine::commit::CommitOutcome::Stored(record) = written.unwrap() else {
             panic!("the commit was lost");
         };
-        assert_eq!(record.push_ids().len(), 1);
-        assert_eq!(record.notify(), Some(record.last_seq()));
+        assert_eq!(record.push_ids.len(), 1);
+        assert_eq!(record.notify(), Some(record.last_seq));
     }
     let unused = CancelCommand {
         id: TaskId::made_of(1),

@@ -96,7 +96,7 @@ impl PushFixture {
         let task = sent_task(&self.engine, &caller, command).await;
         let record = self.store.records.load(&other, &task.id, self.clock.now());
         PushItem {
-            incarnation: record.await.unwrap().unwrap().incarnation().clone(),
+            incarnation: record.await.unwrap().unwrap().incarnation.clone(),
             owner: other,
             task: task.id,
             config: PushId::parse("a").unwrap(),

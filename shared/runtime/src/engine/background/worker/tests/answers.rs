@@ -43,9 +43,7 @@ async fn file_sent_before_the_routers_question_reaches_the_skill() {
             assert_eq!(fixture.work(&asked.id).await, Ack::Delete);
         }
         let record = fixture.record(&asked.id).await;
-        let said = Artifact::from(record.artifacts()[0].clone())
-            .text()
-            .unwrap();
+        let said = Artifact::from(record.artifacts[0].clone()).text().unwrap();
         assert_eq!(said, "Some(40000)", "{mode:?}");
     }
 }
@@ -101,7 +99,7 @@ async fn a_large_file_of_a_queued_answer_reaches_the_skill_unchanged() {
     assert_eq!(queued.status.state, TaskState::Submitted);
     // The record names the bytes and does not hold them.
     let record = fixture.record(&asked.id).await;
-    let said = record.history().last().unwrap();
+    let said = record.history.last().unwrap();
     let PartContent::Stored(blob) = &said.parts[1].content else {
         panic!("{:?}", said.parts);
     };
@@ -109,7 +107,7 @@ async fn a_large_file_of_a_queued_answer_reaches_the_skill_unchanged() {
 
     assert_eq!(fixture.work(&asked.id).await, Ack::Delete);
     let record = fixture.record(&asked.id).await;
-    let made = Artifact::from(record.artifacts()[0].clone());
+    let made = Artifact::from(record.artifacts[0].clone());
     assert_eq!(made.text().unwrap(), digest);
 }
 
@@ -184,7 +182,7 @@ async fn an_answer_under_a_newer_key_waits_until_a_worker_has_the_key() {
     assert_eq!(worker.work(&item, &fixture.line, None).await, Ack::Delete);
     let record = fixture.record(&task).await;
     assert_eq!(record.state(), TaskState::Completed);
-    let made = Artifact::from(record.artifacts()[0].clone());
+    let made = Artifact::from(record.artifacts[0].clone());
     assert_eq!(made.text().unwrap(), "the key");
 }
 
@@ -203,6 +201,6 @@ async fn an_answer_under_a_lost_key_fails_its_task() {
     }
     let record = fixture.record(&task).await;
     assert_eq!(record.state(), TaskState::Failed);
-    let message = record.status().message.clone().unwrap();
+    let message = record.status.message.clone().unwrap();
     assert_eq!(message.metadata["a2a-lambda/errorCode"], "MISSING_INPUT");
 }

@@ -27,12 +27,12 @@ async fn restarted_turn_reports_the_restart_and_doubles_no_output() {
     assert_eq!(fixture.work(&task.id).await, Ack::Delete);
     let record = fixture.record(&task.id).await;
     assert_eq!(text_of(&record, "log"), "one two ");
-    let restarts = record.log().iter().filter(|logged| match &logged.event {
+    let restarts = record.log.iter().filter(|logged| match &logged.event {
         Event::Status(update) => update.metadata.contains_key("a2a-lambda/restarted"),
         Event::Artifact(_) => false,
     });
     assert_eq!(restarts.count(), 1);
-    let ids: Vec<&str> = (record.log().iter())
+    let ids: Vec<&str> = (record.log.iter())
         .filter_map(|logged| match &logged.event {
             Event::Artifact(update) => Some((update, update.artifact.name.as_deref()?)),
             Event::Status(_) => None,
@@ -44,8 +44,8 @@ async fn restarted_turn_reports_the_restart_and_doubles_no_output() {
         ids.windows(2).all(|pair| pair[0] == pair[1]),
         "one id in every attempt"
     );
-    let numbers: Vec<u64> = record.log().iter().map(|logged| logged.seq).collect();
-    assert_eq!(numbers, (1..=record.last_seq()).collect::<Vec<_>>());
+    let numbers: Vec<u64> = record.log.iter().map(|logged| logged.seq).collect();
+    assert_eq!(numbers, (1..=record.last_seq).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +84,7 @@ async fn fenced_worker_changes_nothing_and_ends_its_message() {
     // The second dispatch has a message of its own.
     assert_eq!((first, second), (Ack::Delete, Ack::Delete));
     let record = fixture.record(&task.id).await;
-    assert_eq!((record.state(), record.epoch()), (TaskState::Completed, 2));
+    assert_eq!((record.state(), record.epoch), (TaskState::Completed, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +108,7 @@ async fn cancel_reaches_the_worker_at_its_next_heartbeat() {
     let record = fixture.record(&task.id).await;
     assert_eq!(record.state(), TaskState::Canceled);
     assert_eq!(
-        Some(record.version()),
+        Some(record.version),
         canceled.last_event.map(|event| event.version)
     );
 }
@@ -124,7 +124,7 @@ async fn task_that_kills_its_workers_fails_after_five_attempts() {
     assert_eq!(fixture.work(&task.id).await, Ack::Delete);
     let record = fixture.record(&task.id).await;
     assert_eq!(record.state(), TaskState::Failed);
-    let message = record.status().message.clone().unwrap();
+    let message = record.status.message.clone().unwrap();
     assert_eq!(
         message.metadata["a2a-lambda/errorCode"],
         "ATTEMPTS_EXHAUSTED"
@@ -140,7 +140,7 @@ async fn a_turn_that_was_given_back_has_had_no_attempt() {
         fixture.crash_after(&task.id, Duration::from_secs(30)).await;
         let swept = fixture.sweep(Leases::GivenBack).await;
         assert_eq!((swept.failed, swept.redispatched), (0, 1));
-        assert_eq!(fixture.record(&task.id).await.attempt(), 1);
+        assert_eq!(fixture.record(&task.id).await.attempt, 1);
     }
     assert_eq!(fixture.work(&task.id).await, Ack::Delete);
     assert_eq!(fixture.record(&task.id).await.state(), TaskState::Completed);
@@ -165,7 +165,7 @@ async fn sweep_dispatches_an_inline_turn_that_died() {
         now: fixture.engine.reader.clock.now(),
     };
     let found = fixture.store.records.list(&owner(), &page).await.unwrap();
-    let id = found.records[0].id().clone();
+    let id = found.records[0].id.clone();
     assert_eq!(
         fixture.sweep(Leases::Respect).await.redispatched,
         0,
@@ -203,7 +203,7 @@ async fn sweep_waits_30_seconds_after_a_lease_has_expired() {
     let fixture = WorkerFixture::new();
     let task = fixture.send("long", SendMode::Immediate).await;
     fixture.crash_after(&task.id, Duration::from_secs(30)).await;
-    let ends = fixture.record(&task.id).await.lease_until().unwrap();
+    let ends = fixture.record(&task.id).await.lease_until.unwrap();
     let left = ends.since(fixture.engine.reader.clock.now());
     tokio::time::sleep(left + Duration::from_millis(29_999)).await;
     let swept = fixture.sweep(Leases::Respect).await;
