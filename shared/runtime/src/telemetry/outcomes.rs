@@ -81,7 +81,7 @@ outcomes! {
         "MODEL_RATE_LIMITED" => Model "ask the model service for a higher quota, or lower `WorkerConcurrency`";
         "MODEL_AUTH" "MODEL_UNAVAILABLE" => Model "set the model, its key or the right to it: `A2A_MODEL_ID`, `A2A_MODEL_KEY`, `SkillPolicyArn`";
         "CONTEXT_LENGTH_EXCEEDED" "CONTENT_FILTERED" "MODEL_INPUT" => Caller "nothing; what the caller sent is too long for the model, has a file that it does not read, or its filter withheld the answer";
-        "BUDGET_EXCEEDED" => Caller "nothing, or raise the budget: `A2A_TASK_TOKENS`, `A2A_TOKENS_PER_DAY`, the skill's own ([What may it cost](guide/cost.md))";
+        "BUDGET_EXCEEDED" => Caller "nothing, or raise the budget: `A2A_TASK_TOKENS`, `A2A_TOKENS_PER_DAY`, the skill's own ([What it may cost](guide/cost.md))";
         "NETWORK" "TOOL_*" => Tool "look at the service that the skill uses; `error.cause` names it";
         "DEADLINE" => Ours "a slow skill: declare it `background`, or give it more time";
         "STATE_INCOMPATIBLE" "STEP_CHANGED" "SKILL_NOT_FOUND" => Ours "this build cannot go on with what an earlier one has stored: see *Upgrading and rolling back*";
