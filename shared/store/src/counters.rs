@@ -7,12 +7,25 @@ use crate::item::as_i64;
 use crate::keys;
 use crate::table::{self, Item, ItemChange, Statement, Table, Value};
 use a2a_lambda_model::store::StoreError;
-pub use a2a_lambda_model::store::counters::{COUNTER_SHARDS, Counter};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Requests that run at the same time.
 const AT_ONCE: usize = 8;
+
+/// Over how many shards the processes spread their writes. One partition of the table takes
+/// 1,000 writes a second. The number may grow: a reader that knows the new one finds all.
+pub const COUNTER_SHARDS: u32 = 8;
+
+/// Amounts that belong to one label set of one metric.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counter {
+    /// The metric and its labels, in at most 1,000 bytes. A store does not read it.
+    pub series: String,
+    /// The amounts by name. A name has letters and digits only.
+    pub amounts: BTreeMap<String, u64>,
+}
 
 /// Counters that many processes add to. They hold no content of a tenant.
 #[derive(Debug, Clone)]

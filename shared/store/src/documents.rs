@@ -3,9 +3,8 @@
 //! A removal leaves an item without content, which the TTL of the table removes. So the
 //! functions that run skills need no right to delete items.
 
-use crate::item::{self, BODY, EXPIRES_AT, OWNER_SUBJECT, TTL, WRITE};
+use crate::item::{self, BODY, EXPIRES_AT, OWNER_SUBJECT, TTL, WRITE, size};
 use crate::keys::{self, PK, SK};
-use crate::memory::size::size;
 use crate::table::{self, Comparison, Condition, Item, Position, Query, Statement, Table};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::store::documents::check_document;

@@ -5,7 +5,7 @@
 //! repeat them.
 
 use crate::table::{Comparison, Condition, Item, Value};
-use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::{SizeError, StoreError};
 use a2a_lambda_model::stored::{Encoded, check_form};
 use a2a_lambda_model::task::{Owner, Subject, TenantId, Timestamp};
 use std::borrow::Cow;
@@ -32,6 +32,9 @@ pub(crate) const STATE: &str = "state";
 pub(crate) const CONTEXT: &str = "context";
 /// Until when no other worker may take a turn, or a push config.
 pub(crate) const LEASE_UNTIL: &str = "lease_until";
+
+/// The most bytes of an item.
+const LARGEST: usize = 400 * 1024;
 
 /// The attributes of an item, or of its changes: what is absent has no value.
 pub(crate) type Attributes = Vec<(&'static str, Option<Value>)>;
@@ -180,4 +183,37 @@ pub(crate) fn readable<T>(
         }
     }
     Ok(values)
+}
+
+/// Refuses an item that has `beside` bytes of its own beside these attributes.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub(crate) fn check_size(item: &Item, beside: usize) -> Result<(), StoreError> {
+    SizeError::check(size(item) + beside, LARGEST)
+}
+
+/// The bytes of names and values, as DynamoDB counts them.
+pub(crate) fn size(item: &Item) -> usize {
+    item.iter()
+        .map(|(name, value)| name.len() + size_of(value))
+        .sum()
+}
+
+fn size_of(value: &Value) -> usize {
+    match value {
+        Value::Bool(_) | Value::Foreign => 1,
+        Value::Number(number) => size_of_number(*number),
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Map(members) => 3 + members.len() + size(members),
+    }
+}
+
+/// One byte, one for two digits, and one for a sign. Zeros at the end do not count.
+fn size_of_number(number: i64) -> usize {
+    let digits = number.unsigned_abs().to_string();
+    let zeros = digits.len() - digits.trim_end_matches('0').len();
+    let before = digits.len() - zeros;
+    before.div_ceil(2) + 1 + usize::from(number < 0)
 }

@@ -8,11 +8,9 @@
 //! - `blobs`: bytes beside the table
 //! - `write`: what a statement does to an item
 //! - `page`: a page of a query
-//! - `size`: the size of an item
 
 mod blobs;
 mod page;
-pub(crate) mod size;
 #[cfg(test)]
 mod store_tests;
 #[cfg(test)]
@@ -133,7 +131,7 @@ impl Table for MemoryTable {
         for statement in write.statements {
             let old = items.get(&statement.key);
             if let Action::Put(item) = &statement.action {
-                size::check(item, size::size(&statement.key.item()))?;
+                item::check_size(item, item::size(&statement.key.item()))?;
             }
             if !statement.holds(old) {
                 checks.push(ConditionCheck::Failed(old.cloned()));

@@ -11,7 +11,6 @@
 //! - [`brake`]: what an operator has stopped
 //! - [`documents`]: what skills keep beside their tasks
 //! - [`limits`]: counting what a tenant uses
-//! - [`counters`]: counters that many processes share
 //! - [`health`]: whether a dependency works
 //! - [`queue`]: the queues, and what a sweep reads
 //! - `error`: why a store call failed
@@ -20,7 +19,6 @@ pub mod api_keys;
 mod blobs;
 pub mod brake;
 mod commit;
-pub mod counters;
 pub mod documents;
 mod error;
 pub mod health;

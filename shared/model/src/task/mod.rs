@@ -10,6 +10,7 @@
 //! - `part`, `message`, `artifact`, `event`: the content of a task
 //! - `state`: the state machine, one pure function
 //! - `step`: the result of a step
+//! - `store_key`: the addresses of threads and subjects in a store
 //! - `push`: push configs
 //! - `record`: the stored task and the one way to change it
 //! - `route`: why a task has its skill
@@ -29,7 +30,6 @@ mod error;
 mod event;
 mod id;
 mod idempotency;
-mod media;
 mod message;
 pub mod metadata_keys;
 mod part;
@@ -38,8 +38,7 @@ mod record;
 mod route;
 mod state;
 mod step;
-mod subject_key;
-mod thread_key;
+mod store_key;
 mod timestamp;
 mod used;
 
@@ -62,9 +61,8 @@ pub use id::{
     WriteId,
 };
 pub use idempotency::{IdempotencyKey, KeyHash};
-pub use media::media_types_meet;
 pub use message::{Message, Role};
-pub use part::{Blob, Part, PartContent};
+pub use part::{Blob, Part, PartContent, media_types_meet};
 pub use push::{
     CreatePush, Delivery, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME, MAX_PUSH_TOKEN,
     MAX_PUSH_URL, PushConfig, PushLease, PushListQuery, PushOffer, PushPage, PushQuery, PushRecord,
@@ -80,8 +78,7 @@ pub use step::{
     OutputCounts, PATH_SEPARATOR, SavePlace, SessionRead, SessionReads, StepError, StepOutcome,
     StepResult, StepTries, ThreadOperation, is_below,
 };
-pub use subject_key::SubjectKey;
-pub use thread_key::ThreadKey;
+pub use store_key::{SubjectKey, ThreadKey};
 pub use timestamp::Timestamp;
 pub use used::{TokenUse, Used};
 

@@ -1,6 +1,7 @@
 //! A page of a query over items in memory.
 
-use super::{Items, size};
+use super::Items;
+use crate::item::size;
 use crate::keys::{PK, SK};
 use crate::table::{Item, Position, Query, QueryPage, QuerySource, Value};
 use std::cmp::Ordering;
@@ -12,7 +13,7 @@ pub(super) fn page(items: &Items, query: &Query, largest: usize) -> QueryPage {
     let mut last = None;
     for item in find_items(items, query) {
         let item = entry(item, query.partition.source());
-        bytes += size::size(&item);
+        bytes += size(&item);
         if bytes > largest && page.read > 0 {
             page.next = last;
             break;

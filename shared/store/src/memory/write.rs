@@ -1,6 +1,6 @@
 //! Conditions and changes of items in memory.
 
-use super::size;
+use crate::item::check_size;
 use crate::table::{Action, Comparison, Condition, Item, ItemChange, Path, Statement, Value};
 use a2a_lambda_model::store::StoreError;
 use std::cmp::Ordering;
@@ -28,7 +28,7 @@ impl Statement {
                 for change in changes {
                     change.apply(&old, &mut next)?;
                 }
-                size::check(&next, 0)?;
+                check_size(&next, 0)?;
                 Some(next)
             }
         })
