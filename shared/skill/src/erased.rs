@@ -1,6 +1,6 @@
 //! One object-safe trait for skills of every type, for the engine.
 
-use super::build::RUNS_TURNS;
+use super::RUNS_TURNS;
 use super::gate::{Decoded, StartInput, TurnStart};
 use super::{
     AgentError, AgentResult, Content, FinishedTask, SkillHandler, SkillInput, SkillMetadata,

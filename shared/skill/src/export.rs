@@ -1,6 +1,6 @@
 //! What a set of skills keeps for a tenant, written into a folder for an operator.
 
-use super::build::RUNS_TURNS;
+use super::RUNS_TURNS;
 use super::documents::Collection;
 use super::turn_host::DocumentHost;
 use super::{AgentBuildError, AgentResult};

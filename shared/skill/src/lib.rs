@@ -13,7 +13,6 @@
 //! - `session`: what a conversation begins with
 //! - `state`: what the skills of an agent share
 //! - `registry`: the agent, its skills and its manifest
-//! - `build`: whether this build runs skills
 //! - `erased`: one trait for skills of every type, for the engine
 //! - [`gate`]: who wrote the input of a turn, and whether the user agreed to it
 //! - `hybrid`: skills that decide with the text of a reply whether to ask or to finish
@@ -36,7 +35,6 @@ mod skill {
 }
 
 mod artifact;
-mod build;
 mod call_names;
 mod collect;
 mod content;
@@ -100,7 +98,6 @@ pub use state::NeededState;
 pub use state::{State, StateError};
 pub use tool::Tool;
 
-pub use build::check_turns;
 pub use call_names::CallNames;
 pub use collect::Collected;
 pub use context::TurnFacts;
@@ -111,6 +108,22 @@ pub use metered_model::{CallTokens, MeterCalls, MeteredModel, TokenHold};
 pub use model_line::{LoggedModel, MODEL};
 pub use run_trace::RunTrace;
 pub use trace::{RecordTrace, TraceRow};
+
+/// Whether this build runs skills. Without the feature `turns` nothing reaches the code of a
+/// skill, so the linker leaves it out.
+const RUNS_TURNS: bool = cfg!(feature = "turns");
+
+/// Stops the compiler at a function that runs skills, in a program built without them.
+#[expect(
+    clippy::assertions_on_constants,
+    reason = "the constant is the point: it differs from build to build"
+)]
+pub const fn check_turns() {
+    assert!(
+        RUNS_TURNS,
+        "this function runs skills: add the feature `turns` of a2a-lambda"
+    );
+}
 
 /// The names that most files with skills need: `use a2a_lambda::prelude::*;`.
 pub mod prelude {

@@ -9,7 +9,7 @@ pub use manifest::{AgentManifest, SkillManifest};
 
 use manifest::RegisteredSkill;
 
-use super::build::RUNS_TURNS;
+use super::RUNS_TURNS;
 use super::erased::{AnySkill, ErasedSkill};
 use super::export::{Exporting, SetExport, TenantDocuments};
 use super::media;

@@ -1,6 +1,6 @@
 //! What the skills of an agent share: clients, configuration, secrets.
 
-use super::build::RUNS_TURNS;
+use super::RUNS_TURNS;
 use super::{AgentError, AgentResult, TaskContext};
 use futures::future::BoxFuture;
 use std::any::{Any, TypeId, type_name};
