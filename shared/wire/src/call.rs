@@ -5,7 +5,7 @@ use super::jsonrpc::{self, Envelope, MAX_BATCH};
 use super::method::{GenerationRule, Operation as O};
 use super::params::{self, FieldCase, ReadResult};
 use super::rest::PathTarget;
-use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, version};
+use super::{Binding, Dialect, Operation, RpcId, json, media, method, send, version};
 use a2a_lambda_model::task::{A2aError, Generation};
 use serde_json::{Map, Value};
 
@@ -129,7 +129,7 @@ impl RequestReader<'_> {
             // One header cannot be the key of two sends.
             if !alone && call.operation == Operation::Send && call.idempotency_key.is_some() {
                 let why = "names one send: give each of a batch its own in its metadata";
-                let fault = || A2aError::invalid(idempotency::HEADER, why);
+                let fault = || A2aError::invalid(send::KEY_HEADER, why);
                 call.fault.get_or_insert_with(fault);
             }
             // The batch has one JSON response, so no entry can answer with a stream.

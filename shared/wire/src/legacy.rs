@@ -6,9 +6,8 @@
 
 use super::Dialect;
 use super::payload::{Members, put};
-use super::state_name::state_name;
 use super::v1::View;
-use super::words::{KINDS, VALUE, WRAPPED, words_of_file};
+use super::words::{KINDS, VALUE, WRAPPED, state_name, words_of_file};
 use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
 use a2a_lambda_model::task::{
     Artifact, ContextId, Event, Frame, Generation, LoggedEvent, Message, Metadata, Page,

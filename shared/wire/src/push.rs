@@ -1,12 +1,14 @@
-//! Reads and writes push configs in every dialect.
+//! Reads and writes push configs in every dialect, and writes what is delivered.
 //!
 //! `token` and `credentials` are write-only: no response has them.
 
+use super::legacy::Legacy;
 use super::params::{Object, ReadResult};
-use super::payload::{Members, put};
-use super::{Binding, Dialect};
+use super::payload::{Members, put, text};
+use super::v1::View;
+use super::{Binding, Dialect, media};
 use a2a_lambda_model::task::{
-    Generation, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME, MAX_PUSH_TOKEN,
+    Frame, Generation, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME, MAX_PUSH_TOKEN,
     MAX_PUSH_URL, PushConfig, PushId, PushOffer, PushPage, Secret,
 };
 use serde_json::{Value, json};
@@ -146,4 +148,21 @@ pub(crate) fn write_page(page: &PushPage, dialect: Dialect) -> Value {
         (Generation::V10, _) if next.is_empty() => json!({"configs": configs}),
         _ => json!({"nextPageToken": next, "configs": configs}),
     }
+}
+
+/// The media type and body of a push delivery, in the generation in which the
+/// client registered the push config.
+///
+/// `None` for a frame that this generation does not deliver.
+#[must_use]
+pub fn push_payload(generation: Generation, frame: &Frame) -> Option<(&'static str, Vec<u8>)> {
+    Some(match (generation, frame) {
+        // A2A 1.0 §4.3.3: the payload is a `StreamResponse`. 0.3 and 0.1 get the task.
+        (Generation::V10, _) => (media::A2A_JSON, text(&View::<true>::of_element(frame)?)),
+        (Generation::V03 | Generation::V01, Frame::Task(task)) => {
+            let legacy = Legacy(Dialect::json_rpc(generation));
+            (media::JSON, text(&legacy.task(task)))
+        }
+        (Generation::V03 | Generation::V01, _) => return None,
+    })
 }

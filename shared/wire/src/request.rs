@@ -3,9 +3,8 @@
 use super::card::WEBHOOK_SIGNATURES;
 use super::method::Operation as O;
 use super::params::{FieldCase, Object, ReadResult, default_history};
-use super::state_name::state_filter;
-use super::words::words;
-use super::{Binding, Call, Dialect, idempotency, push, send, upload};
+use super::words::{state_filter, words};
+use super::{Binding, Call, Dialect, push, send, upload};
 use a2a_lambda_model::task::metadata_keys::BUDGET;
 use a2a_lambda_model::task::{
     A2aError, CancelCommand, ContextId, ContextQuery, CreatePush, EventId, EventIdError,
@@ -184,7 +183,7 @@ impl Call {
             let field = format!("message.metadata.{BUDGET}");
             return Err(A2aError::invalid(field, "must be a whole number above 0"));
         }
-        command.idempotency_key = idempotency::key(self.idempotency_key.as_deref(), &command)?;
+        command.idempotency_key = send::idempotency_key(self.idempotency_key.as_deref(), &command)?;
         if let Some(offer) = &mut command.push {
             self.note_signatures(offer)?;
         }

@@ -1,13 +1,17 @@
-//! Reads a send of every dialect, under the names of 1.0. [`words`](super::words) has those
-//! that its client uses.
+//! Reads a send of every dialect, under the names of 1.0, and its idempotency key.
+//! [`words`](super::words) has the names that its client uses.
 
 use super::params::{Object, ReadResult, default_history};
 use super::words::{KINDS, VALUE, WRAPPED, words_of_file};
 use super::{Binding, Dialect, push};
 use a2a_lambda_model::task::{
-    Generation, Message, Part, PartContent, SendCommand, SendMode, TaskId,
+    A2aError, Generation, IdempotencyKey, Message, Metadata, Part, PartContent, SendCommand,
+    SendMode, TaskId,
 };
 use serde_json::Value;
+
+/// The header with the idempotency key of a send.
+pub(super) const KEY_HEADER: &str = "Idempotency-Key";
 
 /// Reads a send (A2A 1.0 §3.1.1; A2A 0.3 §7.1.1; A2A 0.1 §7.1.1).
 pub(crate) fn read(params: &Object<'_>, dialect: Dialect) -> ReadResult<SendCommand> {
@@ -191,4 +195,43 @@ pub(crate) fn data_of<'a>(
         (Some(_), Some(_)) => ".data.value",
     };
     Ok((path, inner.or(data)))
+}
+
+/// The idempotency key of `command`: from the header, whose bytes are `header`, or from the metadata
+/// of the message or the request, in every generation and binding.
+///
+/// # Errors
+/// [`A2aError::InvalidParams`] for a malformed key, and for two different keys in
+/// one request.
+pub(super) fn idempotency_key(
+    header: Option<&[u8]>,
+    command: &SendCommand,
+) -> Result<Option<IdempotencyKey>, A2aError> {
+    // What is no text is refused as an empty key is.
+    let of_header = |bytes| str::from_utf8(bytes).unwrap_or_default().trim();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let of_metadata = |metadata: &Metadata| metadata.get(IdempotencyKey::METADATA).map(text);
+    let key = IdempotencyKey::METADATA;
+    let mut current = None;
+    for (field, text) in [
+        (
+            KEY_HEADER.to_owned(),
+            header.map(of_header).map(str::to_owned),
+        ),
+        (
+            format!("message.metadata.{key}"),
+            of_metadata(&command.message.metadata),
+        ),
+        (format!("metadata.{key}"), of_metadata(&command.metadata)),
+    ] {
+        let Some(text) = text else { continue };
+        let key = IdempotencyKey::parse(text)
+            .map_err(|error| A2aError::invalid(&field, format!("must be {}", error.rule)))?;
+        if current.as_ref().is_some_and(|other| *other != key) {
+            let why = "is not the idempotency key given elsewhere in this request";
+            return Err(A2aError::invalid(field, why));
+        }
+        current = Some(key);
+    }
+    Ok(current)
 }

@@ -7,8 +7,8 @@ use super::*;
 use crate::Dialect;
 use crate::legacy::Legacy;
 use crate::samples::{artifact, context_id, full_task, status, task, task_id};
-use crate::state_name::state_name;
 use crate::v1::View;
+use crate::words::state_name;
 use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
 use a2a_lambda_model::task::{
     Blob, ContextId, Generation, Message, Part, PartContent, SendCommand, SendMode, Task, TaskState,

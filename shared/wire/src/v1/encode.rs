@@ -7,7 +7,7 @@
 //! would be copies. A test compares what it writes with what the official types write.
 
 use crate::Dialect;
-use crate::state_name::state_name;
+use crate::words::state_name;
 use a2a_lambda_model::task::{
     Artifact, ContextId, Event, Frame, Generation, Message, Metadata, Page, Part, PartContent,
     Role, SendResponse, Status, Task, TaskId, Timestamp,
