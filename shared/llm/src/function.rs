@@ -1,8 +1,7 @@
 //! A typed call of a model.
 
-use super::budget::LlmBudget;
 use super::conversation::{Conversation, ConversationEnd, ModelHost, ModelSession};
-use super::setup::{AnswerForm, LlmSetup, TextArtifact};
+use super::setup::{AnswerForm, LlmBudget, LlmSetup, TextArtifact};
 use super::tool::decode;
 use super::transcript::{self, LlmInput};
 use a2a_lambda_model::thread::Thread;

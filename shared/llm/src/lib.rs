@@ -10,8 +10,8 @@
 //! program, with `run_with` and `chat_with`.
 //!
 //! - `function`, `worker`: the two, and what authors set
-//! - `tool`, `budget`, `confirm`: what a worker may call, use up, and do only when confirmed
-//! - `setup`, `schema`, `transcript`, `files`: what a request has
+//! - `tool`, `confirm`: what a worker may call, and do only when confirmed
+//! - `setup`: what a worker may use up, and with `schema`, `transcript` and `files` what a request has
 //! - `conversation`: the turns of a model and its tools; `call`: one call
 //! - `provider`: what the two providers share
 //! - `bedrock`: models of Amazon Bedrock
@@ -19,7 +19,6 @@
 
 #[cfg(feature = "bedrock")]
 pub mod bedrock;
-mod budget;
 mod call;
 mod confirm;
 mod conversation;
@@ -38,8 +37,8 @@ mod tool;
 mod transcript;
 mod worker;
 
-pub use budget::LlmBudget;
 pub use confirm::{LlmConfirm, LlmOutcome, LlmSlot};
 pub use function::LlmFunction;
+pub use setup::LlmBudget;
 pub use tool::LlmTool;
 pub use worker::{Alone, Confirming, LlmWorker};

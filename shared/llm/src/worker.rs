@@ -1,10 +1,9 @@
 //! A loop of a model and its tools.
 
-use super::budget::LlmBudget;
 use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, consent};
 use super::conversation::{Approval, ConversationEnd, ModelHost, ModelSession};
 use super::function::{answer_of, calls, setters};
-use super::setup::{AnswerForm, LlmSetup, TextArtifact};
+use super::setup::{AnswerForm, LlmBudget, LlmSetup, TextArtifact};
 use super::tool::{LlmTool, OfferedTool, decode};
 use super::transcript::{self, LlmInput};
 use a2a_lambda_model::thread::Thread;

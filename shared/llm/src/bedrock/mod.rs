@@ -4,20 +4,18 @@
 //! parameter that the request or the options do not name. Region and credentials are those of
 //! the AWS SDK: in a function those of its role.
 //!
-//! - `request`: what a request becomes; `reply`: what an answer becomes, whole or in events
+//! - `request`: what a request becomes, and how models differ; `reply`: what an answer becomes, whole or in events
 //! - `kept`: reasoning, which returns unchanged
-//! - `quirks`: how models differ
 //! - `failure`: maps errors to those of skills
 
 mod failure;
 mod kept;
-mod quirks;
 mod reply;
 mod request;
 #[cfg(test)]
 mod tests;
 
-pub use quirks::BedrockToolChoice;
+pub use request::BedrockToolChoice;
 
 use crate::provider::{ModelCallError, ReplyDeltas, call_error, check_files, deltas, join, wait};
 use a2a_lambda_aws::clients::sdk_config;

@@ -1,7 +1,6 @@
 //! Requests of Converse and `ConverseStream`.
 
 use super::kept;
-use super::quirks::BedrockToolChoice;
 use crate::provider::arguments;
 use a2a_lambda_skill::model::{
     ModelContent, ModelFile, ModelMessage, ModelPart, ModelRequest, OutputSchema, ToolChoice,
@@ -22,6 +21,37 @@ use aws_smithy_json::deserialize::token::expect_document;
 use aws_smithy_types::error::operation::BuildError;
 use aws_smithy_types::{Blob, Document};
 use serde_json::{Map, Value};
+
+/// Whether a model can be made to call a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BedrockToolChoice {
+    /// It takes every `toolChoice`.
+    Tool,
+    /// It takes `auto` and `any`.
+    Any,
+    /// It takes `auto` alone.
+    Auto,
+}
+
+/// Models that take less than every `toolChoice`, by a part of their id (Amazon Bedrock API
+/// reference, `ToolChoice`).
+const LIMITED: &[(&str, BedrockToolChoice)] = &[
+    ("mistral.", BedrockToolChoice::Any),
+    ("meta.", BedrockToolChoice::Auto),
+    ("cohere.", BedrockToolChoice::Auto),
+    ("ai21.", BedrockToolChoice::Auto),
+    ("deepseek.", BedrockToolChoice::Auto),
+    ("writer.", BedrockToolChoice::Auto),
+];
+
+impl BedrockToolChoice {
+    /// What is known of a model.
+    #[must_use]
+    pub fn of_model(id: &str) -> Self {
+        let entry = LIMITED.iter().find(|(part, _)| id.contains(part));
+        entry.map_or(Self::Tool, |(_, choice)| *choice)
+    }
+}
 
 /// The input of Converse, which `ConverseStream` takes too.
 pub(super) fn input(
