@@ -3,11 +3,13 @@
 //! A search cannot be stopped. So its cost has a limit, and the turn can end between two of
 //! them. The whole check has a limit too, and is refused before the first search.
 
-use super::facts::CheckFacts;
+use super::facts::{CheckFacts, Hit};
 use super::merge::{EffectiveRule, MergedPolicies};
-use super::policy::RuleTarget;
-use super::validate::{Violation, violation};
+use super::policy::{RuleTarget, Severity};
+use crate::layer::KnowledgeLayer;
 use a2a_lambda::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -18,6 +20,31 @@ const SEARCH_MAX: u64 = 1 << 30;
 const CHECK_MAX: u64 = 4 * SEARCH_MAX;
 /// How long a cost of 1 takes with the seventh of a core that a function of 256 MB has.
 const NANOS: u64 = 5;
+
+/// A rule that the content breaks.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Violation {
+    /// The policy.
+    pub(crate) policy_id: String,
+    /// The rule.
+    pub(crate) rule_id: String,
+    /// How bad it is.
+    pub(crate) severity: Severity,
+    /// The message of the rule.
+    pub(crate) message: String,
+    /// The layer of the rule.
+    pub(crate) layer: KnowledgeLayer,
+    /// The first line of the content, from 1, where something forbidden is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<u64>,
+}
+
+/// Whether a content with these violations is acceptable: none of them blocks.
+pub(crate) fn is_valid(violations: &[Violation]) -> bool {
+    let mut severities = violations.iter().map(|violation| violation.severity);
+    severities.all(|severity| severity < Severity::Block)
+}
 
 /// A check of a context.
 pub(super) struct Check<'a> {
@@ -101,6 +128,27 @@ impl<'a> Check<'a> {
         }
         violations
     }
+}
+
+/// The violation of one rule that is for the path, if the content breaks it.
+///
+/// A positive rule is broken if nothing matches, also if the context lacks its target. A
+/// negative rule is broken if something matches. The severity never changes this.
+fn violation(rule: &EffectiveRule<'_>, facts: &CheckFacts) -> Option<Violation> {
+    let forbids = rule.demand.rule.kind.is_negative();
+    let at = match facts.search(rule.demand) {
+        Some(Hit(line)) if forbids => line,
+        None if !forbids => None,
+        Some(_) | None => return None,
+    };
+    Some(Violation {
+        policy_id: rule.policy_id.to_owned(),
+        rule_id: rule.id().to_owned(),
+        severity: rule.severity,
+        message: rule.message().to_owned(),
+        layer: rule.layer,
+        at,
+    })
 }
 
 /// The cost of a search for a rule.

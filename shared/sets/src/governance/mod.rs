@@ -11,7 +11,7 @@
 //!
 //! `policy` has the document, `glob` the globs, `compile` the rules that can be
 //! evaluated, `in_force` those of a caller, `facts` what is known about the content, `merge` the
-//! layers, `check` the searches of a turn and `validate` the violations. `skills` are the
+//! layers, `check` the searches of a turn and their violations. `skills` are the
 //! operations.
 
 mod check;
@@ -22,7 +22,6 @@ pub(crate) mod in_force;
 pub(crate) mod merge;
 pub(crate) mod policy;
 pub(crate) mod skills;
-pub(crate) mod validate;
 
 pub use crate::sets::governance as set;
 

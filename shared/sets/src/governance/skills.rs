@@ -1,12 +1,11 @@
 //! The operations of governance, each a skill.
 
-use super::check::Check;
+use super::check::{Check, Violation, is_valid};
 use super::compile::{CompiledPolicy, ConstraintError};
 use super::facts::{CheckContext, CheckFacts};
 use super::in_force::{ActivePolicies, load};
 use super::merge::merge;
 use super::policy::{PolicyDocument, Severity};
-use super::validate::{Violation, is_valid};
 use crate::access::{Access, Denial, OperationError, Verb};
 use crate::content::{check_content, data_or};
 use crate::knowledge::item::ItemKind;

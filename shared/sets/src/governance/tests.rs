@@ -8,11 +8,11 @@ mod skills;
 mod validate;
 
 use super::check::Check;
+use super::check::Violation;
 use super::compile::CompiledPolicy;
 use super::facts::{CheckContext, CheckFacts};
 use super::merge::MergedPolicies;
 use super::policy::PolicyDocument;
-use super::validate::Violation;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::pin::pin;

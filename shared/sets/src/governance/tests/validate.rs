@@ -1,8 +1,8 @@
 use super::{compiled, facts, rule, validate, with};
+use crate::governance::check::{Violation, is_valid};
 use crate::governance::facts::{CONTENT_MAX, CheckContext, CheckFacts, ENTRIES_MAX};
 use crate::governance::merge::merge;
 use crate::governance::policy::Severity;
-use crate::governance::validate::{Violation, is_valid};
 use crate::layer::KnowledgeLayer;
 use serde_json::{Value, json};
 
