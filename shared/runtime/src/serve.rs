@@ -6,8 +6,7 @@
 //! - `start`: the settings, the log and the counters of a function
 //! - `event`: reads the events of API Gateway
 //! - `function`: one program for all functions of a deployment
-//! - `invocation`: answers the invocations of the functions behind API Gateway
-//! - `buffered`, `streaming`: the two forms of their responses
+//! - `invocation`: answers the invocations of the functions behind API Gateway, whole or as a stream
 //! - `check`: answers CloudFormation, which asks whether the settings can be used
 //! - `authorizer`: the function that says to API Gateway who calls
 //! - `relay`, `worker`, `push`, `sweep`: the functions that the table's stream, the
@@ -34,7 +33,6 @@ mod services;
 mod start;
 #[cfg(feature = "secrets")]
 mod stored_keys;
-mod streaming;
 #[cfg(feature = "aws")]
 mod sweep;
 #[cfg(feature = "aws")]

@@ -114,6 +114,13 @@ impl EngineError {
             tracing::error!(error.cause = %cause, "a call failed: {}", self.a2a_error);
         }
     }
+
+    /// Logs the cause of an error, and returns what the client sees.
+    pub(crate) fn log_cause(error: impl Into<Self>) -> A2aError {
+        let error = error.into();
+        error.log();
+        error.a2a_error
+    }
 }
 
 impl From<A2aError> for EngineError {

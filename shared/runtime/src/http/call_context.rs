@@ -1,7 +1,6 @@
 //! Answers the calls of one request: one call, or the entries of a batch.
 
 use super::call_log::{CallLog, RequestLog};
-use super::caller::caller;
 use super::{Body, Cards, HttpService, encode, stream};
 use crate::auth::{Authenticated, Identity};
 use crate::engine::{CallBudget, Clock as _, EngineError, SystemClock};
@@ -197,10 +196,11 @@ impl CallContext<'_> {
 
     /// The caller of this request. The calls of a batch share one lookup.
     async fn authenticate(&self) -> Result<Authenticated, A2aError> {
-        let look = || {
+        let look = async || {
             let now = self.edge.reader().map(|reader| reader.clock.now());
             let now = now.unwrap_or_else(|_| SystemClock.now());
-            caller(&self.edge.auth, &self.identity, now)
+            let admission = self.edge.auth.caller(&self.identity, now).await;
+            admission.map_err(EngineError::log_cause)
         };
         self.admission.get_or_init(look).await.clone()
     }

@@ -3,8 +3,8 @@
 //! They are made once for a base URL, of the deployed agent and its settings. No client
 //! changes them.
 
+use super::encode;
 use super::encode::Body;
-use super::{date, encode};
 use crate::engine::EngineError;
 use crate::task::{A2aError, Timestamp};
 use a2a_lambda_wire::{CardDocument, CardError, CardInfo, CardShape, CardSignature, MethodResult};
@@ -14,6 +14,7 @@ use http::header::{
 };
 use http::{Request, Response, StatusCode};
 use serde_json::{Value, json};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// How long a client may cache a card.
 const MAX_AGE: &str = "public, max-age=300";
@@ -168,7 +169,7 @@ impl Card {
             Ok::<_, EngineError>(())
         };
         put(ETAG, &self.document.etag)?;
-        if let Some(date) = self.modified_at.and_then(date::format) {
+        if let Some(date) = self.modified_at.and_then(format_date) {
             put(LAST_MODIFIED, &date)?;
         }
         Ok(response)
@@ -190,11 +191,58 @@ impl Card {
                 tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.document.etag
             });
         }
-        let since = header(IF_MODIFIED_SINCE).and_then(date::read);
+        let since = header(IF_MODIFIED_SINCE).and_then(read_date);
         let seconds = |at: Timestamp| at.as_millis().div_euclid(1_000);
         match (self.modified_at, since) {
             (Some(modified_at), Some(since)) => seconds(modified_at) <= seconds(since),
             _ => false,
         }
+    }
+}
+
+/// The date of a header (RFC 9110 §5.6.7), to the second, for example `Thu, 28 May 2026 10:00:00
+/// GMT`; `None` outside the years that this form can express.
+fn format_date(at: Timestamp) -> Option<String> {
+    let seconds = u64::try_from(at.as_millis().div_euclid(1_000)).ok()?;
+    // Later dates have five digits for the year, and `httpdate` panics.
+    let is_known = seconds < 253_402_300_800;
+    is_known.then(|| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds)))
+}
+
+/// Reads the date of a header.
+fn read_date(text: &str) -> Option<Timestamp> {
+    let date = httpdate::parse_http_date(text).ok()?;
+    let since = date.duration_since(UNIX_EPOCH).ok()?;
+    let seconds = i64::try_from(since.as_secs()).ok()?;
+    Some(Timestamp::from_millis(seconds.checked_mul(1_000)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{format_date, read_date};
+    use crate::task::Timestamp;
+    use a2a_lambda_rows::each_row;
+
+    #[test]
+    fn a_date_is_written_to_the_second_and_read_back() {
+        let at = Timestamp::parse_rfc3339("1994-11-06T08:49:37.900Z").unwrap();
+        let text = format_date(at).unwrap();
+        assert_eq!(text, "Sun, 06 Nov 1994 08:49:37 GMT");
+        let second = Timestamp::parse_rfc3339("1994-11-06T08:49:37Z");
+        assert_eq!(read_date(&text), second);
+        assert_eq!(read_date("Sun Nov  6 08:49:37 1994"), second);
+    }
+
+    #[test]
+    fn a_text_that_is_not_a_date_is_none() {
+        let rows = [
+            "",
+            "yesterday",
+            "1994-11-06T08:49:37Z",
+            "Sun, 32 Nov 1994 08:49:37 GMT",
+        ];
+        each_row(rows, |bad| {
+            assert_eq!(read_date(bad), None, "{bad}");
+        });
     }
 }

@@ -8,13 +8,10 @@
 mod backend;
 mod call_context;
 mod call_log;
-mod caller;
 mod card;
 mod cards_by_url;
 pub mod cors;
-mod date;
 mod decode;
-mod edges;
 mod encode;
 mod ops;
 mod options;
@@ -24,7 +21,6 @@ pub(crate) use backend::Backend;
 pub use call_log::{EdgeLog, InvocationInfo};
 pub use card::Cards;
 pub use cards_by_url::CardsByUrl;
-pub use edges::Edges;
 pub use encode::Body;
 pub(crate) use ops::{MetricsSource, Ops};
 
@@ -207,5 +203,44 @@ impl HttpService {
 
     fn reader(&self) -> Result<&Reader, A2aError> {
         self.backend.reader()
+    }
+}
+
+/// The edges of all functions of an agent, for a program that answers every route.
+#[derive(Debug, Clone)]
+pub struct Edges {
+    agent_card: HttpService,
+    tasks_send: HttpService,
+    tasks_get: HttpService,
+    tasks_stream: HttpService,
+    rpc: HttpService,
+    ops: HttpService,
+}
+
+impl Edges {
+    /// The edges that `edge` makes.
+    #[must_use]
+    pub(crate) fn of(edge: impl Fn(Function) -> HttpService) -> Self {
+        Self {
+            agent_card: edge(Function::AgentCard),
+            tasks_send: edge(Function::TasksSend),
+            tasks_get: edge(Function::TasksGet),
+            tasks_stream: edge(Function::TasksStream),
+            rpc: edge(Function::Rpc),
+            ops: edge(Function::Ops),
+        }
+    }
+
+    /// The edge of the function that API Gateway would call for this method and path.
+    #[must_use]
+    pub fn for_route(&self, method: &str, path: &str) -> &HttpService {
+        match Function::of(method, path) {
+            Function::AgentCard => &self.agent_card,
+            Function::TasksSend => &self.tasks_send,
+            Function::TasksGet => &self.tasks_get,
+            Function::TasksStream => &self.tasks_stream,
+            Function::Rpc => &self.rpc,
+            Function::Ops => &self.ops,
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! Answers the paths for operators: health, metrics, and the tokens of models.
 
-use super::caller::caller;
-use crate::auth::{AuthMode, Authenticated, Authentication, Caller, Identity};
-use crate::engine::{Clock as _, Reader, SystemClock};
+use crate::auth::{AuthMode, Authentication, Caller, Identity};
+use crate::engine::{Clock as _, EngineError, Reader, SystemClock};
 use crate::health::{Health, HealthReport, build};
 use crate::store::counters::Counters;
 use crate::store::limits::Limits;
@@ -159,8 +158,7 @@ impl Ops {
                 self.text().await
             }
             OpsPath::Usage => {
-                let Authenticated { caller, .. } =
-                    caller(auth, identity, SystemClock.now()).await?;
+                let caller = find_caller(auth, identity).await?;
                 self.usage(&caller, query.unwrap_or_default()).await
             }
         }
@@ -177,10 +175,7 @@ impl Ops {
         let tenant = Some(&caller.owner.tenant).filter(|_| !self.operates(caller));
         if tenant.is_some() {
             let admission = self.reader.admit(caller).await;
-            admission.map_err(|error| {
-                error.log();
-                error.a2a_error
-            })?;
+            admission.map_err(EngineError::log_cause)?;
         }
         let uses = self.limits.day_uses(tenant, today - days + 1..=today);
         let uses = uses.await.map_err(|error| {
@@ -255,12 +250,18 @@ impl Ops {
 
     /// Checks tenant and scope of the caller. Everybody may read this on a developer's machine.
     async fn authorize(&self, auth: &Authentication, identity: &Identity) -> Result<(), A2aError> {
-        let Authenticated { caller, .. } = caller(auth, identity, SystemClock.now()).await?;
+        let caller = find_caller(auth, identity).await?;
         if auth.mode() == AuthMode::Dev || self.operates(&caller) {
             return Ok(());
         }
         Err(A2aError::Forbidden)
     }
+}
+
+async fn find_caller(auth: &Authentication, identity: &Identity) -> Result<Caller, A2aError> {
+    let admission = auth.caller(identity, SystemClock.now()).await;
+    let admission = admission.map_err(EngineError::log_cause)?;
+    Ok(admission.caller)
 }
 
 const fn word(works: bool) -> &'static str {

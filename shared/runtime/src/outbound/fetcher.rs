@@ -2,8 +2,8 @@
 
 #[cfg(feature = "fetch")]
 use super::client::Client;
-use super::response::{FetchError, Fetched, request_error};
-use super::{AddressPolicy, FetchRequest, OutboundUrl, double};
+use super::response::{FetchError, Fetched, request_error, test_response};
+use super::{AddressPolicy, FetchRequest, OutboundUrl};
 use crate::telemetry::scope::CallScope;
 use crate::telemetry::trace::TRACEPARENT;
 use bytes::Bytes;
@@ -106,7 +106,7 @@ impl Fetcher {
         if let Some(value) = value.filter(|_| !request.headers().contains_key(TRACEPARENT)) {
             request.headers_mut().insert(TRACEPARENT, value);
         }
-        if let Some(response) = double::respond(&request) {
+        if let Some(response) = test_response(&request) {
             return response;
         }
         tokio::time::timeout(self.timeout, self.exchange(request, limit))

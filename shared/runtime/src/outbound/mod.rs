@@ -8,17 +8,16 @@
 //!
 //! - `url`: checks URLs, without DNS
 //! - `address`: says which addresses are public
-//! - `fetcher`, `request`, `response`: requests to other services, and which are worth another try
+//! - `fetcher`, `request`: requests to other services, and which are worth another try
+//! - `response`: what comes back, in a test from the test itself
 //! - `client`: the HTTP client, which checks each address after the DNS
-//! - `double`: the responses of a test, in place of the client
 
 mod address;
 #[cfg(feature = "fetch")]
 mod client;
-pub(crate) mod double;
 mod fetcher;
 mod request;
-mod response;
+pub(crate) mod response;
 mod url;
 #[cfg(feature = "aws")]
 pub mod webhook;

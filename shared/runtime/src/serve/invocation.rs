@@ -5,21 +5,23 @@
 //! Runtime API. The HTTP client of `lambda_runtime` leaves Nagle's algorithm on, so a stream
 //! would wait 40 ms for each acknowledgement. So responses have a client of their own.
 
-use super::{event, streaming};
+use super::event;
 use crate::http::Body;
 use a2a_lambda_model::redact::without_values;
-use futures::FutureExt as _;
+use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{HeaderName, HeaderValue};
+use futures::{FutureExt as _, StreamExt, stream};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING};
 use http::{Method, Request, Response};
-use http_body_util::BodyExt as _;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 use hyper_util::client::legacy::connect::HttpConnector;
 use lambda_http::request::LambdaRequest;
 use lambda_http::{Adapter, RequestExt as _};
 use lambda_runtime::tower::Service as _;
 use lambda_runtime::tower::layer::layer_fn;
 use lambda_runtime::{
-    Context, Diagnostic, Error, LambdaEvent, LambdaInvocation, Runtime, service_fn,
+    Context, Diagnostic, Error, LambdaEvent, LambdaInvocation, MetadataPrelude, Runtime, service_fn,
 };
 use lambda_runtime_api_client::{PooledClient, body, build_request};
 use serde::de::IgnoredAny;
@@ -33,6 +35,20 @@ use tokio::task::JoinError;
 /// delivery by it.
 const INVOCATION_ID: HeaderName = HeaderName::from_static("lambda-runtime-invocation-id");
 const ERROR_TYPE: HeaderName = HeaderName::from_static("lambda-runtime-function-error-type");
+
+// The headers of a response in chunks.
+const MODE: HeaderName = HeaderName::from_static("lambda-runtime-function-response-mode");
+const STREAMING: HeaderValue = HeaderValue::from_static("streaming");
+const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
+const PRELUDE: HeaderValue =
+    HeaderValue::from_static("application/vnd.awslambda.http-integration-response");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+const TRAILERS: [HeaderValue; 2] = [
+    HeaderValue::from_static("Lambda-Runtime-Function-Error-Type"),
+    HeaderValue::from_static("Lambda-Runtime-Function-Error-Body"),
+];
+/// The bytes between the prelude and the body.
+const END_OF_PRELUDE: [u8; 8] = [0; 8];
 
 /// The deadline of every invocation under `cargo lambda watch`, in milliseconds since 1970.
 const WATCH_DEADLINE: u64 = 600_000;
@@ -210,8 +226,8 @@ impl Invocation {
 
     /// The request that posts a response in chunks.
     fn post_stream(&self, response: Response<Body>) -> Result<Request<body::Body>, Error> {
-        let mut request = self.post("response", streaming::body(response)?)?;
-        streaming::add_headers(request.headers_mut());
+        let mut request = self.post("response", streaming_body(response)?)?;
+        add_streaming_headers(request.headers_mut());
         Ok(request)
     }
 
@@ -234,6 +250,38 @@ impl Invocation {
         }
         Ok(request)
     }
+}
+
+/// Adds the headers of a response in chunks, which are those of `lambda_runtime`. They
+/// announce trailers for an error, but none is ever sent, since a [`Body`] cannot fail.
+fn add_streaming_headers(headers: &mut HeaderMap) {
+    headers.insert(TRANSFER_ENCODING, CHUNKED);
+    headers.insert(MODE, STREAMING);
+    for trailer in TRAILERS {
+        headers.append(TRAILER, trailer);
+    }
+    headers.insert(CONTENT_TYPE, PRELUDE);
+}
+
+/// The prelude, the NUL bytes and the body, each in its own chunks: `cargo lambda
+/// watch` takes the first chunk for the prelude and drops the second. A first chunk of
+/// the body that is ready is sent in the same write, and each later chunk without delay.
+fn streaming_body(response: Response<Body>) -> Result<body::Body, Error> {
+    let (parts, body) = response.into_parts();
+    let mut headers = parts.headers;
+    // As `lambda_runtime` does it.
+    headers.entry(CONTENT_TYPE).or_insert(BYTES);
+    let prelude = serde_json::to_vec(&MetadataPrelude {
+        status_code: parts.status,
+        headers,
+        cookies: Vec::new(),
+    })?;
+    let end = Bytes::from_static(&END_OF_PRELUDE);
+    let mut rest = StreamExt::fuse(BodyStream::new(body));
+    let first = rest.next().now_or_never().flatten();
+    let prelude = [Bytes::from(prelude), end].map(|bytes| Ok::<_, Infallible>(Frame::data(bytes)));
+    let chunks = stream::iter(prelude).chain(stream::iter(first)).chain(rest);
+    Ok(body::Body::new(StreamBody::new(chunks)))
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 //! No log line of this crate holds message content, artifacts, tokens or presigned
 //! URLs. What a skill logs is the author's.
 //!
-//! - here: starts logging
+//! - here: starts logging, also of panics
 //! - `events`: the lines of calls, turns and starts, with the names of their fields
 //! - `format`: how lines look for people
 //! - [`metrics`]: counts what the lines of calls, turns, sweeps and starts say
 //! - `outcomes`: the table of outcomes: who has to act, and what an operator does
-//! - `panics`: logs the place of a panic, not its text
 //! - `sampling`: limits how often the same refusal is logged
 //! - `scope`: what belongs to the running call or turn
 //! - `trace`: the trace of a request
@@ -19,7 +18,6 @@ mod format;
 pub(crate) mod lines;
 pub mod metrics;
 pub(crate) mod outcomes;
-mod panics;
 pub(crate) mod sampling;
 pub(crate) mod scope;
 pub(crate) mod trace;
@@ -29,6 +27,7 @@ pub use scope::CurrentMeter;
 pub use trace::TraceContext;
 
 use format::ShortLines;
+use std::panic::PanicHookInfo;
 use tracing_subscriber::filter::{FilterExt as _, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::{Filter, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -73,7 +72,7 @@ pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
                 .try_init()
         }
     };
-    panics::hide_texts();
+    hide_panic_texts();
     metrics
 }
 
@@ -101,4 +100,40 @@ pub fn lines_shown<S: 'static>(
                 || *event.level() != tracing::Level::WARN)
     });
     filter.and(is_shown.with_max_level_hint(LevelFilter::TRACE))
+}
+
+/// Replaces the hook of the process that prints panics. The new one logs where a panic happened, and
+/// not its text: the text may have content of a message.
+fn hide_panic_texts() {
+    std::panic::set_hook(Box::new(log_panic));
+}
+
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let location = panic.location().map(ToString::to_string);
+    tracing::error!(
+        code.file.path = panic.location().map(std::panic::Location::file),
+        code.line.number = panic.location().map(std::panic::Location::line),
+        "a panic at {}",
+        location.as_deref().unwrap_or("an unknown place")
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hide_panic_texts;
+    use super::lines::Lines;
+
+    #[test]
+    fn a_panic_is_logged_with_its_place_and_without_its_text() {
+        let lines = Lines::default();
+        let _guard = lines.capture();
+        let before = std::panic::take_hook();
+        hide_panic_texts();
+        let died = std::panic::catch_unwind(|| panic!("canary-panic"));
+        std::panic::set_hook(before);
+        assert!(died.is_err());
+        let text = lines.text();
+        assert!(text.contains("telemetry/mod.rs:"), "{text}");
+        assert!(!text.contains("canary"), "{text}");
+    }
 }

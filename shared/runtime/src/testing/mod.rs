@@ -54,7 +54,7 @@ pub use table_layer::{ItemKind, TableHooks, TableLayer, committed_task, reads, w
 use crate::auth::Caller;
 use crate::clock::lock;
 use crate::engine::{Engine, Policy, RoutePreview, Services};
-use crate::outbound::double::Responses;
+use crate::outbound::response::Responses;
 use crate::store::documents::Documents;
 use crate::task::metadata_keys;
 use crate::task::{

@@ -6,7 +6,7 @@
 //! even if both arrive together, and the skill runs once.
 
 use super::Acceptance;
-use super::request_hash::request_hash;
+use super::repeat::request_hash;
 use crate::auth::Caller;
 use crate::engine::budget::CallBudget;
 use crate::engine::commit::SendKey;

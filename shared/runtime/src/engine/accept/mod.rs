@@ -4,7 +4,6 @@ mod accept_message;
 pub(super) mod context_status;
 pub(super) mod idempotency;
 pub(super) mod repeat;
-mod request_hash;
 
 pub use accept_message::RoutePreview;
 

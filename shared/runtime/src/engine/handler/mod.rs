@@ -12,4 +12,3 @@ pub(super) mod send_message;
 pub(super) mod stream_message;
 pub(super) mod subscribe;
 pub(super) mod upload;
-mod wait_for_rest;

@@ -7,7 +7,6 @@ pub(super) mod finish;
 pub(super) mod heartbeat;
 pub(super) mod output_rules;
 pub(super) mod references;
-pub(super) mod release;
 pub(super) mod replayed_output;
 pub(super) mod report;
 pub(super) mod run;

@@ -17,7 +17,7 @@ use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
 use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
-use crate::engine::commit::registers_push;
+use crate::engine::commit::{Commit, OnConflict, registers_push};
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::Receipt;
 use crate::task::{A2aError, Change, TaskRecord};
@@ -31,6 +31,12 @@ use futures::future::BoxFuture;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The shortest wait of a turn that is given back.
+const WAIT_MIN: Duration = Duration::from_secs(10);
+/// The longest wait: the longest delay of a message.
+const WAIT_MAX: Duration = crate::store::queue::DELAY_MAX;
 
 impl Engine {
     /// Runs a turn until the task rests, another writer takes it, or the
@@ -234,6 +240,43 @@ impl Engine {
             error: AgentError::step_changed("").with_cause(error),
         };
         buffer.finish_turn(outcome, turn.turn_thread()).await
+    }
+
+    /// Releases the turn that `record`, the task as this run last stored it, was in when
+    /// `error` ended the run.
+    ///
+    /// # Errors
+    /// `error`, if it is not an outage or the turn is not stored. When the release cannot
+    /// be stored; then the lease runs out, which counts as an attempt.
+    pub(in crate::engine) async fn release(
+        &self,
+        record: TaskRecord,
+        error: EngineError,
+    ) -> Result<TurnEnd, EngineError> {
+        if !error.is_outage() || record.version == 0 || record.lease_until.is_none() {
+            return Err(error);
+        }
+        let (id, cause) = (&record.id, error.cause.as_ref());
+        tracing::warn!(task.id = %id, error.cause = cause.map(tracing::field::display), "an outage ended a run of task `{id}`");
+        self.give_back(record).await
+    }
+
+    /// Stores that the turn of `record` runs again later: an outage ended its run, or another build
+    /// began it. Neither is the fault of the task, so the run does not count as an attempt. The wait
+    /// is as long as the turn has made no progress, so it doubles by itself.
+    pub(in crate::engine) async fn give_back(
+        &self,
+        record: TaskRecord,
+    ) -> Result<TurnEnd, EngineError> {
+        let now = self.reader.clock.now();
+        let wait = now.since(record.progress_at()).clamp(WAIT_MIN, WAIT_MAX);
+        let not_before = now.plus(wait);
+        let release = Commit {
+            on_conflict: OnConflict::Reapply,
+            ..self.commit_of(record, Change::Release { not_before })
+        };
+        let result = self.commit(release).await?.of_task()?;
+        Ok(result.map_or_else(TurnEnd::Superseded, TurnEnd::HandedOver))
     }
 
     /// Stores a turn for a worker and returns its task. If the message was accepted

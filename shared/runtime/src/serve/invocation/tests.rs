@@ -1,14 +1,10 @@
 //! Tests the bytes on the wire against a Runtime API in this process, which leaves
 //! delayed acknowledgements on.
 
-use super::super::streaming::END_OF_PRELUDE;
 use super::*;
 use crate::settings::{Environment, Source as _};
 use a2a_lambda_rows::each_row;
-use futures::{StreamExt as _, stream};
-use http::header::CONTENT_TYPE;
-use http_body::Frame;
-use http_body_util::{Full, StreamBody};
+use http_body_util::Full;
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

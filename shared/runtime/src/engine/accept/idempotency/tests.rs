@@ -4,7 +4,7 @@
 use super::request_hash;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::engine::accept::request_hash::parts_hash;
+use crate::engine::accept::repeat::parts_hash;
 use crate::engine::doubles::{FakeQueue, ann, open_tasks, owner, send_command, services_over};
 use crate::engine::{Engine, Leases, Policy};
 use crate::prelude::*;
