@@ -316,17 +316,9 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
     let queued = site.stored(&tasks[1]).await;
     let key = |name: &str, value: String| (name.to_owned(), AttributeValue::S(value));
     let partition = format!("T#acme#K#{}", tasks[1]);
-    let got = site
-        .clients
-        .dynamodb
-        .get_item()
-        .table_name(TABLE)
-        .set_key(Some(
-            [key("PK", partition), key("SK", "META".to_owned())].into(),
-        ))
-        .send()
-        .await
-        .unwrap();
+    let item_key = [key("PK", partition), key("SK", "META".to_owned())].into();
+    let get = site.clients.dynamodb.get_item().table_name(TABLE);
+    let got = get.set_key(Some(item_key)).send().await.unwrap();
     let mut item = got.item.unwrap();
     let body = inflated(item["body"].as_b().unwrap().as_ref());
     let body = body.replace(&sealed[1], &sealed[0]);

@@ -380,9 +380,17 @@ describe("the reference agent", () => {
     await at(page, `task/${asked.id}`);
     await page.getByRole("tab", { name: "State" }).click();
     await page.locator("#panel-state .json").getByText('"Where"').first().waitFor();
+    const stateOf = (id, headers) => fetch(`${agent.base}/a2a-local/page/tasks/${id}/state`, { headers: { "X-A2A-Local-Token": agent.page.slice(-64), ...headers } });
     // Another caller has documents of its own.
-    const other = await fetch(`${agent.base}/a2a-local/page/tasks/${asked.id}/state`, { headers: { "X-A2A-Local-Token": agent.page.slice(-64), Authorization: "Bearer dev:acme:ann" } });
-    assert.equal(other.status, 404);
+    assert.equal((await stateOf(asked.id, { Authorization: "Bearer dev:acme:ann" })).status, 404);
+    // Once a task of the conversation has got credentials, documents are shown by name only.
+    const shown = (await (await stateOf(task.id)).json()).documents;
+    assert.ok(shown.length && shown.every((it) => "value" in it));
+    const within = (text, id) => ({ message: { ...saying(text).message, taskId: id, contextId: task.contextId } });
+    const { task: report } = await a2a(agent.base, "/message:send", within("/format-report as PDF"));
+    await a2a(agent.base, "/message:send", within("very-secret", report.id));
+    const names = (await (await stateOf(task.id)).json()).documents;
+    assert.deepEqual(names.map((it) => [it.name, it.isHidden, "value" in it]), shown.map((it) => [it.name, true, false]));
   });
 
   test("a message that nobody took can be sent again as the same, and its question is open until then", async () => {
