@@ -183,13 +183,13 @@ async fn running(records: &Records, target: &BrakeTarget) -> Result<BTreeSet<Str
             let now = SystemClock.now();
             let heads = records.heads(&open, now).await?;
             let runs = |head: &TaskRecord| {
-                let skill = head.skill.as_ref().map(SkillId::as_str);
+                let skill = head.skill_name();
                 head.lease_until.is_some_and(|until| until > now)
                     && target.covers(&head.owner.tenant, skill)
             };
             for head in heads.into_iter().filter(runs) {
                 let (task, tenant) = (&head.id, &head.owner.tenant);
-                let skill = head.skill.as_ref().map_or("none", SkillId::as_str);
+                let skill = head.skill_name().unwrap_or("none");
                 running.insert(format!("{task}\ttenant {tenant}\tskill {skill}"));
             }
             after = next;

@@ -22,7 +22,7 @@ pub async fn task(
     };
     let webhooks = webhooks::of_task(store, owner, &record, now).await?;
     let facts = json!({
-        "skill": record.skill.as_ref().map(ToString::to_string),
+        "skill": record.skill_name(),
         "generation": record.view(0, false).generation.as_str(),
         "version": record.version,
         "tookMs": rows::took(&record, now),

@@ -64,11 +64,7 @@ impl RowFilter {
 
     /// Whether skill and texts of the task are those that the filter names.
     fn takes(&self, record: &TaskRecord) -> bool {
-        let skill = record
-            .skill
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default();
+        let skill = record.skill_name().unwrap_or_default().to_owned();
         if !self.skill.is_empty() && self.skill != skill {
             return false;
         }
@@ -201,7 +197,7 @@ fn row(record: &TaskRecord, now: Timestamp) -> Value {
     json!({
         "task": record.id.as_str(),
         "context": record.context_id.as_str(),
-        "skill": record.skill.as_ref().map(ToString::to_string),
+        "skill": record.skill_name(),
         "state": record.state().as_str(),
         "title": excerpt(&title),
         // The lines of a Markdown text are those of its blocks.

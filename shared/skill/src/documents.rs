@@ -83,7 +83,7 @@ impl<'a> Collection<'a> {
         let document = store
             .document(&self.collection, &parse_key(key)?, now)
             .await;
-        let document = self.map_store_error(document).await?;
+        let document = self.value_or_end_turn(document).await?;
         document.map(decode).transpose()
     }
 
@@ -145,7 +145,7 @@ impl<'a> Collection<'a> {
         let mut after = after.map(parse_key).transpose()?;
         loop {
             let page = store.documents(&self.collection, after.as_ref(), limit, now);
-            let page = self.map_store_error(page.await).await?;
+            let page = self.value_or_end_turn(page.await).await?;
             // What was removed is read, and not shown.
             if !page.documents.is_empty() || page.next.is_none() || limit == 0 {
                 return page.documents.into_iter().map(decode).collect();
@@ -174,7 +174,7 @@ impl<'a> Collection<'a> {
         let mut limit = (rest / (largest + ITEM)).max(1);
         while limit > 0 {
             let page = store.last_documents(&self.collection, before.as_ref(), limit, now);
-            let page = self.map_store_error(page.await).await?;
+            let page = self.value_or_end_turn(page.await).await?;
             let read = page.documents.into_iter().map(decode);
             documents.extend(read.collect::<AgentResult<Vec<_>>>()?);
             before = page.next;
@@ -204,11 +204,12 @@ impl<'a> Collection<'a> {
             id,
             now,
         };
-        self.map_store_error(store.write_document(&write).await)
+        self.value_or_end_turn(store.write_document(&write).await)
             .await
     }
 
-    async fn map_store_error<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
+    /// The value, or the error that the skill gets. After an outage this never returns.
+    async fn value_or_end_turn<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
         match result {
             Ok(value) => Ok(value),
             Err(error) => Err(self.host.store_failed(error).await),

@@ -578,7 +578,7 @@ impl AgentDefinition {
     /// The same agent with this value as the state of its type, and as its double.
     #[must_use]
     pub fn with_state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.states.replace(value);
+        self.states.set_value(value);
         self
     }
 

@@ -94,13 +94,14 @@ pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Rout
 /// Whether the conversation of a message may change the `decision`: if that is a question, or if
 /// the agent answers by context and only the parts of the message decided.
 #[must_use]
-pub fn is_open(agent: &AgentDefinition, decision: &Routed, message: &Message) -> bool {
+pub fn may_yield_to_context(agent: &AgentDefinition, decision: &Routed, message: &Message) -> bool {
     const BY_PARTS: [&str; 3] = ["single", "media_type", "schema"];
     match decision {
         Routed::Ask { .. } => true,
         Routed::Skill(route) => {
             agent.answers_by_context()
                 && BY_PARTS.contains(&route.how)
+                // A text that exactly one skill declares begins a task of it, whatever waits.
                 && match_text(&agent.skills().collect(), message).len() != 1
         }
     }

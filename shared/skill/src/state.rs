@@ -175,8 +175,8 @@ impl States {
         }
     }
 
-    /// Takes this value in place of a state and of its double.
-    pub(super) fn replace<T: Send + Sync + 'static>(&mut self, value: T) {
+    /// Sets the value of a state, and forgets its double, which would replace it later.
+    pub(super) fn set_value<T: Send + Sync + 'static>(&mut self, value: T) {
         self.doubles.remove(&TypeId::of::<T>());
         self.add_value(value);
     }

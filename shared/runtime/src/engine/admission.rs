@@ -4,7 +4,7 @@ use super::brake::FRESH;
 use super::{EngineError, Reader};
 use crate::auth::Caller;
 use crate::store::brake::Brake;
-use crate::task::{A2aError, SkillId, TaskRecord, TenantId, Timestamp};
+use crate::task::{A2aError, TaskRecord, TenantId, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,8 +100,5 @@ impl Reader {
 
 /// The tenant and the skill of a task.
 fn work_of(record: &TaskRecord) -> (&TenantId, Option<&str>) {
-    (
-        &record.owner.tenant,
-        record.skill.as_ref().map(SkillId::as_str),
-    )
+    (&record.owner.tenant, record.skill_name())
 }

@@ -35,7 +35,7 @@ pub(super) struct Started {
 }
 
 impl Start {
-    /// Begins the start of `function`. Call it at the begin of `main`.
+    /// Begins the start of `function`. Call it first in `main`.
     ///
     /// # Errors
     /// [`ServeError`] when a panic would end the process, or the configuration file cannot

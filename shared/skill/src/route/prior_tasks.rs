@@ -106,20 +106,22 @@ impl PriorTasks {
             .then_some(route)
     }
 
-    /// How the message answers by its context; `None` if nothing waits for it.
+    /// How the message answers by its context; `None` if nothing waits for it. It is for the one
+    /// task that it refers to, else for the one that spoke last, else for the newest that waits.
+    /// Without a reference it is unclear once another task has spoken since.
     pub(super) fn answer(&self, agent: &AgentDefinition, message: &Message) -> Option<Answer<'_>> {
         if !only_text(message) && !agent.answers_by_context() {
             return None;
         }
         let waiting = self.waiting(agent, message);
         let newest = *waiting.iter().max_by_key(|task| task.status.timestamp)?;
-        let waits = |id: &TaskId| waiting.iter().find(|task| &task.id == id).copied();
+        let find_waiting = |id: &TaskId| waiting.iter().find(|task| &task.id == id).copied();
         let ids: BTreeSet<&String> = message.reference_task_ids.iter().collect();
-        let only = self.references.first().filter(|_| ids.len() == 1);
-        let only = only.and_then(|task| waits(&task.id));
-        let last = || self.last().and_then(|task| waits(&task.id));
-        let task = only.or_else(last).unwrap_or(newest);
-        let is_clear = only.is_some() || !self.said_since(task);
+        let reference = self.references.first().filter(|_| ids.len() == 1);
+        let reference = reference.and_then(|task| find_waiting(&task.id));
+        let spoke_last = || self.last().and_then(|task| find_waiting(&task.id));
+        let task = reference.or_else(spoke_last).unwrap_or(newest);
+        let is_clear = reference.is_some() || !self.said_since(task);
         Some(match is_clear && self.confirms(&waiting, task, message) {
             true => Answer::To(task),
             false => Answer::Unclear(waiting),

@@ -1,7 +1,7 @@
 //! Counts the tokens of models, by tenant and day.
 //!
 //! An item has the total, the calls that are open, and sums by model. A call reserves the most that
-//! it may use before it begins, and its end replaces that by what it usage. Its id is random, and no
+//! it may use before it begins, and its end replaces that by what it used. Its id is random, and no
 //! other run looks for it: what a dead run had reserved stays in the total for good, so the total
 //! is never below what was billed.
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The attribute with the times at which the open calls began, by id.
 const OPEN: &str = "running";
-/// The attribute of a day on which four fifths of the tokens were usage.
+/// The attribute of a day on which four fifths of the tokens were used.
 const WARNED: &str = "warned";
 /// The most open calls. An id and its time have some 50 bytes, and a write costs its item.
 const OPEN_MAX: i64 = 200;
@@ -157,7 +157,7 @@ impl Limits {
         Err(contention_error())
     }
 
-    /// Replaces what a call of `model` has reserved by what it usage. A call that counts as dead
+    /// Replaces what a call of `model` has reserved by what it used. A call that counts as dead
     /// keeps what it has reserved.
     ///
     /// # Errors

@@ -195,12 +195,12 @@ impl ThreadRecord {
         self.status == ThreadStatus::Active && now < self.expires_at
     }
 
-    /// Whether the id is refused although the context does not accept messages: a
-    /// server-made id while the thread is stored, a client-made id for `tombstone`
-    /// after its expiry, and any id after a deletion until a sweep has finished it.
-    /// After that a client-made id is free again.
+    /// Whether the id of a context that is over may not be used again:
+    /// - any id after a deletion, until a sweep has finished it
+    /// - an id that the client made, for `tombstone` after the expiry; then it is free
+    /// - an id that the server made, while the thread is stored
     #[must_use]
-    pub fn is_remembered(&self, now: Timestamp, tombstone: Duration) -> bool {
+    pub fn blocks_id(&self, now: Timestamp, tombstone: Duration) -> bool {
         let has_tombstone = self.is_cleared() || now < self.expires_at.plus(tombstone);
         has_tombstone || self.context_id.is_server_made()
     }

@@ -2,8 +2,8 @@
 
 use super::{Task, TaskFields};
 use crate::task::{
-    Artifact, Event, LoggedEvent, Message, Part, PartContent, TaskKey, TaskState, Timestamp,
-    WriteId,
+    Artifact, Event, LoggedEvent, Message, Part, PartContent, SkillId, TaskKey, TaskState,
+    Timestamp, WriteId,
 };
 use std::time::Duration;
 
@@ -15,6 +15,12 @@ impl TaskFields {
     #[must_use]
     pub const fn state(&self) -> TaskState {
         self.status.state
+    }
+
+    /// The name of its skill, if it has one.
+    #[must_use]
+    pub fn skill_name(&self) -> Option<&str> {
+        self.skill.as_ref().map(SkillId::as_str)
     }
 
     /// Until when the items beside it are kept at first: two `lifetime`s from its creation.
@@ -38,12 +44,6 @@ impl TaskFields {
             Some(_) => self.attempt >= most || self.used.deaths + 1 >= DEATHS_MAX,
             None => self.attempt > most || self.used.deaths >= DEATHS_MAX,
         }
-    }
-
-    /// When its current turn began.
-    #[must_use]
-    pub fn turn_began_at(&self) -> Timestamp {
-        self.base.began_at.unwrap_or(self.created_at)
     }
 
     /// The version that dispatched the turn, while it waits for a worker.

@@ -78,7 +78,7 @@ impl Engine {
         if let Some(head) = self.records.load_thread_head(owner, id).await? {
             let tombstone = self.reader.policy.thread_tombstone;
             let is_kept = self.is_kept(&head, None, now).await?;
-            if head.lives(now) || is_kept || head.is_remembered(now, tombstone) {
+            if head.lives(now) || is_kept || head.blocks_id(now, tombstone) {
                 return self.continue_existing(head, None, is_kept, now);
             }
             // The id counts as new; the new thread replaces the old one.

@@ -29,9 +29,9 @@ impl<'q> Redispatch<'q> {
         }
     }
 
-    /// Sends turns whose intent is older than [`QUEUED`], if the queue is nearly empty;
-    /// returns how many the queue accepted.
-    pub(in crate::engine) async fn send(&mut self, items: Vec<WorkItem>) -> usize {
+    /// Sends turns whose intent the sweep has found older than [`QUEUED`], if the queue is nearly
+    /// empty; returns how many the queue accepted.
+    pub(in crate::engine) async fn send_if_nearly_empty(&mut self, items: Vec<WorkItem>) -> usize {
         if items.is_empty() || !self.is_nearly_empty().await {
             return 0;
         }

@@ -228,7 +228,7 @@ impl Engine {
                 }
             }
             let standing = self.with_free_slots(standing).await;
-            let count = again.send_now(waiters).await + again.send(standing).await;
+            let count = again.send_now(waiters).await + again.send_if_nearly_empty(standing).await;
             report.redispatched += count;
             report.resent += count;
             if let Some(next) = next {

@@ -18,7 +18,7 @@ mod verified_reader;
 pub(crate) use download::{content_type, disposition};
 pub(super) use response::{ResponseBudget, mark};
 
-use self::object_key::Attempt;
+use self::object_key::ObjectKeys;
 use self::verified_reader::VerifiedReader;
 use super::turn::turn_break::BreakSignal;
 use super::{Engine, EngineError, Reader};
@@ -43,7 +43,7 @@ impl Engine {
         changes: &mut Arc<Vec<Change>>,
     ) -> Result<(), EngineError> {
         let max = self.reader.policy.inline_max;
-        let attempt = Attempt::of(base, self.reader.clock.now());
+        let attempt = ObjectKeys::of(base, self.reader.clock.now());
         let stays = |part: &Part| match &part.content {
             PartContent::Raw(bytes) => bytes.len() <= max,
             PartContent::Stored(blob) => attempt.is_ours(&blob.key),

@@ -25,7 +25,7 @@ pub(crate) fn below_thread(thread: &ThreadKey) -> String {
 /// The attempt that stores objects. Each commit has its own keys, so that no writer
 /// overwrites the bytes of another, even if both commit on the same record together.
 #[derive(Debug, Clone)]
-pub(crate) struct Attempt {
+pub(crate) struct ObjectKeys {
     // Most turns store no object, so the texts of a key are made for a key.
     task: TaskKey,
     incarnation: WriteId,
@@ -33,7 +33,7 @@ pub(crate) struct Attempt {
     now: Timestamp,
 }
 
-impl Attempt {
+impl ObjectKeys {
     /// The attempt that works on `record`, at the time `now`.
     pub(crate) fn of(record: &TaskRecord, now: Timestamp) -> Self {
         Self {
@@ -44,8 +44,8 @@ impl Attempt {
         }
     }
 
-    /// The begin of the keys of this attempt.
-    fn begin(&self) -> String {
+    /// What all keys of this attempt begin with: folder, incarnation, epoch and time.
+    fn prefix(&self) -> String {
         let below = below(&self.task);
         let incarnation = half(self.incarnation.as_str());
         let now = self.now.as_millis().max(0);
@@ -58,14 +58,14 @@ impl Attempt {
     /// local object store makes one file name of a key and the id of its multipart
     /// upload.
     pub(crate) fn key(&self, write: &WriteId, number: u32) -> String {
-        format!("{}-{:08x}.{number}", self.begin(), short(write))
+        format!("{}-{:08x}.{number}", self.prefix(), short(write))
     }
 
     /// The key of an object that is stored before its commit is known. It is short for
     /// the same reason as [`Self::key`].
     pub(crate) fn early_key(&self, number: u128) -> String {
         // 32 of the 128 random bits keep the key short.
-        format!("{}-f{:08x}", self.begin(), number >> 96)
+        format!("{}-f{:08x}", self.prefix(), number >> 96)
     }
 
     /// Whether `key` is a key of the same task.

@@ -93,7 +93,7 @@ impl Engine {
         let now = self.reader.clock.now();
         self.charge_bytes(&caller.owner.tenant, order.size).await?;
         let reference = UploadReference {
-            id: id_of(now, self.ids.next()),
+            id: ulid(now, self.ids.next()),
             size: order.size,
             sha256: order.sha256,
         };
@@ -208,8 +208,9 @@ async fn digest_of(bytes: &mut BlobReader) -> Result<String, StoreError> {
 }
 
 /// The ULID of time `now` and random number `number`.
-fn id_of(now: Timestamp, number: u128) -> String {
+fn ulid(now: Timestamp, number: u128) -> String {
     let millis = u128::try_from(now.as_millis().max(0)).unwrap_or_default();
+    // A ULID has 80 random bits behind its 48 bits of time.
     let bits = (millis << 80) | (number >> 48);
     (0..ID)
         .rev()
@@ -218,7 +219,7 @@ fn id_of(now: Timestamp, number: u128) -> String {
         .collect()
 }
 
-/// When an id was made; `None` if it is not a ULID.
+/// When a ULID was made; `None` for another id.
 fn time_of(id: &str) -> Option<Timestamp> {
     if id.len() != ID {
         return None;

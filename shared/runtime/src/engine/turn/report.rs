@@ -2,7 +2,7 @@
 
 use super::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::task::{Change, SkillId, TaskRecord, TaskState, Timestamp, metadata_keys};
+use crate::task::{Change, TaskRecord, TaskState, Timestamp, metadata_keys};
 use crate::telemetry::TraceContext;
 use crate::telemetry::events::{self, TurnFields};
 use crate::telemetry::outcomes::{OK, TASKS, class_of};
@@ -152,7 +152,7 @@ pub(in crate::engine) fn note(spec: &TurnSpec) -> Option<&str> {
     let skill = match &spec.input {
         TurnInput::Skill(skill, _) => Some(skill.metadata().id),
         TurnInput::Ask { .. } | TurnInput::Forward(..) | TurnInput::Fail(_) => {
-            spec.record.skill.as_ref().map(SkillId::as_str)
+            spec.record.skill_name()
         }
     };
     let tenant = &spec.record.owner.tenant;
@@ -186,7 +186,7 @@ pub(in crate::engine) fn log_given_up(record: &TaskRecord, code: &str) {
     };
     let line = TurnFields {
         tenant: record.owner.tenant.as_str(),
-        skill: record.skill.as_ref().map(SkillId::as_str),
+        skill: record.skill_name(),
         task: Some(record.id.as_str()),
         units: None,
         trace: CallScope::current().trace(),

@@ -84,7 +84,7 @@ impl Engine {
                 let other = self
                     .run_other(&facts.caller, *acceptance, other_sink)
                     .await?;
-                let end = buffer.finish_turn(forward_outcome(&other), turn.turn_thread());
+                let end = buffer.finish_turn(outcome_of_forwarding(&other), turn.turn_thread());
                 let (end, other) = (end.await?, TurnEnd::Duplicate(other));
                 return Ok(if is_response { other } else { end });
             }
@@ -297,16 +297,14 @@ impl Engine {
     }
 }
 
-/// The outcome of a question whose client chose `other`: its words and its id.
-fn forward_outcome(other: &TaskRecord) -> SkillOutcome {
-    let words = other
-        .status
-        .message
-        .clone()
-        .map(|message| Content::from_parts(message.parts));
+/// How the question of the router ends when its client chose the open task `receiver`: with its
+/// words and its id, so a client that follows only the question finds it.
+fn outcome_of_forwarding(receiver: &TaskRecord) -> SkillOutcome {
+    let message = receiver.status.message.clone();
+    let words = message.map(|message| Content::from_parts(message.parts));
     let words = words.as_ref().and_then(Content::first_text);
-    let words = words.unwrap_or_else(|| other.state().as_str());
-    let text = format!("{words}\n(task `{}`)", &other.id);
+    let words = words.unwrap_or_else(|| receiver.state().as_str());
+    let text = format!("{words}\n(task `{}`)", receiver.id);
     SkillOutcome::Message {
         message: Content::from_text(text),
     }

@@ -24,7 +24,7 @@ use super::turn_break::{BreakSignal, TurnBreak};
 use crate::clock::lock;
 use crate::engine::day_limits::{CallMeter, most_of_task};
 use crate::engine::files::chained_reader::ChainedReader;
-use crate::engine::files::object_key::Attempt;
+use crate::engine::files::object_key::ObjectKeys;
 use crate::engine::{Engine, EngineError};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError};
@@ -87,7 +87,7 @@ pub(in crate::engine) struct TurnHandle<'e> {
     references: NamedTasks<'e>,
     task: TaskKey,
     task_id: TaskId,
-    attempt: Attempt,
+    attempt: ObjectKeys,
     trace: Option<Arc<RunTrace>>,
     stop_at: Option<Timestamp>,
     ends_at: Option<Timestamp>,
@@ -134,7 +134,7 @@ impl<'e> TurnHandle<'e> {
             references: NamedTasks::new(engine, spec),
             task: spec.record.key(),
             task_id: spec.record.id.clone(),
-            attempt: Attempt::of(&spec.record, engine.reader.clock.now()),
+            attempt: ObjectKeys::of(&spec.record, engine.reader.clock.now()),
             trace: engine.trace(),
             stop_at: spec.budget.stop_at,
             ends_at: spec.budget.ends_at(),
@@ -212,7 +212,7 @@ impl<'e> TurnHandle<'e> {
 
     /// The value, or the error that the skill gets. If the store was unavailable, the turn ends
     /// and this never returns.
-    async fn map_store_error<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
+    async fn value_or_end_turn<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
         match result {
             Ok(value) => Ok(value),
             Err(error) => Err(self.store_failed(error).await),
@@ -293,7 +293,7 @@ impl MeterCalls for TurnHandle<'_> {
         request: &'a mut ModelRequest,
     ) -> BoxFuture<'a, AgentResult<CallTokens>> {
         Box::pin(async move {
-            self.map_store_error(self.meter.reserve_call(request).await)
+            self.value_or_end_turn(self.meter.reserve_call(request).await)
                 .await?
         })
     }
@@ -370,7 +370,7 @@ impl TurnHost for TurnHandle<'_> {
                 {
                     return Err(AgentError::artifact_too_large(&artifact.name, None, limit));
                 }
-                artifact.fill(self.map_store_error(content).await??);
+                artifact.fill(self.value_or_end_turn(content).await??);
             }
             Ok(artifact)
         })
@@ -378,7 +378,7 @@ impl TurnHost for TurnHandle<'_> {
 
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
         Box::pin(async move {
-            self.map_store_error(self.engine.reader.bytes_of(&blob).await)
+            self.value_or_end_turn(self.engine.reader.bytes_of(&blob).await)
                 .await
         })
     }
@@ -387,7 +387,7 @@ impl TurnHost for TurnHandle<'_> {
         Box::pin(async move {
             // A reader fails when the signal says that the turn is over.
             let (reader, signal) = (&self.engine.reader, Arc::clone(&self.signal));
-            self.map_store_error(reader.open_blob(blob, signal).await)
+            self.value_or_end_turn(reader.open_blob(blob, signal).await)
                 .await
         })
     }
@@ -501,11 +501,14 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {
-        Box::pin(async { self.map_store_error(self.turn_thread.thread().await).await })
+        Box::pin(async {
+            self.value_or_end_turn(self.turn_thread.thread().await)
+                .await
+        })
     }
 
     fn references(&self) -> BoxFuture<'_, AgentResult<&References>> {
-        Box::pin(async { self.map_store_error(self.references.load().await).await })
+        Box::pin(async { self.value_or_end_turn(self.references.load().await).await })
     }
 
     fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>> {

@@ -89,7 +89,9 @@ impl TurnSpec {
             Change::Resume { began_at, .. } => Some(*began_at),
             _ => None,
         });
-        began_at.unwrap_or_else(|| self.record.turn_began_at())
+        began_at
+            .or(self.record.base.began_at)
+            .unwrap_or(self.record.created_at)
     }
 
     /// Whether the message that began the turn is not kept.

@@ -18,7 +18,7 @@ use crate::engine::commit::{CommitOutcome, PreparedCommit};
 use crate::engine::{Engine, EngineError};
 use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
 use crate::task::{
-    Change, ContextId, Message, Owner, Role, SkillId, TaskId, TaskRecord, Timestamp, WriteId,
+    Change, ContextId, Message, Owner, Role, TaskId, TaskRecord, Timestamp, WriteId,
 };
 use a2a_lambda_skill::route::drop_command;
 use a2a_lambda_skill::{AgentResult, Content};
@@ -287,7 +287,7 @@ impl<'e> TurnThread<'e> {
 fn messages_of(record: &TaskRecord) -> Vec<Message> {
     let messages = record.history.iter().chain(&record.status.message);
     let mut messages: Vec<_> = messages.cloned().collect();
-    drop_commands(record.skill.as_ref().map(SkillId::as_str), &mut messages);
+    drop_commands(record.skill_name(), &mut messages);
     messages
 }
 

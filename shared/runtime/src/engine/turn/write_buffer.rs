@@ -27,8 +27,8 @@ use crate::engine::day_limits::CallMeter;
 use crate::engine::{Engine, EngineError};
 use crate::store::{IdempotencyEntry, ThreadWrite};
 use crate::task::{
-    A2aError, BuildId, Change, OutputCounts, PartContent, SkillId, StepOutcome, TaskRecord,
-    Timestamp, WriteId,
+    A2aError, BuildId, Change, OutputCounts, PartContent, StepOutcome, TaskRecord, Timestamp,
+    WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use a2a_lambda_skill::AgentError;
@@ -484,7 +484,7 @@ impl<'e> WriteBuffer<'e> {
 /// Logs a hand-over. It warns if the turn has no finished step, because the skill then
 /// does all its work again.
 fn log_hand_over(record: &TaskRecord, repeats: bool) {
-    let (id, skill) = (&record.id, record.skill.as_ref().map(SkillId::as_str));
+    let (id, skill) = (&record.id, record.skill_name());
     if repeats {
         tracing::warn!(task.id = %id, skill, "a turn of task `{id}` is handed over and starts again: it has finished no step");
     } else {

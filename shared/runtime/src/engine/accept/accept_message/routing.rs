@@ -41,7 +41,7 @@ impl Engine {
     ) -> Result<Decision, EngineError> {
         let (agent, message) = (&*self.agent, request.message);
         let decision = route::route(agent, &request)?;
-        if !route::is_open(agent, &decision, message) {
+        if !route::may_yield_to_context(agent, &decision, message) {
             return Ok(Decision::Route(decision));
         }
         let mut prior = self.prior_tasks(owner, context, message).await?;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::files::object_key::Attempt;
+use crate::engine::files::object_key::ObjectKeys;
 use crate::store::contract::SampleData;
 use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
@@ -36,7 +36,7 @@ impl Desk {
     async fn new(id: TaskId) -> Self {
         let sample = SampleData::new(1, "tidy").unwrap();
         let mut record = sample.new_task(&sample.owner, id).unwrap();
-        let attempt = Attempt::of(&record, sample.now);
+        let attempt = ObjectKeys::of(&record, sample.now);
         let named = attempt.key(&WriteId::made_of(2), 1);
         let store = MemoryStore::new();
         let at = Change::Start {
@@ -151,7 +151,7 @@ async fn a_sweep_removes_the_objects_of_an_expired_task_and_no_others() {
             .sample
             .new_task(&desk.sample.stranger, TaskId::made_of(5))
             .unwrap();
-        let beside = Attempt::of(&beside, ends).key(&WriteId::made_of(1), 1);
+        let beside = ObjectKeys::of(&beside, ends).key(&WriteId::made_of(1), 1);
         desk.put(&beside).await;
         assert_eq!(
             desk.sweep(ends.minus(HOUR)).await.removals,
@@ -170,7 +170,7 @@ async fn a_task_with_a_reused_id_keeps_only_its_own_objects() {
         let mut desk = Desk::new(id).await;
         let mut earlier = desk.record.clone();
         earlier.fields().incarnation = WriteId::made_of(9);
-        let stale = Attempt::of(&earlier, desk.sample.now).key(&WriteId::made_of(2), 1);
+        let stale = ObjectKeys::of(&earlier, desk.sample.now).key(&WriteId::made_of(2), 1);
         desk.put(&stale).await;
         let later = desk.sample.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
@@ -191,7 +191,8 @@ async fn a_deletion_keeps_the_objects_of_the_next_task_with_the_id() {
         let mut next = desk.record.clone();
         next.fields().incarnation = WriteId::made_of(9);
         let at = |late: i64| Timestamp::from_millis(desk.sample.now.as_millis() + late);
-        let object = |of: &TaskRecord, late| Attempt::of(of, at(late)).key(&WriteId::made_of(3), 1);
+        let object =
+            |of: &TaskRecord, late| ObjectKeys::of(of, at(late)).key(&WriteId::made_of(3), 1);
         for gone in [object(&ended, -1), object(&ended, 1), object(&next, -1)] {
             desk.put(&gone).await;
         }
@@ -209,7 +210,7 @@ async fn a_deletion_keeps_the_objects_of_the_next_task_with_the_id() {
 async fn a_sweep_spares_young_objects_and_those_of_open_tasks() {
     for id in ids() {
         let mut desk = Desk::new(id).await;
-        let attempt = Attempt::of(&desk.record, desk.sample.now);
+        let attempt = ObjectKeys::of(&desk.record, desk.sample.now);
         let dropped = attempt.early_key(7 << 96);
         desk.put(&dropped).await;
         let later = desk.sample.now.plus(25 * HOUR);
@@ -278,7 +279,7 @@ impl BlobHooks for SlowLists {
 #[tokio::test(start_paused = true)]
 async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
     let desk = Desk::new(TaskId::made_of(5)).await;
-    let attempt = Attempt::of(&desk.record, desk.sample.now);
+    let attempt = ObjectKeys::of(&desk.record, desk.sample.now);
     for n in 1..=9_u128 {
         desk.put(&attempt.early_key(n << 96)).await;
     }
@@ -397,7 +398,7 @@ async fn a_sweep_looks_up_at_most_sixteen_tasks_at_the_same_time() {
     for n in 0..100 {
         let id = TaskId::made_of(n + 10);
         let task = desk.sample.new_task(&desk.sample.owner, id).unwrap();
-        let key = Attempt::of(&task, desk.sample.now).key(&WriteId::made_of(1), 1);
+        let key = ObjectKeys::of(&task, desk.sample.now).key(&WriteId::made_of(1), 1);
         let (owner, bytes) = (BlobOwner::Task(task.key()), Bytes::from_static(b"x"));
         desk.store.blobs.put_for(&owner, &key, bytes).await.unwrap();
     }
@@ -462,7 +463,7 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
         for rests in [true, false] {
             let mut desk = Desk::new(id.clone()).await;
             desk.store(vec![asks()]).await;
-            let attempt = Attempt::of(&desk.record, desk.sample.now);
+            let attempt = ObjectKeys::of(&desk.record, desk.sample.now);
             let late = attempt.key(&WriteId::made_of(3), 1);
             let stray = attempt.early_key(7 << 96);
             for key in [&late, &stray] {

@@ -60,7 +60,7 @@ fn object_keys_keep_their_form_for_any_client_made_task_id() {
             continue;
         };
         taken += 1;
-        let attempt = Attempt::of(&record("..", &name, id), now);
+        let attempt = ObjectKeys::of(&record("..", &name, id), now);
         let key = attempt.key(&WriteId::made_of(u128::MAX), 64);
         assert!(is_plain_key(&key), "{name:?} gives {key}");
         let early = attempt.early_key(u128::MAX);
@@ -80,7 +80,7 @@ fn no_two_attempts_commits_or_places_share_a_key() {
     let mut keys = Vec::new();
     for record in [&first, &taken_over, &another] {
         for now in [at, later] {
-            let attempt = Attempt::of(record, now);
+            let attempt = ObjectKeys::of(record, now);
             let key = |(write, n)| attempt.key(&WriteId::made_of(write), n);
             keys.extend([(1, 1), (1, 2), (2, 1)].map(key));
             // The writes of two turns, which count on from their first ones.
@@ -103,7 +103,7 @@ fn object_key_names_its_task_incarnation_and_time() {
     let now = Timestamp::from_millis(1_700_000_000_123);
     for id in [TaskId::made_of(5), TaskId::parse("order:1").unwrap()] {
         let record = record("acme", "ann", id);
-        let attempt = Attempt::of(&record, now);
+        let attempt = ObjectKeys::of(&record, now);
         let below = below(&record.key());
         for key in [
             attempt.key(&WriteId::made_of(3), 2),

@@ -13,7 +13,7 @@ const SHA: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e
 
 fn reference() -> UploadReference {
     UploadReference {
-        id: id_of(Timestamp::from_millis(1_700_000_000_123), u128::MAX),
+        id: ulid(Timestamp::from_millis(1_700_000_000_123), u128::MAX),
         size: 3,
         sha256: SHA.to_owned(),
     }
@@ -73,7 +73,7 @@ fn later_ids_sort_later_and_use_only_ulid_digits() {
     let mut last = String::new();
     for n in 0..1_000_u64 {
         let now = Timestamp::from_millis(1_700_000_000_000 + i64::try_from(n).unwrap());
-        let id = id_of(now, u128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64);
+        let id = ulid(now, u128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64);
         assert!(id > last && id.len() == 26, "{id} after {last}");
         assert!(id.bytes().all(|b| DIGITS.contains(&b)), "{id}");
         last = id;

@@ -80,7 +80,7 @@ impl TurnHandle<'_> {
         let _call = self.scopes.call();
         if self.scopes.is_in_step() {
             return self
-                .map_store_error(self.turn_thread.load(&key).await)
+                .value_or_end_turn(self.turn_thread.load(&key).await)
                 .await?;
         }
         let (scope, number) = self.scopes.next_read(&key);
@@ -88,7 +88,7 @@ impl TurnHandle<'_> {
             return Ok(value);
         }
         let value = self
-            .map_store_error(self.turn_thread.load(&key).await)
+            .value_or_end_turn(self.turn_thread.load(&key).await)
             .await??;
         self.keep_read(&scope, key, value.clone());
         Ok(value)
