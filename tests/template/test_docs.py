@@ -12,7 +12,8 @@ LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 # A file in back-ticks: `engine/handler/send_message.rs`, `template.yaml`.
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:rs|sh|py|md|yaml|toml))`")
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
-FOLDERS = ("", "shared", "shared/runtime/src", "docs")
+# The guide names files of the folder that an author copies.
+FOLDERS = ("", "shared", "shared/runtime/src", "docs", "template")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 RUN = (ROOT / "tests/run.sh").read_text()
 
