@@ -29,7 +29,7 @@ pub enum BedrockToolChoice {
     Tool,
     /// It takes `auto` and `any`.
     Any,
-    /// It takes `auto` alone.
+    /// It takes only `auto`.
     Auto,
 }
 

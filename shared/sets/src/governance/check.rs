@@ -132,7 +132,7 @@ impl<'a> Check<'a> {
 
 /// The violation of one rule that is for the path, if the content breaks it.
 ///
-/// A positive rule is broken if nothing matches, also if the context lacks its target. A
+/// A positive rule is broken if nothing matches, even if the context lacks its target. A
 /// negative rule is broken if something matches. The severity never changes this.
 fn violation(rule: &EffectiveRule<'_>, facts: &CheckFacts) -> Option<Violation> {
     let forbids = rule.demand.rule.kind.is_negative();

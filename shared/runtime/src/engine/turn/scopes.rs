@@ -5,7 +5,7 @@
 //!
 //! - here: what has begun, and how it ends
 //! - `order`: gives the results one at a time, in their order
-//! - `paths`: what a path says
+//! - `paths`: what a path means
 
 mod order;
 mod paths;
