@@ -3,7 +3,7 @@
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
-use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services};
+use a2a_lambda::engine::{Clock as _, Engine, Policy, Services};
 use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{CommitResult, ExpiringThread, ThreadQuery};
@@ -48,11 +48,8 @@ impl Stage {
         let store = emulator.records.clone();
         let clock = Arc::new(TestClock::without_timers(BEGIN));
         let services = Services {
-            records: store.clone(),
-            blobs: Arc::new(emulator.blobs.clone()),
             clock: clock.clone(),
-            ids: Arc::new(RandomIds),
-            model: None,
+            ..Services::new(store.clone(), Arc::new(emulator.blobs.clone()))
         };
         let agent = Arc::new(tester::agent(Gate::default()).unwrap());
         let caller = Caller {
@@ -110,7 +107,7 @@ impl Stage {
     /// Runs a sweep. Returns how many threads it looked at, and how many states and deleted
     /// threads it removed.
     async fn sweep(&self) -> (usize, usize, usize) {
-        let swept = self.engine.sweep_threads().await.unwrap();
+        let swept = self.engine.sweeper.sweep_threads().await.unwrap();
         (swept.looked_at, swept.states_cleaned, swept.threads_removed)
     }
 
@@ -241,7 +238,11 @@ async fn a_sweep_with_outdated_index_data_changes_nothing() {
 
     let thread = stage.store.load_thread_head(owner, &context).await;
     let thread = thread.unwrap().unwrap();
-    let deleted = stage.engine.delete_context(&stage.caller, &context).await;
+    let deleted = stage
+        .engine
+        .tasks
+        .delete_context(&stage.caller, &context)
+        .await;
     deleted.unwrap();
     let left = stage.items(&context).await;
     assert_eq!(left.keys().collect::<Vec<_>>(), ["META"], "the tombstone");
@@ -266,7 +267,11 @@ async fn a_deleted_context_id_is_refused_for_20_minutes_then_new() {
         let thread = thread.await.unwrap().unwrap();
         assert!(!thread.is_cleared(), "{round}");
         assert!(task.status.timestamp >= thread.created_at);
-        let deleted = stage.engine.delete_context(&stage.caller, &context).await;
+        let deleted = stage
+            .engine
+            .tasks
+            .delete_context(&stage.caller, &context)
+            .await;
         deleted.unwrap();
         let late = stage.say("show", Some(&context)).await.unwrap_err();
         assert_eq!(late, A2aError::ContextExpired);
@@ -334,7 +339,11 @@ async fn a_pointer_left_by_a_crash_shows_nothing_and_is_deleted_with_its_context
         .collect();
     assert_eq!(found, [task.id]);
     assert_eq!(stage.value("k", &context).await, "v");
-    let deleted = stage.engine.delete_context(&stage.caller, &context).await;
+    let deleted = stage
+        .engine
+        .tasks
+        .delete_context(&stage.caller, &context)
+        .await;
     deleted.unwrap();
     stage.clock.advance(MINUTE * 20);
     assert_eq!(stage.sweep().await, (1, 0, 1));

@@ -90,7 +90,7 @@ impl Endpoint {
             let queued = self.stored(task).await;
             assert!(!queued.state().is_at_rest());
             let (engine, item) = (self.runtime.engine(), work(&queued));
-            assert_eq!(engine.work(&item, &Held, None).await, Ack::Delete);
+            assert_eq!(engine.turns.work(&item, &Held, None).await, Ack::Delete);
         }
     }
 
@@ -264,7 +264,7 @@ async fn an_answer_to_auth_required_is_never_stored_in_the_clear() {
         assert_eq!(queued.state(), TaskState::Submitted);
         site.has_no_trace("queued").await;
         let engine = site.runtime.engine();
-        let ack = engine.work(&work(&queued), &Held, None).await;
+        let ack = engine.turns.work(&work(&queued), &Held, None).await;
         assert_eq!(ack, Ack::Delete);
         // The worker has opened the answer: the agent asks a question about it.
         assert_eq!(site.stored(&task).await.state(), TaskState::InputRequired);
@@ -305,7 +305,7 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
             SecretKeys::from_keys([b"another key of 32 characters ....".to_vec()]);
     });
     let queued = site.stored(&tasks[0]).await;
-    let ack = other.engine().work(&work(&queued), &Held, None).await;
+    let ack = other.engine().turns.work(&work(&queued), &Held, None).await;
     // Another worker may have the key, so the turn is released. The answer is not opened.
     assert_eq!(ack, Ack::Delete);
     let waiting = site.stored(&tasks[0]).await;
@@ -331,7 +331,7 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
     let put = site.clients.dynamodb.put_item().table_name(TABLE);
     put.set_item(Some(item)).send().await.unwrap();
     let engine = site.runtime.engine();
-    let ack = engine.work(&work(&queued), &Held, None).await;
+    let ack = engine.turns.work(&work(&queued), &Held, None).await;
     assert_eq!(ack, Ack::Delete);
     assert_eq!(site.stored(&tasks[1]).await.state(), TaskState::Failed);
 }

@@ -46,7 +46,7 @@ async fn deletes(estate: &Estate, owner: &Owner, path: &str) -> Option<u16> {
 async fn is_swept(estate: &Estate) {
     let later = SystemClock.now().plus(Duration::from_secs(21 * 60));
     let engine = engine(&estate.near, later);
-    let swept = engine.sweep_threads().await.unwrap();
+    let swept = engine.sweeper.sweep_threads().await.unwrap();
     assert_eq!(
         swept.tasks_removed, 0,
         "the call has removed all it could see"

@@ -2,7 +2,7 @@
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
-use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services, SystemClock};
+use a2a_lambda::engine::{Clock as _, Engine, Policy, Services, SystemClock};
 use a2a_lambda::skill::{
     Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
     SkillMetadata, SkillSlot, TaskContext,
@@ -70,11 +70,8 @@ impl Stage {
         let store = emulator.records.clone();
         let clock = Arc::new(TestClock::standing(SystemClock.now()));
         let services = Services {
-            records: store,
-            blobs: Arc::new(emulator.blobs.clone()),
             clock: clock.clone(),
-            ids: Arc::new(RandomIds),
-            model: None,
+            ..Services::new(store, Arc::new(emulator.blobs.clone()))
         };
         let policy = Policy {
             thread_ttl: DAY * 400,

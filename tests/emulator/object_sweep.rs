@@ -124,7 +124,7 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
         let noted = sweep.note_objects_place(&from_the_start);
         noted.await.unwrap();
         let engine = engine(&estate.near, now);
-        let swept = engine.sweep_objects();
+        let swept = engine.sweeper.sweep_objects();
         let swept = Box::pin(swept).await.unwrap();
         assert!(swept.is_complete);
         assert_eq!(counts(&estate, &folders).await, left, "{hours}");
@@ -207,7 +207,7 @@ async fn a_sweep_removes_objects_of_expired_tasks_and_keeps_others() {
     let alive = estate.say(colleague, "much", |_| ()).await;
     let before = estate.stored(&owner.tenant).await;
     let present = runtime(records, blobs, now.plus(25 * HOUR), short);
-    let swept = Box::pin(present.engine().sweep_objects());
+    let swept = Box::pin(present.engine().sweeper.sweep_objects());
     assert!(swept.await.unwrap().removals > 3);
     let after = estate.stored(&owner.tenant).await;
     assert_eq!(after.items, before.items, "items are left to native TTL");

@@ -91,7 +91,7 @@ async fn look_tomorrow(estate: &Estate) {
         .unwrap();
     let now = SystemClock.now().plus(Duration::from_secs(25 * 3600));
     let engine = crate::object_sweep::engine(&estate.near, now);
-    let swept = Box::pin(engine.sweep_objects()).await.unwrap();
+    let swept = Box::pin(engine.sweeper.sweep_objects()).await.unwrap();
     assert!(swept.is_complete);
 }
 

@@ -1,6 +1,6 @@
 //! The sweep of open tasks in the table.
 
-use a2a_lambda::engine::{Engine, Leases, Policy, RandomIds, Services, SystemClock};
+use a2a_lambda::engine::{Engine, Leases, Policy, Services, SystemClock};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::SampleData;
 use a2a_lambda::store::queue::TaskImage;
@@ -20,13 +20,7 @@ async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestRes
 
 fn engine(emulator: &Emulator) -> Engine {
     let store = emulator.records.clone();
-    let services = Services {
-        records: store,
-        blobs: Arc::new(emulator.blobs.clone()),
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
-        model: None,
-    };
+    let services = Services::new(store, Arc::new(emulator.blobs.clone()));
     let agent = Agent::builder("sweep").skill(idle).build().unwrap();
     Engine::new(Arc::new(agent), services, Policy::default())
 }
@@ -93,7 +87,7 @@ async fn an_unreadable_task_does_not_block_the_sweep() {
 
     let engine = engine(&emulator);
     let queue = LocalQueue::new(Arc::new(SystemClock), Duration::from_secs(60));
-    let swept = engine.sweep(&queue, Leases::CountAsExpired);
+    let swept = engine.sweeper.sweep(&queue, Leases::CountAsExpired);
     swept.await.unwrap();
 
     let found = sample.loaded(&emulator.stores(), &task).await.unwrap();

@@ -2,7 +2,7 @@
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
-use a2a_lambda::engine::{Engine, Policy, RandomIds, Services, SystemClock};
+use a2a_lambda::engine::{Engine, Policy, Services};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
@@ -423,13 +423,7 @@ fn engine(emulator: &Emulator, writes: &Arc<Mutex<Vec<usize>>>) -> Engine {
     let client = aws_sdk_dynamodb::Client::from_conf(config.build());
     let store = dynamodb::records(client, TABLE).with_blobs(Arc::new(emulator.blobs.clone()));
     let agent = Agent::builder("chunks").skill(chunks).build().unwrap();
-    let services = Services {
-        records: store,
-        blobs: Arc::new(emulator.blobs.clone()),
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
-        model: None,
-    };
+    let services = Services::new(store, Arc::new(emulator.blobs.clone()));
     let policy = Policy {
         flush_interval: Duration::from_millis(1),
         ..Policy::default()

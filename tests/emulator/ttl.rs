@@ -2,9 +2,7 @@
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
-use a2a_lambda::engine::{
-    Clock as _, Engine, EngineError, Policy, RandomIds, Services, SystemClock,
-};
+use a2a_lambda::engine::{Clock as _, Engine, EngineError, Policy, Services, SystemClock};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::dynamodb;
@@ -54,11 +52,8 @@ impl Stage {
         let store = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
         let store = store.with_blobs(Arc::new(emulator.blobs.clone()));
         let services = Services {
-            records: store,
-            blobs: Arc::new(emulator.blobs.clone()),
-            clock: Arc::new(SystemClock),
-            ids: Arc::new(RandomIds),
-            model: None,
+            push: true,
+            ..Services::new(store, Arc::new(emulator.blobs.clone()))
         };
         let policy = Policy {
             task_ttl: LIFE,
@@ -75,7 +70,7 @@ impl Stage {
         };
         Self {
             emulator,
-            engine: Engine::new(Arc::new(agent), services, policy).with_push(),
+            engine: Engine::new(Arc::new(agent), services, policy),
             caller,
         }
     }

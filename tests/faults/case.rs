@@ -4,7 +4,7 @@
 use crate::faulty_connection::{Faulty, FaultyConnection, Plan};
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{
-    Clock as _, Engine, EngineError, Leases, Policy, RandomIds, Services, SystemClock, relay,
+    Clock as _, Engine, EngineError, Leases, Policy, Services, SystemClock, relay,
 };
 use a2a_lambda::store::dynamodb::{self, task_image};
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem, WorkMessage, WorkQueue};
@@ -101,11 +101,8 @@ impl Case {
         let (near_store, near_blobs) = on(emulator, &line, name);
         let engine = |store: &Records, blobs: S3Blobs| {
             let services = Services {
-                records: store.clone(),
-                blobs: Arc::new(blobs),
                 clock: clock.clone(),
-                ids: Arc::new(RandomIds),
-                model: None,
+                ..Services::new(store.clone(), Arc::new(blobs))
             };
             let agent = Arc::new(agent(&signals).unwrap());
             Engine::new(agent, services, Policy::default())
@@ -201,7 +198,7 @@ impl Case {
         let items = std::mem::take(&mut *self.queue.0.lock().unwrap());
         for item in items {
             let deadline = time.map(|time| self.clock.now().plus(time));
-            match engine.work(&item, &Hidden, deadline).await {
+            match engine.turns.work(&item, &Hidden, deadline).await {
                 Ack::Keep => self.queue.0.lock().unwrap().push(item),
                 Ack::Delete => self.may_delete(&item).await,
             }
@@ -233,7 +230,7 @@ impl Case {
                 return tasks;
             }
             self.clock.advance(Duration::from_secs(400));
-            let swept = Box::pin(self.clean.sweep(&self.queue, Leases::Respect)).await;
+            let swept = Box::pin(self.clean.sweeper.sweep(&self.queue, Leases::Respect)).await;
             self.check(swept.is_ok(), || format!("the sweep failed: {swept:?}"));
         }
         self.wrong("open tasks are not at rest after 8 rounds");

@@ -306,7 +306,7 @@ impl World {
     /// When the store is not available.
     pub async fn sweep_threads(&self) -> Result<ThreadSweepReport, Box<dyn Error>> {
         let engine = self.runtime.engine();
-        Ok(engine.sweep_threads().await?)
+        Ok(engine.sweeper.sweep_threads().await?)
     }
 
     /// Removes expired records from the store.

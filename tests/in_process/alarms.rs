@@ -246,6 +246,7 @@ async fn a_model_on_a_closed_port_fails_turns_and_each_is_counted() {
         let delivery = turns.receive().await;
         world
             .engine()
+            .turns
             .work(&delivery.item, &delivery.receipt, None)
             .await;
         delivery.receipt.delete();
@@ -303,7 +304,11 @@ async fn work_that_waits_or_is_lost_is_counted_with_log_level_error() {
     let turns = LocalQueue::<WorkItem>::new(world.clock.clone(), MINUTE);
     let sweep = async || {
         let mut places = SweepPlaces::default();
-        world.engine().sweep_round(&turns, &mut places, None).await;
+        world
+            .engine()
+            .sweeper
+            .sweep_round(&turns, &mut places, None)
+            .await;
     };
     sweep().await;
     assert_eq!(count(&lines, "TurnsResent"), 0, "{}", lines.text());
@@ -314,6 +319,7 @@ async fn work_that_waits_or_is_lost_is_counted_with_log_level_error() {
     let delivery = turns.receive().await;
     world
         .engine()
+        .turns
         .work(&delivery.item, &delivery.receipt, None)
         .await;
     assert_eq!(

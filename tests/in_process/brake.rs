@@ -127,12 +127,12 @@ async fn queued(world: &World, skill: &str) -> String {
 /// How many turns one sweep sends to the queue, after it has run those.
 pub(crate) async fn swept(world: &World) -> usize {
     let queue = LocalQueue::<WorkItem>::new(world.clock.clone(), 60 * SECOND);
-    let sweep = world.engine().sweep(&queue, Leases::Respect);
+    let sweep = world.engine().sweeper.sweep(&queue, Leases::Respect);
     assert_eq!(sweep.await.unwrap().failed, 0);
     let count = queue.len();
     for _ in 0..count {
         let turn = queue.receive().await;
-        let work = world.engine().work(&turn.item, &turn.receipt, None);
+        let work = world.engine().turns.work(&turn.item, &turn.receipt, None);
         assert_eq!(work.await, Ack::Delete);
     }
     count
@@ -169,7 +169,7 @@ async fn a_turn_without_progress_for_a_day_beside_the_brake_fails() {
     brake(&world, &skill("echo"), false).await;
     world.clock.advance(DAY);
     let queue = LocalQueue::<WorkItem>::new(world.clock.clone(), 60 * SECOND);
-    let sweep = world.engine().sweep(&queue, Leases::Respect);
+    let sweep = world.engine().sweeper.sweep(&queue, Leases::Respect);
     assert_eq!(sweep.await.unwrap().failed, 1);
 }
 

@@ -347,6 +347,7 @@ async fn worked(world: &World, reply: &Reply, webhook: &Arc<Refuses>) {
     let delivery = turns.receive().await;
     world
         .engine()
+        .turns
         .work(&delivery.item, &delivery.receipt, None)
         .await;
     let ended = image(world, reply).await;

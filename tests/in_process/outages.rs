@@ -131,7 +131,7 @@ impl<'w> Behind<'w> {
                 delivery = self.queue.receive() => {
                     received += 1;
                     let engine = self.world.engine();
-                    if engine.work(&delivery.item, &delivery.receipt, None).await == Ack::Delete {
+                    if engine.turns.work(&delivery.item, &delivery.receipt, None).await == Ack::Delete {
                         delivery.receipt.delete();
                     }
                 }
@@ -154,7 +154,7 @@ impl<'w> Behind<'w> {
             receives,
             times: Mutex::default(),
         };
-        let ack = self.world.engine().work(&item, &hides, None).await;
+        let ack = self.world.engine().turns.work(&item, &hides, None).await;
         let times = hides.times.lock().unwrap();
         (ack, *times.last().unwrap())
     }
@@ -233,7 +233,11 @@ async fn a_released_turn_is_neither_sent_nor_begun_before_its_time() {
     assert_eq!(behind.record().await, record);
     // The sweep counts the age of the intent from then on.
     let sweep = async || {
-        let swept = world.engine().sweep(&behind.queue, Leases::Respect).await;
+        let swept = world
+            .engine()
+            .sweeper
+            .sweep(&behind.queue, Leases::Respect)
+            .await;
         swept.unwrap().redispatched
     };
     tokio::time::sleep(left + 5 * MINUTE - Duration::from_millis(1)).await;
@@ -293,7 +297,7 @@ async fn a_duplicate_message_returns_less_often_and_ends_with_its_dispatch() {
             receives: 1,
             times: Mutex::default(),
         };
-        let ack = world.engine().work(&older, &hides, None).await;
+        let ack = world.engine().turns.work(&older, &hides, None).await;
         assert_eq!(
             ack,
             Ack::Delete,
@@ -351,7 +355,11 @@ async fn client_that_leaves_while_it_gets_an_error_loses_nothing(dialect: Dialec
         world.store.refuse_commits(false);
         let mut behind = Behind::new(&world, &json!(id));
         tokio::time::sleep(2 * MINUTE).await;
-        let swept = world.engine().sweep(&behind.queue, Leases::Respect).await;
+        let swept = world
+            .engine()
+            .sweeper
+            .sweep(&behind.queue, Leases::Respect)
+            .await;
         assert_eq!(swept.unwrap().redispatched, 1, "{count}");
         assert_eq!(behind.runs_for(MINUTE).await, 1, "{count}");
         let resume = dialect.of_task(Op::Subscribe, &id);

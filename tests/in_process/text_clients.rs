@@ -111,7 +111,10 @@ pub(crate) async fn works(world: &World) {
     assert_eq!((unsent, queue.len()), (Vec::new(), 1), "it was handed over");
     let delivery = queue.receive().await;
     let engine = world.engine();
-    let ack = engine.work(&delivery.item, &delivery.receipt, None).await;
+    let ack = engine
+        .turns
+        .work(&delivery.item, &delivery.receipt, None)
+        .await;
     assert_eq!(ack, Ack::Delete);
 }
 

@@ -449,7 +449,7 @@ async fn sweeps(counter: &mut Counter) {
     let mut places = SweepPlaces::default();
     let queue = LocalQueue::<WorkItem>::new(Arc::new(SystemClock), HOUR);
     let engine = counter.runtime.engine();
-    let swept = engine.sweep_round(&queue, &mut places, None);
+    let swept = engine.sweeper.sweep_round(&queue, &mut places, None);
     let swept = Box::pin(swept).await;
     assert!(swept.error.is_none(), "{swept:?}");
     counter.row("a sweep that finds nothing to do");

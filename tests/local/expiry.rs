@@ -74,7 +74,7 @@ impl Later {
 
     /// Runs the scheduled sweep of threads. Returns how many states it removed.
     async fn sweep(&self) -> usize {
-        let swept = self.runtime.engine().sweep_threads().await;
+        let swept = self.runtime.engine().sweeper.sweep_threads().await;
         swept.unwrap().states_cleaned
     }
 

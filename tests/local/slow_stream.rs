@@ -6,7 +6,7 @@
 use crate::counter::{counted, indexes};
 use crate::meter::Meter;
 use a2a_lambda::auth::Caller;
-use a2a_lambda::engine::{CallBudget, Engine, Policy, RandomIds, Services};
+use a2a_lambda::engine::{CallBudget, Engine, Policy, Services};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::AwsClients;
@@ -91,11 +91,11 @@ async fn streamed() -> (Vec<Write>, Vec<Duration>) {
     let memory = MemoryStore::new();
     let layer = TableLayer::new(memory.table, Keeping::default());
     let services = Services {
-        records: Records::new(layer.clone()).with_blobs(memory.blobs.clone()),
-        blobs: memory.blobs,
         clock: Arc::<TestClock>::default(),
-        ids: Arc::new(RandomIds),
-        model: None,
+        ..Services::new(
+            Records::new(layer.clone()).with_blobs(memory.blobs.clone()),
+            memory.blobs,
+        )
     };
     let agent = Agent::builder("tokens").skill(tokens).build().unwrap();
     let engine = Engine::new(Arc::new(agent), services, Policy::default());

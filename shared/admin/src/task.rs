@@ -2,7 +2,7 @@
 
 use crate::BuildNamed;
 use crate::deployment::{DataFolders, Deployment, DeploymentError, Reached};
-use a2a_lambda::engine::{Engine, EngineError, RandomIds, Services, SystemClock};
+use a2a_lambda::engine::{Engine, EngineError, Services};
 use a2a_lambda::settings::{Environment, Settings, SettingsError};
 use a2a_lambda::skill::AgentBuildError;
 use a2a_lambda::store::{StoreError, stored};
@@ -87,15 +87,12 @@ pub(crate) async fn end(
     let agent = agent(None, &settings)?;
     let storage = options.reach(folders).await?;
     let services = Services {
-        records: storage.records(),
-        blobs: Arc::new(storage.blobs.clone()),
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
-        model: None,
+        push: true,
+        ..Services::new(storage.records(), Arc::new(storage.blobs.clone()))
     };
-    let engine = Engine::new(Arc::new(agent), services, settings.policy).with_push();
+    let engine = Engine::new(Arc::new(agent), services, settings.policy);
     let result = match options.find(&storage).await {
-        Ok(task) => engine.end_task(task).await.map_err(TaskError::from),
+        Ok(task) => engine.tasks.end_task(task).await.map_err(TaskError::from),
         Err(error) => Err(error),
     };
     storage.stop().await;

@@ -7,7 +7,7 @@ use aws_smithy_types::error::display::DisplayErrorContext;
 
 /// A client of Secrets Manager.
 #[derive(Debug, Clone)]
-pub struct Secrets {
+pub struct SecretsClient {
     client: Client,
 }
 
@@ -36,7 +36,7 @@ pub enum SecretError {
     NoText(String),
 }
 
-impl Secrets {
+impl SecretsClient {
     /// A client for AWS, or for the emulator at `endpoint`.
     pub async fn connect(endpoint: Option<&str>) -> Self {
         let config = sdk_config(endpoint, None).await;

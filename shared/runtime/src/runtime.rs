@@ -284,12 +284,16 @@ impl RuntimeBuilder {
         let metrics = metrics_source(self.metrics.take(), self.table.as_ref(), &settings);
         let (mut checks, clock) = (std::mem::take(&mut self.checks), Arc::clone(&self.clock));
         let credentials = self.credentials.take();
+        let table = self
+            .table
+            .get_or_insert_with(|| Arc::new(MemoryTable::default()));
+        let limits = Limits::new(Arc::clone(table));
         let engine = self.build_engine()?;
-        let cards = cards_by_url(Arc::clone(&engine.agent), &settings)?;
-        for name in engine.agent.kept_in_table() {
+        let cards = cards_by_url(Arc::clone(&engine.turns.agent), &settings)?;
+        for name in engine.agent().kept_in_table() {
             checks = checks.like("table", name);
         }
-        let services = (Limits::new(engine.records.table()), engine.reader.clone());
+        let services = (limits, engine.reader.clone());
         let operator = settings.credentials.first_owner.tenant.clone();
         let health = Health::new(checks, clock);
         let ops = Ops::new(health, metrics, services, operator, settings.fingerprint());
@@ -324,28 +328,24 @@ impl RuntimeBuilder {
         let blobs = self
             .blobs
             .unwrap_or_else(|| Arc::new(MemoryBlobs::default()));
+        let records = Records::new(table.clone()).with_blobs(blobs.clone());
         let services = Services {
-            records: Records::new(table.clone()).with_blobs(blobs.clone()),
-            blobs,
             clock: self.clock,
             ids: self.ids,
             model: match (self.model, &settings.model) {
                 (None, Some(model)) => Some(Arc::new(ConfiguredModel::new(model)?)),
                 (model, _) => model,
             },
+            router: router.map(Arc::new),
+            documents: Some(Documents::new(table.clone())),
+            brakes: Some(Brakes::new(table.clone())),
+            limits: Some(Limits::new(table)),
+            push: settings.push,
+            recorder: self.recorder,
+            ..Services::new(records, blobs)
         };
-        let mut engine = Engine::new(agent, services, settings.policy.clone());
-        engine = engine.with_documents(Documents::new(table.clone()));
-        engine = engine.with_brake(Brakes::new(table.clone()));
-        engine.recorder = self.recorder;
-        if let Some(router) = router {
-            engine = engine.with_router(router);
-        }
-        if settings.push {
-            engine = engine.with_push();
-        }
-        warn_of_unknown(engine.agent(), &settings.policy.limits.rates);
-        Ok(engine.with_limits(Limits::new(table)))
+        warn_of_unknown(&agent, &settings.policy.limits.rates);
+        Ok(Engine::new(agent, services, settings.policy))
     }
 }
 

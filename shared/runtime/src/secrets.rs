@@ -120,11 +120,11 @@ impl SkillSecrets {
 /// Secrets Manager, or the emulator that the environment names. Most processes never read a
 /// secret, so a client is made when it is needed.
 #[cfg(feature = "secrets")]
-pub(crate) async fn secrets_manager() -> crate::store::secretsmanager::Secrets {
+pub(crate) async fn secrets_manager() -> crate::store::secretsmanager::SecretsClient {
     let everywhere = || Environment.get("AWS_ENDPOINT_URL");
     let endpoint = Environment.get("AWS_ENDPOINT_URL_SECRETS_MANAGER");
     let endpoint = endpoint.or_else(everywhere);
-    crate::store::secretsmanager::Secrets::connect(endpoint.as_deref()).await
+    crate::store::secretsmanager::SecretsClient::connect(endpoint.as_deref()).await
 }
 
 #[cfg(feature = "secrets")]

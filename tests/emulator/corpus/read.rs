@@ -76,7 +76,7 @@ async fn a_turn_begun_by_an_earlier_release_is_claimed_and_finished() {
             turn: task.turn,
             dispatch: task.version,
         };
-        let ack = site.runtime.engine().work(&item, &Held, None).await;
+        let ack = site.runtime.engine().turns.work(&item, &Held, None).await;
         assert_eq!(ack, Ack::Delete, "{}", &task.id);
         let now = site.load(task.id.as_str()).await.unwrap();
         let asked = ["heard"].contains(&task.id.as_str());

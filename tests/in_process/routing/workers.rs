@@ -105,7 +105,7 @@ async fn crashes(world: &World) {
 async fn runs_again(world: &World) {
     tokio::time::sleep(Duration::from_secs(600)).await;
     let queue = LocalQueue::<WorkItem>::new(world.clock.clone(), Duration::from_secs(60));
-    let swept = world.engine().sweep(&queue, Leases::Respect).await;
+    let swept = world.engine().sweeper.sweep(&queue, Leases::Respect).await;
     assert_eq!(swept.unwrap().redispatched, 1);
     works(world).await;
 }

@@ -81,11 +81,10 @@ impl Machine {
         let records = Records::new(table).with_blobs(store.clone());
         let deliveries = records.deliveries();
         let services = Services {
-            records,
-            blobs: store.clone(),
             clock: clock.clone(),
             ids: hub.clone(),
-            model: None,
+            push: true,
+            ..Services::new(records, store.clone())
         };
         Self {
             release,
@@ -93,7 +92,6 @@ impl Machine {
             clock,
             deliveries,
             engine: Engine::new(Arc::clone(agent), services, policy(release))
-                .with_push()
                 .with_push_queue(Arc::new(SimQueue(Arc::clone(hub)))),
         }
     }
@@ -295,7 +293,7 @@ impl Endpoint {
             id,
             metadata: Metadata::new(),
         };
-        match self.engine().cancel(&self.caller, &command).await {
+        match self.engine().tasks.cancel(&self.caller, &command).await {
             Ok(task) => {
                 let mut world = self.hub.world();
                 let Some(life) = world.oracle.reported(&task) else {
@@ -379,7 +377,7 @@ impl Endpoint {
             receipt,
             receives,
         };
-        let ack = self.engine().work(&item, &handle, deadline).await;
+        let ack = self.engine().turns.work(&item, &handle, deadline).await;
         self.hub.pause().await;
         let mut world = self.hub.world();
         world
@@ -399,7 +397,7 @@ impl Endpoint {
     pub(crate) async fn sweep(self) {
         let mut places = SweepPlaces::default();
         let queue = SimQueue(Arc::clone(&self.hub));
-        let round = self.engine().sweep_round(&queue, &mut places, None);
+        let round = self.engine().sweeper.sweep_round(&queue, &mut places, None);
         if let Some(error) = round.await.error {
             self.hub.world().oracle.refused(&error.a2a_error);
         }
@@ -460,7 +458,7 @@ impl Endpoint {
             world.oracle.unwanted(id.as_str());
             world.oracle.lives_of(&id)
         };
-        match self.engine().delete_task(&self.caller, &id).await {
+        match self.engine().tasks.delete_task(&self.caller, &id).await {
             Ok(()) => self.hub.world().oracle.deleted(&id, &lives),
             Err(error) => self.hub.world().oracle.refused(&error.a2a_error),
         }
@@ -470,7 +468,7 @@ impl Endpoint {
     pub(crate) async fn clear(self, id: ContextId) {
         let name = id.to_string();
         self.hub.world().oracle.unwanted(&name);
-        match self.engine().delete_context(&self.caller, &id).await {
+        match self.engine().tasks.delete_context(&self.caller, &id).await {
             Ok(()) => self.hub.world().oracle.cleared(&name),
             Err(error) => self.hub.world().oracle.refused(&error.a2a_error),
         }

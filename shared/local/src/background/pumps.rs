@@ -66,7 +66,7 @@ impl Pumps {
         let pushes = LocalQueue::new(clock.clone(), HIDDEN);
         let engine = engine.clone().with_push_queue(Arc::new(pushes.clone()));
         let queue = LocalQueue::new(clock.clone(), settings.policy.lease);
-        let report = Box::pin(engine.sweep(&queue, leases)).await?;
+        let report = Box::pin(engine.sweeper.sweep(&queue, leases)).await?;
         if report.redispatched + report.failed > 0 {
             tracing::info!(
                 "took over {} unfinished tasks, gave up {}",
@@ -203,7 +203,7 @@ where
 /// Runs a turn of the work queue.
 async fn work(engine: Engine, delivery: Delivery<WorkItem>) -> Ack {
     let Delivery { item, receipt } = delivery;
-    Box::pin(engine.work(&item, &receipt, None)).await
+    Box::pin(engine.turns.work(&item, &receipt, None)).await
 }
 
 /// Posts events to a webhook.
@@ -231,7 +231,7 @@ async fn sweep(engine: Engine, queue: LocalQueue<WorkItem>, every: Duration) {
     let mut places = SweepPlaces::default();
     loop {
         ticks.tick().await;
-        let swept = Box::pin(engine.sweep_round(&queue, &mut places, None)).await;
+        let swept = Box::pin(engine.sweeper.sweep_round(&queue, &mut places, None)).await;
         if let Some(error) = swept.error {
             tracing::warn!("failed to sweep: {error}");
         }

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Objects as files below a folder.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct ObjectFiles {
     library: FileSystem,
     root: PathBuf,
 }
@@ -42,7 +42,7 @@ enum BodyError {
     Broken(s3s::StdError),
 }
 
-impl Files {
+impl ObjectFiles {
     /// A store of the objects below `root`.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ fn verify(
 macro_rules! store {
     ($($call:ident($input:ty) -> $output:ty;)*) => {
         #[async_trait::async_trait]
-        impl S3 for Files {
+        impl S3 for ObjectFiles {
             $(async fn $call(&self, request: S3Request<$input>) -> S3Result<S3Response<$output>> {
                 self.library.$call(request).await
             })*

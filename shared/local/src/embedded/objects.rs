@@ -1,6 +1,6 @@
 //! Answers HTTP requests to the embedded S3.
 
-use super::files::Files;
+use super::files::ObjectFiles;
 use super::host::only_programs_here;
 use a2a_lambda::store::aws::EmulatorKeys;
 use bytes::Bytes;
@@ -37,7 +37,7 @@ impl ObjectService {
     /// # Errors
     /// The library's error text when the folder cannot be used.
     pub(crate) fn new(root: &Path, keys: Arc<EmulatorKeys>) -> Result<Self, String> {
-        let mut service = S3ServiceBuilder::new(Files::below(root)?);
+        let mut service = S3ServiceBuilder::new(ObjectFiles::below(root)?);
         service.set_auth(Run(keys));
         Ok(Self(service.build()))
     }

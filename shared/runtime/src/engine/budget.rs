@@ -84,6 +84,11 @@ impl CallBudget {
 }
 
 impl Reader {
+    /// Whether the time of a piece of work is over.
+    pub(in crate::engine) fn time_is_up(&self, until: Option<Timestamp>) -> bool {
+        until.is_some_and(|until| self.clock.now() >= until)
+    }
+
     /// The limits of a call that starts now in an invocation that ends at `deadline`.
     pub(crate) fn call_budget(&self, deadline: Option<Timestamp>) -> CallBudget {
         let now = self.clock.now();

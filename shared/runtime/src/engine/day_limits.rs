@@ -1,8 +1,9 @@
 //! Counts what a tenant uses on one day (UTC): the bytes that it stores, and the tokens of its
 //! models. The tokens of a task are counted beside them.
 
+use super::files::Files;
 use super::lots::rate_limit_error;
-use super::{Engine, EngineError, LimitPolicy, Reader};
+use super::{EngineError, LimitPolicy, Reader};
 use crate::clock::lock;
 use crate::store::StoreError;
 use crate::store::limits::{Reservation, SCARCE_TOKENS, Total};
@@ -24,7 +25,7 @@ const fn day_of(now: Timestamp) -> (i64, Timestamp) {
     (day, Timestamp::of_day(day.saturating_add(1)))
 }
 
-impl Engine {
+impl Files {
     /// Adds to the bytes that a tenant may store in one day. An order of an upload counts even if
     /// the client does not use it: nobody tells this program whether it did.
     ///

@@ -1,7 +1,7 @@
 //! Provides what the tests of several modules share: a paused clock, a queue, a caller,
 //! what the caller sends, and the services of an engine.
 
-use super::{Engine, RandomIds, Services};
+use super::{Engine, Services};
 use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::store::StoreError;
@@ -37,11 +37,8 @@ pub(super) fn ann() -> Caller {
 /// The services of an engine over this store. The clock shows [`START`].
 pub(super) fn services(store: &MemoryStore) -> Services {
     Services {
-        records: store.records.clone(),
-        blobs: store.blobs.clone(),
         clock: Arc::new(clock()),
-        ids: Arc::new(RandomIds),
-        model: None,
+        ..Services::new(store.records.clone(), store.blobs.clone())
     }
 }
 

@@ -9,9 +9,9 @@
 //! random and has 96 bits, which is safe for 2^32 secrets per key (NIST SP 800-38D
 //! §8.3).
 
-use super::accept::repeat::MessagePrint;
 use super::secret_keys::{self, SecretKey, SecretKeySet, bytes_of};
-use super::{Engine, EngineError};
+use super::{Clock, EngineError, Ids, Reader, SecretKeys};
+use crate::engine::repeat::MessagePrint;
 use crate::store::StoreError;
 use crate::task::{
     A2aError, Change, Message, Owner, Part, PartContent, PushId, Sealed, SealedAnswer, Secret,
@@ -22,6 +22,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
+use std::sync::Arc;
 
 /// The purpose for which the key is derived.
 const PURPOSE: &[u8] = b"a2a-lambda secrets 1";
@@ -138,7 +139,23 @@ pub(super) fn check_answer(message: &Message) -> Result<(), A2aError> {
     Err(A2aError::invalid(format!("message.parts[{index}]"), why))
 }
 
-impl Engine {
+/// Seals and recognises messages that are not kept.
+#[derive(Clone)]
+pub(crate) struct Secrets {
+    keys: SecretKeys,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+}
+
+impl Secrets {
+    pub(super) fn new(reader: &Reader) -> Self {
+        Self {
+            keys: reader.policy.secrets.clone(),
+            clock: reader.clock.clone(),
+            ids: reader.ids.clone(),
+        }
+    }
+
     /// Seals the message that opens turn number `turn` of `record`. The fingerprint is that of
     /// `print`.
     ///
@@ -163,7 +180,7 @@ impl Engine {
             Err(error) => return Err(error.into()),
         };
         let seal_place = AssociatedData::of_answer(record, turn);
-        let keys = self.reader.policy.secrets.keys().await?;
+        let keys = self.keys.keys().await?;
         Ok(SealedAnswer {
             content: keys.seal(&Secret::new(text), &seal_place, self.ids.next())?,
             fingerprint: keys.fingerprint(&print.bytes(), &seal_place),
@@ -251,12 +268,7 @@ impl Engine {
         fingerprint: &str,
         print: &[u8],
     ) -> Result<bool, StoreError> {
-        let keys = self
-            .reader
-            .policy
-            .secrets
-            .keys_of(Some(fingerprint))
-            .await?;
+        let keys = self.keys.keys_of(Some(fingerprint)).await?;
         let seal_place = AssociatedData::of_answer(record, record.turn);
         Ok(keys.recognises(fingerprint, print, &seal_place))
     }
@@ -273,9 +285,9 @@ impl Engine {
         ciphertext: &Sealed,
     ) -> Result<Option<Message>, StoreError> {
         let text = ciphertext.as_str();
-        let keys = self.reader.policy.secrets.keys_of(Some(text)).await?;
+        let keys = self.keys.keys_of(Some(text)).await?;
         let read_again = record.progress_at().plus(secret_keys::FRESH);
-        if keys.split(text).is_none() && self.reader.clock.now() < read_again {
+        if keys.split(text).is_none() && self.clock.now() < read_again {
             let why = "the key of an answer is not known to this process";
             return Err(StoreError::Unavailable(why.to_owned()));
         }

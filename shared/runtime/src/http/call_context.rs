@@ -31,9 +31,19 @@ impl CallContext<'_> {
     /// Answers a call that is not in a batch, with JSON or a stream.
     pub(super) async fn one(&self, call: &Call, request: &Request<Bytes>) -> Response<Body> {
         let log = self.log.call(call, false);
-        match Box::pin(log.run(self.respond(call, request, &log))).await {
-            // The line of a stream is written at its end.
-            Ok(response) if call.streams() => response,
+        let response = if call.operation.is_card() {
+            log.run(async { self.card(call, request) }).await
+        } else if call.streams() {
+            match Box::pin(log.run(self.stream(call, &log))).await {
+                // The line of a stream is written at its end.
+                Ok(response) => return response,
+                Err(error) => Err(error),
+            }
+        } else {
+            let reply = Box::pin(log.run(self.unary(call, None))).await;
+            reply.map(|reply| encode::answer(a2a_lambda_wire::answer(call, &reply)))
+        };
+        match response {
             Ok(response) => {
                 log.log_response(response.status().as_u16());
                 response
@@ -89,28 +99,21 @@ impl CallContext<'_> {
         }
     }
 
-    /// The response of a call that is not in a batch.
-    async fn respond(
-        &self,
-        call: &Call,
-        request: &Request<Bytes>,
-        log: &CallLog,
-    ) -> Result<Response<Body>, EngineError> {
-        if call.operation.is_card()
-            && let MethodCall::Card(form) = call.decode()?
-        {
-            // The public cards need no caller.
-            let cards = self.cards()?;
-            return match form {
-                CardForm::AgentCard => cards.agent_card.respond(request),
-                CardForm::LegacyAgentJson => cards.legacy.respond(request),
-                CardForm::Schemas => cards.schemas.respond(request),
-            };
+    /// Answers with a public card, which needs no caller.
+    fn card(&self, call: &Call, request: &Request<Bytes>) -> Result<Response<Body>, EngineError> {
+        let MethodCall::Card(form) = call.decode()? else {
+            return Err(EngineError::internal("a card call decoded as another one"));
+        };
+        let cards = self.cards()?;
+        match form {
+            CardForm::AgentCard => cards.agent_card.respond(request),
+            CardForm::LegacyAgentJson => cards.legacy.respond(request),
+            CardForm::Schemas => cards.schemas.respond(request),
         }
-        if !call.streams() {
-            let reply = self.unary(call, None).await?;
-            return Ok(encode::answer(a2a_lambda_wire::answer(call, &reply)));
-        }
+    }
+
+    /// Begins the stream of a call, whose line `log` writes at its end.
+    async fn stream(&self, call: &Call, log: &CallLog) -> Result<Response<Body>, EngineError> {
         let (Authenticated { caller, ends }, method_call) = self.enter(call).await?;
         let MethodCall::Stream(stream_call) = method_call else {
             return Err(EngineError::internal(

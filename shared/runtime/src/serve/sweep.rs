@@ -33,7 +33,7 @@ pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
     let sweep = async |_: IgnoredAny, deadline| {
         // Never contended: Lambda runs one invocation at a time in a process.
         let mut places = places.lock().await;
-        let swept = Box::pin(engine.sweep_round(&turns, &mut places, deadline)).await;
+        let swept = Box::pin(engine.sweeper.sweep_round(&turns, &mut places, deadline)).await;
         swept
             .error
             .map_or(Ok(()), |error| Err(SweepError::from(error)))

@@ -34,7 +34,7 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
     let function = start.ready(counters);
     let run = async |event, deadline| {
         let turn = async |item: &WorkItem, receipt: &dyn Receipt, deadline| {
-            Box::pin(engine.work(item, receipt, deadline)).await
+            Box::pin(engine.turns.work(item, receipt, deadline)).await
         };
         Ok::<_, Infallible>(respond(queues, event, deadline, turn).await)
     };

@@ -110,7 +110,7 @@ impl SkillTest {
             };
             match hold.take() {
                 Some((Interruption::CancelAfter(_), hold)) => {
-                    self.engine().cancel(caller, &cancel(id)).await?;
+                    self.engine().tasks.cancel(caller, &cancel(id)).await?;
                     // The send fails when the turn has ended meanwhile: nothing to release.
                     let _gone = hold.go_on.send(());
                 }
@@ -146,7 +146,7 @@ impl SkillTest {
                 // Its process died: the sweep notices it when the lease has ended.
                 self.clock
                     .advance(engine.reader().policy.lease + AFTER_LEASE);
-                engine.sweep(&Dropped, Leases::Respect).await?;
+                engine.sweeper.sweep(&Dropped, Leases::Respect).await?;
                 continue;
             };
             let item = WorkItem {
@@ -159,7 +159,7 @@ impl SkillTest {
             let deadline = self
                 .time_left
                 .map(|duration| self.clock.now().plus(duration));
-            let future = Box::pin(engine.work(&item, &Unhidden, deadline));
+            let future = Box::pin(engine.turns.work(&item, &Unhidden, deadline));
             self.watched(caller, hold, None, future).await?;
         }
         Err(SkillTestError::NeverRests { workers: WORKERS })

@@ -267,7 +267,7 @@ impl SkillTest {
         let id = self.task.clone().ok_or(SkillTestError::NoTask)?;
         let caller = self.calling()?;
         let engine = self.engine();
-        engine.cancel(&caller, &cancel(id)).await?;
+        engine.tasks.cancel(&caller, &cancel(id)).await?;
         self.look(&engine, &caller).await
     }
 
@@ -282,7 +282,7 @@ impl SkillTest {
         let next = std::mem::take(&mut self.next);
         let command = self.command(content.into(), next);
         let (engine, caller) = (self.engine(), self.calling()?);
-        let preview = Box::pin(engine.preview_route(&caller, command)).await?;
+        let preview = Box::pin(engine.accept.preview_route(&caller, command)).await?;
         self.route = Some(preview.clone());
         Ok(preview)
     }
@@ -323,12 +323,21 @@ impl SkillTest {
     }
 
     fn engine(&self) -> Engine {
+        let (cause, fault) = (Arc::clone(&self.cause), Arc::clone(&self.fault));
+        let failures = move |error: &AgentError| *lock(&cause) = error.cause().map(str::to_owned);
+        let faults = move |output_fault: &OutputFault| {
+            lock(&fault).get_or_insert_with(|| output_fault.clone());
+        };
+        let router = self.router.as_ref();
         let services = Services {
-            records: self.store.records.clone(),
-            blobs: self.store.blobs.clone(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             model: self.model.clone(),
+            router: router.map(|model| RouterModel::new(Arc::clone(model)).into()),
+            documents: Some(Documents::new(self.store.records.table())),
+            failures: Some(Arc::new(failures)),
+            output_faults: Some(Arc::new(faults)),
+            ..Services::new(self.store.records.clone(), self.store.blobs.clone())
         };
         // The engine stores each event without waiting for more, so that
         // `cancel_after` can stop a turn after any of them.
@@ -336,20 +345,7 @@ impl SkillTest {
             flush_interval: Duration::ZERO,
             ..Policy::default()
         };
-        let cause = Arc::clone(&self.cause);
-        let agent = Arc::new(self.agent.clone());
-        let documents = Documents::new(self.store.records.table());
-        let engine = Engine::new(agent, services, policy).with_documents(documents);
-        let fault = Arc::clone(&self.fault);
-        let failures = move |error: &AgentError| *lock(&cause) = error.cause().map(str::to_owned);
-        let faults = move |output_fault: &OutputFault| {
-            lock(&fault).get_or_insert_with(|| output_fault.clone());
-        };
-        let engine = engine.reporting(Arc::new(failures), Arc::new(faults));
-        match &self.router {
-            Some(model) => engine.with_router(RouterModel::new(Arc::clone(model))),
-            None => engine,
-        }
+        Engine::new(Arc::new(self.agent.clone()), services, policy)
     }
 
     fn calling(&self) -> Result<Caller, SkillTestError> {

@@ -8,14 +8,14 @@
 mod routing;
 mod turn_input;
 
-use super::Acceptance;
-use super::context_status::ContextStatus;
-use super::repeat::MessagePrint;
 use crate::auth::Caller;
+use crate::engine::EngineError;
+use crate::engine::accept::Accept;
 use crate::engine::budget::{CallBudget, TurnBudget};
+use crate::engine::commit::context_status::ContextStatus;
+use crate::engine::repeat::MessagePrint;
 use crate::engine::seal::check_answer;
-use crate::engine::turn::spec::{TurnInput, TurnSpec};
-use crate::engine::{Engine, EngineError};
+use crate::engine::turn::spec::{Acceptance, TurnInput, TurnSpec, facts_of};
 use crate::task::{
     A2aError, Change, ContextId, Message, NewTask, SendCommand, SendMode, TaskId, TaskRecord,
     TaskState, Timestamp, WriteId,
@@ -32,7 +32,7 @@ use turn_input::{ConsentAnswer, routing_message};
 /// Bytes of a message above which its task is stored before its skill runs.
 const LARGE: usize = stored::OPEN_MAX_BYTES / 2;
 
-impl Engine {
+impl Accept {
     /// Accepts a message: loads, routes and decodes. An error means that nothing was
     /// written.
     pub(in crate::engine) async fn accept(
@@ -42,7 +42,7 @@ impl Engine {
         budget: CallBudget,
     ) -> Result<Acceptance, EngineError> {
         // The router may ask a model.
-        self.trace();
+        self.commits.trace();
         match self.send_key(caller, &command) {
             Some(key) => Box::pin(self.accept_keyed(caller, command, budget, key)).await,
             None => self.accept_unkeyed(caller, command, budget).await,
@@ -63,7 +63,7 @@ impl Engine {
         let print = MessagePrint::of(&command);
         // Messages of A2A 0.1 have no id.
         if command.message.id.is_empty() {
-            command.message.id = format!("msg-{:032x}", self.ids.next());
+            command.message.id = format!("msg-{:032x}", self.commits.ids.next());
         }
         match (self.target(caller, &command).await?, print) {
             (Some(record), Some(print)) => {
@@ -85,7 +85,7 @@ impl Engine {
         budget: CallBudget,
     ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
         Box::pin(async move {
-            if self.is_repeat(&record, &print).await? {
+            if self.secrets.is_repeat(&record, &print).await? {
                 return Ok(Acceptance::Repeat(record));
             }
             // A question of consent is canceled as one of the router, whichever skill asks it.
@@ -131,7 +131,7 @@ impl Engine {
             return named_task(record, command);
         }
         if let Some(id) = &command.client_task_id {
-            let record = self.records.load(&caller.owner, id, now).await?;
+            let record = self.commits.records.load(&caller.owner, id, now).await?;
             if let Some(record) = record {
                 return named_task(record, command);
             }
@@ -151,13 +151,14 @@ impl Engine {
         command: &SendCommand,
         now: Timestamp,
     ) -> Result<(TaskRecord, ContextStatus), EngineError> {
-        let number = self.ids.next();
+        let number = self.commits.ids.next();
         let owner = &caller.owner;
         let context_status = match &command.message.context_id {
-            Some(id) => self.status(owner, id, now).await?,
+            Some(id) => self.commits.status(owner, id, now).await?,
             None => {
                 let replaces = command.client_task_id.as_ref().map(|_| 0);
-                self.fresh_context(owner, ContextId::made_of(number), replaces, now)
+                self.commits
+                    .fresh_context(owner, ContextId::made_of(number), replaces, now)
             }
         };
         let record = TaskRecord::create(NewTask {
@@ -168,7 +169,7 @@ impl Engine {
             owner: owner.clone(),
             context_id: context_status.id.clone(),
             generation: command.generation,
-            incarnation: WriteId::made_of(self.ids.next()),
+            incarnation: WriteId::made_of(self.commits.ids.next()),
             metadata: command.metadata.clone(),
             created_at: now,
         });
@@ -186,7 +187,10 @@ impl Engine {
     ) -> Result<Acceptance, EngineError> {
         let now = self.reader.clock.now();
         let (record, mut context_status) = self.new_record(caller, &command, now).await?;
-        self.take_uploads(caller, &mut command.message).await?;
+        self.commits
+            .files
+            .take_uploads(caller, &mut command.message)
+            .await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
         let request = routing_message(&full_message, &command);
         let context = command.message.context_id.as_ref();
@@ -202,14 +206,18 @@ impl Engine {
         };
         refer(&mut command.message, &full_message, &decision);
         let modes = &command.accepted_output_modes;
-        let facts = self.facts(&record, caller, modes, Some(&command.message));
-        let listen = self.register_push(&record, command.push.as_ref()).await?;
+        let facts = facts_of(&record, caller, modes, Some(&command.message));
+        let listen = self
+            .pushes
+            .register_push(&record, command.push.as_ref())
+            .await?;
         let message = with_task_ids(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
         let input = self.route_message(decision, &facts, &mut opening)?;
         let skill = input.skill().map(|skill| *skill.metadata());
-        self.seal_opening(&record, skill, record.turn, print.as_ref(), &mut opening)
+        self.secrets
+            .seal_opening(&record, skill, record.turn, print.as_ref(), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
         // A message-only skill has no task events to push.
@@ -220,14 +228,14 @@ impl Engine {
             Change::Dispatch
         } else {
             Change::Start {
-                lease_until: self.lease_until(budget.deadline()),
+                lease_until: self.commits.lease_until(budget.deadline()),
             }
         });
         // A retry finds the task by the client's id, so its first write is not deferred. Nor
         // does a skill run for a message that may be too large to be stored.
         let force =
             is_queued || command.client_task_id.is_some() || (is_large && input.makes_task());
-        self.refresh(&mut context_status, now).await?;
+        self.commits.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(Acceptance::Run(Box::new(TurnSpec {
             opening,
@@ -306,7 +314,7 @@ impl Engine {
         budget: CallBudget,
     ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
         let messages = route::said_to_router(&self.agent, &record.history);
-        let original = self.load_request(&messages).await?;
+        let original = self.reader.load_request(&messages).await?;
         let original = original.as_ref().unwrap_or(full_message);
         let decision = match question {
             Some(question) => Decision::Route(question),
@@ -361,14 +369,17 @@ impl Engine {
         budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
-        let mut context_status = self.status_of(&record, now).await?;
+        let mut context_status = self.commits.status_of(&record, now).await?;
         if record.state() == TaskState::AuthRequired {
             check_answer(&command.message)?;
         }
-        self.take_uploads(caller, &mut command.message).await?;
+        self.commits
+            .files
+            .take_uploads(caller, &mut command.message)
+            .await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
         let modes = &command.accepted_output_modes;
-        let mut facts = self.facts(&record, caller, modes, Some(&command.message));
+        let mut facts = facts_of(&record, caller, modes, Some(&command.message));
         facts.turn = record.turn + 1;
         let consent = given_consent(&record, &command.message);
         facts.consent = consent.filter(|_| question.is_none());
@@ -389,19 +400,20 @@ impl Engine {
                 began_at: now,
                 message,
                 secret: None,
-                lease_until: self.lease_until(budget.deadline()),
+                lease_until: self.commits.lease_until(budget.deadline()),
             }
         }];
         opening.append(&mut pin);
         let turn = record.turn + 1;
-        self.seal_opening(&record, skill, turn, Some(print), &mut opening)
+        self.secrets
+            .seal_opening(&record, skill, turn, Some(print), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
         // The task that gets the message has the config.
         let push = command.push.as_ref().filter(|_| !is_forward);
-        opening.extend(self.register_push(&record, push).await?);
+        opening.extend(self.pushes.register_push(&record, push).await?);
         opening.extend(kept_request(&facts, is_queued));
-        self.refresh(&mut context_status, now).await?;
+        self.commits.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
             opening,
@@ -413,44 +425,6 @@ impl Engine {
             retry,
             ..TurnSpec::new(record, input, facts, budget)
         })
-    }
-
-    /// The messages of a client to the router as one; `None` without a message.
-    pub(in crate::engine) async fn load_request(
-        &self,
-        messages: &[&Message],
-    ) -> Result<Option<Message>, EngineError> {
-        let mut request = None;
-        for message in messages {
-            let next = self.reader.load_message_files(message).await?;
-            request = Some(match request {
-                Some(first) => route::with_line(first, &next),
-                None => next,
-            });
-        }
-        Ok(request)
-    }
-
-    /// The facts that the skill of a turn can read. `message` opened the turn.
-    pub(in crate::engine) fn facts(
-        &self,
-        record: &TaskRecord,
-        caller: &Caller,
-        accepted_output_modes: &[String],
-        message: Option<&Message>,
-    ) -> TurnFacts {
-        let mut facts = TurnFacts::of(record, caller);
-        facts.accepted_output_modes = accepted_output_modes.to_vec();
-        if let Some(message) = message {
-            facts.message_id.clone_from(&message.id);
-            facts.references.clone_from(&message.reference_task_ids);
-        }
-        facts.model.clone_from(&self.model);
-        facts.states.clone_from(self.agent.states());
-        facts
-            .instructions
-            .clone_from(&self.agent.manifest().instructions);
-        facts
     }
 }
 

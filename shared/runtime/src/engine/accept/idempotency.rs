@@ -5,16 +5,16 @@
 //! transaction with the task. So the second of two sends finds the first one's task,
 //! even if both arrive together, and the skill runs once.
 
-use super::Acceptance;
-use super::repeat::request_hash;
 use crate::auth::Caller;
+use crate::engine::EngineError;
+use crate::engine::accept::Accept;
 use crate::engine::budget::CallBudget;
 use crate::engine::commit::SendKey;
-use crate::engine::turn::spec::TurnInput;
-use crate::engine::{Engine, EngineError};
+use crate::engine::repeat::request_hash;
+use crate::engine::turn::spec::{Acceptance, TurnInput};
 use crate::task::{IdempotencyKey, SendCommand, TaskRecord};
 
-impl Engine {
+impl Accept {
     /// The key of a send: the one its client gave, or the message id if the policy says
     /// so.
     pub(in crate::engine) fn send_key(
@@ -83,7 +83,11 @@ impl Engine {
         key: &SendKey,
     ) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
-        let entry = self.records.load_key(&caller.owner, &key.hash, now).await?;
+        let entry = self
+            .commits
+            .records
+            .load_key(&caller.owner, &key.hash, now)
+            .await?;
         Ok(entry.map(|entry| key.task_of(entry)).transpose()?)
     }
 }

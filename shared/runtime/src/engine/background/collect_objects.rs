@@ -9,8 +9,9 @@
 //! spares open tasks and objects younger than a day: an object is always older than the
 //! commit that names it.
 
+use super::Sweeper;
 use crate::engine::files::object_key::{self, ObjectName};
-use crate::engine::{Clock, Engine, EngineError};
+use crate::engine::{Clock, EngineError};
 use crate::store::queue::ObjectsPlace;
 use crate::store::records::Sweep;
 use crate::store::{BlobOwner, Blobs, StoreError};
@@ -72,15 +73,15 @@ pub(in crate::engine) async fn remove_objects_of(
     }
 }
 
-impl Engine {
+impl Sweeper {
     /// Continues the round over all objects where the last sweep stopped, and removes
     /// unreferenced ones. A new round begins once a day.
     ///
     /// # Errors
     /// When the objects cannot be listed.
     pub async fn sweep_objects(&self) -> Result<CollectReport, EngineError> {
-        let sweep = self.records.sweep();
-        let (blobs, clock) = (&*self.blobs, &*self.reader.clock);
+        let sweep = self.commits.records.sweep();
+        let (blobs, clock) = (&*self.commits.files.blobs, &*self.reader.clock);
         let life = self.reader.policy.task_ttl;
         Ok(sweep_objects(&sweep, blobs, clock, life, LISTED).await?)
     }

@@ -1,8 +1,9 @@
 //! Removes the state of expired contexts and finishes deletions, as a step of the sweep.
 //! No caller waits for it: an expired context is refused before it is removed.
 
+use super::Sweeper;
 use super::shard_walk::ShardWalk;
-use crate::engine::{Engine, EngineError};
+use crate::engine::EngineError;
 use crate::store::records::Sweep;
 use crate::store::{
     Expiring, ExpiringThread, StateRemoved, ThreadRecord, ThreadState, ThreadWrite,
@@ -49,13 +50,13 @@ impl ThreadSweepReport {
     }
 }
 
-impl Engine {
+impl Sweeper {
     /// Removes the state of all expired contexts, and finishes deletions.
     ///
     /// # Errors
     /// When the index cannot be read. A context that fails is left to the next sweep.
     pub async fn sweep_threads(&self) -> Result<ThreadSweepReport, EngineError> {
-        let (mut report, sweep) = (ThreadSweepReport::default(), self.records.sweep());
+        let (mut report, sweep) = (ThreadSweepReport::default(), self.commits.records.sweep());
         let mut walk = ShardWalk::of(sweep.expiry_shards(), 0);
         self.sweep_threads_from(&sweep, &mut walk, None, &mut report)
             .await?;
@@ -71,7 +72,7 @@ impl Engine {
         report: &mut ThreadSweepReport,
     ) -> Result<(), EngineError> {
         let mut first_error = None;
-        while !self.time_is_up(until)
+        while !self.reader.time_is_up(until)
             && let Some((shard, after)) = walk.next()
         {
             let now = self.reader.clock.now();
@@ -112,7 +113,7 @@ impl Engine {
         report.looked_at += 1;
         let now = self.reader.clock.now();
         let (owner, id) = (&hint.owner, &hint.context_id);
-        let head = self.records.load_thread_head(owner, id).await?;
+        let head = self.commits.records.load_thread_head(owner, id).await?;
         let due = |head: &ThreadRecord| head.swept_at(hint.what).is_some_and(|at| at <= now);
         match (head, hint.what) {
             (Some(head), Expiring::Deleted) if due(&head) => {
@@ -121,11 +122,12 @@ impl Engine {
             (_, Expiring::Deleted) => {}
             (Some(head), Expiring::State) if head.state_version > 0 => {
                 let is_over = head.state_expires_at <= now;
-                if !is_over || self.records.has_open_task(owner, id, now).await? {
+                if !is_over || self.commits.records.has_open_task(owner, id, now).await? {
                     sweep.note_expiry(&self.expiry_of(head, now)).await?;
                 // The thread drops its state first, on the condition of its version: if a
                 // message came meanwhile, the state stays.
                 } else if self
+                    .commits
                     .records
                     .put_thread(&self.next_of(stateless(head)))
                     .await?
@@ -148,20 +150,23 @@ impl Engine {
         until: Option<Timestamp>,
         report: &mut ThreadSweepReport,
     ) -> Result<(), EngineError> {
-        let removal = self.remove_cleared(&head, until).await?;
+        let removal = self.tasks.remove_cleared(&head, until).await?;
         report.tasks_removed += removal.tasks;
         let (is_whole, is_cut) = (removal.is_whole(), removal.cut);
         if let Some(error) = removal.error {
             return Err(error);
         }
         if is_whole {
-            let is_removed = self.records.remove_thread(&head).await?;
+            let is_removed = self.commits.records.remove_thread(&head).await?;
             report.threads_removed += usize::from(is_removed);
         } else if !is_cut {
             // A function still works on a task: a later sweep removes that task.
             let expires_at = self.reader.clock.now();
             let later = ThreadRecord { expires_at, ..head };
-            self.records.put_thread(&self.next_of(later)).await?;
+            self.commits
+                .records
+                .put_thread(&self.next_of(later))
+                .await?;
         }
         Ok(())
     }
@@ -173,21 +178,21 @@ impl Engine {
             let idle = now.since(thread.updated_at);
             thread.state_expires_at = now.plus(idle.min(DAY));
         }
-        self.keep(&mut thread, now);
+        self.commits.keep(&mut thread, now);
         thread
     }
 
     /// The next write of `thread`. Cleaning up is not activity, so the times stay.
     fn next_of(&self, mut thread: ThreadRecord) -> ThreadWrite {
         let expect = thread.version;
-        self.keep(&mut thread, self.reader.clock.now());
+        self.commits.keep(&mut thread, self.reader.clock.now());
         ThreadWrite {
             record: ThreadRecord {
                 version: expect + 1,
                 ..thread
             },
             expect,
-            write: WriteId::made_of(self.ids.next()),
+            write: WriteId::made_of(self.commits.ids.next()),
         }
     }
 }

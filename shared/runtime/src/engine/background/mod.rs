@@ -8,3 +8,33 @@ pub(super) mod relay;
 pub(super) mod shard_walk;
 pub(super) mod sweep;
 pub(super) mod worker;
+
+use super::commit::Commits;
+use super::handler::Tasks;
+use super::reader::Reader;
+use super::turn::Turns;
+use crate::store::queue::PushQueue;
+use std::sync::Arc;
+
+/// Finds what other functions lost.
+#[derive(Clone)]
+pub struct Sweeper {
+    pub(in crate::engine) reader: Reader,
+    pub(in crate::engine) commits: Commits,
+    pub(in crate::engine) turns: Turns,
+    pub(in crate::engine) tasks: Tasks,
+    /// The queue with which a sweep repeats push deliveries.
+    pub(in crate::engine) push_queue: Option<Arc<dyn PushQueue>>,
+}
+
+impl Sweeper {
+    pub(in crate::engine) fn new(tasks: Tasks) -> Self {
+        Self {
+            reader: tasks.reader.clone(),
+            commits: tasks.commits.clone(),
+            turns: tasks.turns.clone(),
+            tasks,
+            push_queue: None,
+        }
+    }
+}

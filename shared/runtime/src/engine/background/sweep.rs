@@ -10,7 +10,8 @@ use super::expire_contexts::ThreadSweepReport;
 use super::push_delivery::resend_pushes;
 use super::redispatch::{QUEUED, Redispatch};
 use super::shard_walk::ShardWalk;
-use crate::engine::{Engine, EngineError};
+use crate::engine::EngineError;
+use crate::engine::background::Sweeper;
 use crate::store::queue::{TaskImage, WorkItem, WorkQueue};
 use crate::store::records::Sweep;
 use crate::task::{Change, TaskRecord, TenantId, Timestamp};
@@ -107,7 +108,7 @@ fn report(swept: &SweepRound, is_done: bool) {
     );
 }
 
-impl Engine {
+impl Sweeper {
     /// One round over tasks, threads and objects, each from where the last round
     /// stopped, in the time until `deadline`. Turns that wait for a worker go to
     /// `queue`.
@@ -117,7 +118,7 @@ impl Engine {
         places: &mut SweepPlaces,
         deadline: Option<Timestamp>,
     ) -> SweepRound {
-        let (mut swept, sweep) = (SweepRound::default(), self.records.sweep());
+        let (mut swept, sweep) = (SweepRound::default(), self.commits.records.sweep());
         let until = self.share(deadline, 3);
         let walk = &mut places.tasks;
         self.restart(walk, sweep.open_shards());
@@ -139,7 +140,7 @@ impl Engine {
         let result = Box::pin(result).await;
         swept.note(result);
         let until = self.share(deadline, 1);
-        if !self.time_is_up(until) {
+        if !self.reader.time_is_up(until) {
             match Box::pin(self.sweep_objects()).await {
                 Ok(report) => swept.objects = report,
                 Err(error) => swept.note(Err(error)),
@@ -155,15 +156,11 @@ impl Engine {
         deadline.map(|end| now.plus(end.since(now).saturating_sub(CLOSING) / parts))
     }
 
-    pub(in crate::engine) fn time_is_up(&self, until: Option<Timestamp>) -> bool {
-        until.is_some_and(|until| self.reader.clock.now() >= until)
-    }
-
     /// Starts a finished walk again, at a random shard, so that no shard is the last in
     /// every process.
     pub(in crate::engine) fn restart(&self, walk: &mut ShardWalk, shards: u32) {
         if walk.is_done() {
-            let first = self.ids.next() % u128::from(shards.max(1));
+            let first = self.commits.ids.next() % u128::from(shards.max(1));
             *walk = ShardWalk::of(shards, u32::try_from(first).unwrap_or_default());
         }
     }
@@ -179,7 +176,7 @@ impl Engine {
         queue: &dyn WorkQueue,
         leases: Leases,
     ) -> Result<SweepReport, EngineError> {
-        let (mut report, sweep) = (SweepReport::default(), self.records.sweep());
+        let (mut report, sweep) = (SweepReport::default(), self.commits.records.sweep());
         let mut walk = ShardWalk::of(sweep.open_shards(), 0);
         let again = Redispatch::new(queue);
         self.sweep_tasks(&sweep, again, leases, &mut walk, None, &mut report)
@@ -197,7 +194,7 @@ impl Engine {
         report: &mut SweepReport,
     ) -> Result<(), EngineError> {
         let mut first_error = None;
-        'pages: while !self.time_is_up(until)
+        'pages: while !self.reader.time_is_up(until)
             && let Some((shard, after)) = walk.next()
         {
             let (open, next) = match sweep.open_tasks(shard, after.clone(), SWEPT).await {
@@ -209,7 +206,12 @@ impl Engine {
                 }
             };
             let (mut standing, mut waiters) = (Vec::new(), Vec::new());
-            let heads = match self.records.heads(&open, self.reader.clock.now()).await {
+            let heads = match self
+                .commits
+                .records
+                .heads(&open, self.reader.clock.now())
+                .await
+            {
                 Ok(heads) => heads,
                 Err(error) => {
                     EngineError::from(error).log();
@@ -217,7 +219,7 @@ impl Engine {
                 }
             };
             for head in heads {
-                if self.time_is_up(until) {
+                if self.reader.time_is_up(until) {
                     walk.again(shard, after);
                     break 'pages;
                 }
@@ -271,8 +273,14 @@ impl Engine {
             // A task at rest is in the index only while a push delivery is unconfirmed.
             if let Some(queue) = &self.push_queue {
                 let now = self.reader.clock.now();
-                report.pushed +=
-                    resend_pushes(&self.records.deliveries(), &**queue, &head, leases, now).await?;
+                report.pushed += resend_pushes(
+                    &self.commits.records.deliveries(),
+                    &**queue,
+                    &head,
+                    leases,
+                    now,
+                )
+                .await?;
             }
             return Ok(None);
         }
@@ -284,23 +292,23 @@ impl Engine {
         let most = self.reader.policy.max_attempts;
         let may_run = |record: &TaskRecord| {
             (leases == Leases::GivenBack || !record.is_spent(most))
-                && self.run_limit(record).is_none()
+                && self.turns.run_limit(record).is_none()
         };
         if let Some(item) = TaskImage::of(&head).asks().filter(|_| may_run(&head)) {
             return Ok(Some((item, is_released)));
         }
         // A write is decided on the whole task, not on its head.
-        let record = self.load_full(head).await?;
+        let record = self.commits.load_full(head).await?;
         let dead =
             |record: &TaskRecord| !record.state().is_at_rest() && self.is_overdue(record, leases);
         let Some(record) = record.filter(dead) else {
             return Ok(None);
         };
         if !may_run(&record) {
-            report.failed += usize::from(self.give_up_on(record).await?);
+            report.failed += usize::from(self.turns.give_up_on(record).await?);
             return Ok(None);
         }
-        self.extend_thread(&record).await;
+        self.commits.extend_thread(&record).await;
         let change = match (record.lease_until, leases) {
             (Some(_), Leases::GivenBack) => {
                 let not_before = self.reader.clock.now();
@@ -308,7 +316,7 @@ impl Engine {
             }
             _ => Change::Dispatch,
         };
-        let record = self.write_unclaimed(record, change).await?;
+        let record = self.turns.write_unclaimed(record, change).await?;
         report.redispatched += usize::from(record.is_some());
         Ok(None)
     }

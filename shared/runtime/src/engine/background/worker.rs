@@ -5,14 +5,15 @@
 //! task decides. The sweep finds what they lost.
 
 use crate::auth::Caller;
-use crate::engine::accept::context_status::LOOK;
-use crate::engine::accept::repeat::last_message;
+use crate::engine::EngineError;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::CommitOutcome;
+use crate::engine::commit::context_status::LOOK;
+use crate::engine::repeat::last_message;
+use crate::engine::turn::Turns;
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::report::log_given_up;
-use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
-use crate::engine::{Engine, EngineError};
+use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec, facts_of};
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::task::{Change, Message, Metadata, Role, SkillRoute, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
@@ -36,7 +37,7 @@ const SHARE_WAIT_MIN: Duration = Duration::from_secs(5);
 /// The longest such time.
 const SHARE_WAIT_MAX: Duration = Duration::from_secs(300);
 
-impl Engine {
+impl Turns {
     /// Runs the turn a message names; returns whether to delete or keep the message. The
     /// message is deleted only if this worker's own commit is stored, if the task is at
     /// rest, absent or braked, or if a later dispatch of the task has a message of its own.
@@ -98,7 +99,7 @@ impl Engine {
             Some(ack) => ack,
             None => {
                 let age = self.reader.clock.now().since(dispatched_at);
-                let wait = share_wait(age, self.ids.next());
+                let wait = share_wait(age, self.commits.ids.next());
                 Ok(receipt.postpone(item, wait).await?)
             }
         }
@@ -113,15 +114,18 @@ impl Engine {
         deadline: Option<Timestamp>,
     ) -> Result<Ack, EngineError> {
         let claim = Change::Claim {
-            lease_until: self.lease_until(deadline),
+            lease_until: self.commits.lease_until(deadline),
         };
         let updated_at = record.updated_at;
         let Some(record) = self.write_unclaimed(record, claim).await? else {
             return self.ack_if_settled(item).await;
         };
         // A claim is activity: the context stays alive while its task runs.
-        if self.is_part_over(updated_at, LOOK, record.updated_at) {
-            self.extend_thread(&record).await;
+        if self
+            .commits
+            .is_part_over(updated_at, LOOK, record.updated_at)
+        {
+            self.commits.extend_thread(&record).await;
         }
         let end = match self.load_turn(&record).await {
             Ok(message) => {
@@ -146,7 +150,7 @@ impl Engine {
     /// chose.
     async fn load_turn(&self, record: &TaskRecord) -> Result<Option<Message>, EngineError> {
         if let Some(ciphertext) = record.secret.as_ref() {
-            return Ok(self.open_answer(record, ciphertext).await?);
+            return Ok(self.secrets.open_answer(record, ciphertext).await?);
         }
         let Some(last) = last_message(record) else {
             return Ok(None);
@@ -161,7 +165,7 @@ impl Engine {
             .rposition(|message| message.role == Role::User);
         let before = history.get(..end.unwrap_or_default()).unwrap_or_default();
         let messages = route::said_to_router(&self.agent, before);
-        let first = self.load_request(&messages).await?;
+        let first = self.reader.load_request(&messages).await?;
         Ok(first.map(|first| route::join_messages(&first, &last)))
     }
 
@@ -172,7 +176,11 @@ impl Engine {
         receipt: &dyn Receipt,
     ) -> Result<Result<TaskRecord, Ack>, EngineError> {
         let now = self.reader.clock.now();
-        let record = self.records.load(&item.owner, &item.task, now).await?;
+        let record = self
+            .commits
+            .records
+            .load(&item.owner, &item.task, now)
+            .await?;
         let Some(record) = record.filter(|record| record.incarnation == item.incarnation) else {
             tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
             return Ok(Err(Ack::Delete));
@@ -196,7 +204,11 @@ impl Engine {
     /// other writer dies.
     async fn ack_if_settled(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
-        let head = self.records.head(&item.owner, &item.task, now).await?;
+        let head = self
+            .commits
+            .records
+            .head(&item.owner, &item.task, now)
+            .await?;
         let record = head.filter(|record| record.incarnation == item.incarnation);
         Ok(ack_of(
             record.is_none_or(|record| is_settled(&record, item)),
@@ -227,7 +239,11 @@ impl Engine {
         record: TaskRecord,
         change: Change,
     ) -> Result<Option<TaskRecord>, EngineError> {
-        match self.commit(self.commit_of(record.clone(), change)).await {
+        match self
+            .commits
+            .commit(self.commits.commit_of(record.clone(), change))
+            .await
+        {
             Ok(CommitOutcome::Stored(record)) => Ok(Some(record)),
             Ok(_) => Ok(None),
             Err(error) => match error.ends_task(0) {
@@ -247,7 +263,10 @@ impl Engine {
         error: &AgentError,
     ) -> Result<bool, EngineError> {
         let fail = self.failure(&record, error);
-        let outcome = self.commit(self.commit_of(record, fail)).await?;
+        let outcome = self
+            .commits
+            .commit(self.commits.commit_of(record, fail))
+            .await?;
         let CommitOutcome::Stored(record) = outcome else {
             return Ok(false);
         };
@@ -265,7 +284,7 @@ impl Engine {
         let caller = Caller::behind(&record.owner, record.request.as_ref());
         let modes = record.request.as_ref().map(|it| &*it.accepted_output_modes);
         let modes = modes.unwrap_or_default();
-        let facts = self.facts(&record, &caller, modes, message);
+        let facts = facts_of(&record, &caller, modes, message);
         let input = self
             .turn_input(&record, message)
             .unwrap_or_else(TurnInput::Fail);

@@ -3,7 +3,8 @@
 //! - [`Races`]: it decides again, from a fresh read
 //! - [`RetryBudget`]: a turn waits, because many tasks of a context may write its thread
 
-use crate::engine::{Engine, EngineError};
+use super::Commits;
+use crate::engine::EngineError;
 use crate::store::StoreError;
 use crate::task::Timestamp;
 use std::time::Duration;
@@ -45,7 +46,7 @@ pub(in crate::engine) struct RetryBudget {
     end: Timestamp,
 }
 
-impl Engine {
+impl Commits {
     /// Begins to count the races of a turn that should stop its work at `stop_at`.
     pub(in crate::engine) fn races(&self, stop_at: Option<Timestamp>) -> RetryBudget {
         let end = RACES.min(self.reader.policy.lease / 3);

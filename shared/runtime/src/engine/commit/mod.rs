@@ -5,14 +5,21 @@
 //! recognises a write with a lost reply: the write is neither lost nor done twice.
 
 pub(super) mod contention;
+pub(super) mod context_status;
 mod thread;
 
 use self::contention::Races;
-use super::{Engine, EngineError};
+use super::files::Files;
+use super::{EngineError, Ids, Reader};
+use crate::store::records::Records;
 use crate::store::{
     CommitResult, Expect, IdempotencyEntry, KeyWrite, TaskWrite, ThreadWrite, stored,
 };
-use crate::task::{A2aError, Change, KeyHash, TaskRecord, Timestamp, WriteId};
+use crate::task::{
+    A2aError, Change, Delivery, KeyHash, PushRecord, PushRegistration, TaskRecord, Timestamp,
+    WriteId,
+};
+use a2a_lambda_skill::{CallNames, RecordTrace, RunTrace};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,8 +127,8 @@ impl Commit {
     }
 
     /// Stores the objects of the commit, so that a stored pointer names existing bytes.
-    pub(super) async fn prepare(mut self, engine: &Engine) -> Result<PreparedCommit, EngineError> {
-        engine
+    pub(super) async fn prepare(mut self, files: &Files) -> Result<PreparedCommit, EngineError> {
+        files
             .store_blobs(&self.base, &self.write, &mut self.changes)
             .await?;
         Ok(PreparedCommit(self))
@@ -153,7 +160,54 @@ impl PreparedCommit {
     }
 }
 
-impl Engine {
+/// Writes tasks, and the threads of their contexts.
+#[derive(Clone)]
+pub(crate) struct Commits {
+    pub(super) reader: Reader,
+    pub(super) records: Records,
+    pub(super) files: Files,
+    pub(super) ids: Arc<dyn Ids>,
+    recorder: Option<Arc<dyn RecordTrace>>,
+}
+
+impl Commits {
+    pub(super) fn new(
+        files: Files,
+        records: Records,
+        recorder: Option<Arc<dyn RecordTrace>>,
+    ) -> Self {
+        Self {
+            reader: files.reader.clone(),
+            ids: files.ids.clone(),
+            records,
+            files,
+            recorder,
+        }
+    }
+
+    /// The trace of the call or turn that runs; `None` if nobody records one.
+    pub(super) fn trace(&self) -> Option<Arc<RunTrace>> {
+        let recorder = self.recorder.as_ref()?;
+        let names = CallNames::current();
+        let make = || {
+            let run = format!("{:08x}", self.ids.next() & u128::from(u32::MAX));
+            RunTrace::new(Arc::clone(recorder), run).into()
+        };
+        Some(Arc::clone(names.trace.get_or_init(make)))
+    }
+
+    /// The whole task of a head; `None` if it is gone.
+    pub(super) async fn load_full(
+        &self,
+        head: TaskRecord,
+    ) -> Result<Option<TaskRecord>, EngineError> {
+        if !head.is_partial {
+            return Ok(Some(head));
+        }
+        let now = self.reader.clock.now();
+        Ok(self.records.load(&head.owner, &head.id, now).await?)
+    }
+
     /// The commit of one change, for a caller that decides again if another write came first.
     pub(super) fn commit_of(&self, base: TaskRecord, change: Change) -> Commit {
         let write = self.write_id(&base);
@@ -162,7 +216,7 @@ impl Engine {
 
     /// Stores the objects of a commit, and the commit.
     pub(super) async fn commit(&self, commit: Commit) -> Result<CommitOutcome, EngineError> {
-        self.write(commit.prepare(self).await?).await
+        self.write(commit.prepare(&self.files).await?).await
     }
 
     /// Stores a commit durably, before a client sees its changes.
@@ -251,7 +305,7 @@ impl Engine {
             record: next,
             expect: Expect::of(base),
             thread: commit.thread.clone(),
-            pushes: self.push_records(base, changes, now),
+            pushes: push_records(base, changes, now),
             key: key.map(|key| KeyWrite {
                 key: key.hash.clone(),
                 content: key.content.clone(),
@@ -317,6 +371,31 @@ impl Engine {
         // INVARIANT: a lease ends at most 5 s after its invocation, so that a turn the
         // platform killed is soon taken over.
         deadline.map_or(lease, |end| lease.min(end.plus(Duration::from_secs(5))))
+    }
+}
+
+/// The push configs that these changes add.
+fn push_records(base: &TaskRecord, changes: &[Change], now: Timestamp) -> Vec<PushRecord> {
+    let records = changes.iter().filter_map(|change| match change {
+        Change::RegisterPush(registration) => Some(push_record(base, registration, now)),
+        _ => None,
+    });
+    records.collect()
+}
+
+/// A push config that gets the events after those of `base`.
+pub(super) fn push_record(
+    base: &TaskRecord,
+    registration: &PushRegistration,
+    now: Timestamp,
+) -> PushRecord {
+    PushRecord {
+        owner: base.owner.clone(),
+        task: base.id.clone(),
+        incarnation: base.incarnation.clone(),
+        registration: registration.clone(),
+        created_at: now,
+        delivery: Delivery::after(base.last_seq),
     }
 }
 

@@ -121,7 +121,11 @@ impl Fixture {
     /// Runs the turn of a task in a worker.
     async fn work(&self, record: &TaskRecord) -> TaskState {
         let queue = FakeQueue::<WorkItem>::default();
-        let ack = self.engine.work(&work_item(record), &queue, None).await;
+        let ack = self
+            .engine
+            .turns
+            .work(&work_item(record), &queue, None)
+            .await;
         assert_eq!(ack, Ack::Delete, "the message has its effect");
         self.record(&record.id).await.state()
     }
@@ -146,7 +150,7 @@ async fn a_full_task_that_asks_can_be_canceled_and_deleted() {
         let id = record.id.clone();
         let metadata = Metadata::new();
         let cancel = CancelCommand { id, metadata };
-        let canceled = fixture.engine.cancel(&ann(), &cancel).await;
+        let canceled = fixture.engine.tasks.cancel(&ann(), &cancel).await;
         assert_eq!(
             canceled.unwrap().status.state,
             TaskState::Canceled,
@@ -157,6 +161,7 @@ async fn a_full_task_that_asks_can_be_canceled_and_deleted() {
             .await;
         fixture
             .engine
+            .tasks
             .delete_task(&ann(), &record.id)
             .await
             .unwrap();
@@ -191,12 +196,12 @@ async fn a_full_task_of_a_worker_that_died_comes_to_rest() {
         // The worker claims the turn and dies, or the task fails at once.
         let (queue, item) = (FakeQueue::<WorkItem>::default(), work_item(&record));
         {
-            let dies = Box::pin(fixture.engine.work(&item, &queue, None));
+            let dies = Box::pin(fixture.engine.turns.work(&item, &queue, None));
             let _pending = futures::poll!(dies);
         }
         tokio::time::advance(LATER).await;
         let queue = FakeQueue::default();
-        let swept = fixture.engine.sweep(&queue, Leases::Respect);
+        let swept = fixture.engine.sweeper.sweep(&queue, Leases::Respect);
         swept.await.unwrap();
         let record = fixture.record(&record.id).await;
         if record.state().is_at_rest() {

@@ -142,7 +142,7 @@ impl LateReplyFixture {
         let record = self.record(&task.id).await;
         let item = work_item(&record);
         let line = FakeQueue::<WorkItem>::default();
-        let ack = self.engine.work(&item, &line, None).await;
+        let ack = self.engine.turns.work(&item, &line, None).await;
         // A worker never deletes the message of a turn that may not have ended.
         let stored = self.record(&task.id).await;
         let ended = stored.state().is_at_rest() || stored.turn > item.turn;
@@ -218,11 +218,19 @@ async fn a_context_that_two_releases_open_together_outlasts_the_open_tasks_of_bo
         let id = ContextId::parse("mine").unwrap();
         let now = engines[0].reader.clock.now();
         // Each has read that there is no thread.
-        let openings = engines
-            .each_ref()
-            .map(|engine| engine.fresh_context(&owner(), id.clone(), Some(0), now));
+        let openings = engines.each_ref().map(|engine| {
+            engine
+                .turns
+                .commits
+                .fresh_context(&owner(), id.clone(), Some(0), now)
+        });
         for (engine, opening) in engines.iter().zip(openings) {
-            engine.link_context(None, opening.opens).await.unwrap();
+            engine
+                .turns
+                .commits
+                .link_context(None, opening.opens)
+                .await
+                .unwrap();
         }
         let head = store.records.load_thread_head(&owner(), &id).await;
         let head = head.unwrap().unwrap();

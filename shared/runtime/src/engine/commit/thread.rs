@@ -1,11 +1,12 @@
 //! Stores the thread of a context: the one that a task opens, and the one that a message
 //! refreshes.
 
-use crate::engine::{Engine, EngineError};
+use super::Commits;
+use crate::engine::EngineError;
 use crate::store::{StoreError, ThreadWrite};
 use crate::task::TaskRecord;
 
-impl Engine {
+impl Commits {
     /// Stores what the context of a task has to hold before the task is stored: the pointer
     /// to the task, and the thread that it opens. A context that knows a task without items
     /// shows nothing. A task that its context does not know would be missing in each list

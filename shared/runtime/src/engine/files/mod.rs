@@ -12,6 +12,7 @@ mod download;
 mod encoded_size;
 pub(crate) mod object_key;
 mod response;
+pub(crate) mod upload;
 mod verified_reader;
 
 #[cfg(any(test, feature = "fuzz"))]
@@ -20,17 +21,30 @@ pub(super) use response::{ResponseBudget, mark};
 
 use self::object_key::ObjectKeys;
 use self::verified_reader::VerifiedReader;
-use super::turn::turn_break::BreakSignal;
-use super::{Engine, EngineError, Reader};
-use crate::store::{BlobOwner, BlobReader, Measured, StoreError};
+use super::{EngineError, Ids, Reader};
+use crate::engine::turn_break::BreakSignal;
+use crate::store::{BlobOwner, BlobReader, Blobs, Measured, StoreError};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
 use a2a_lambda_model::store::OBJECTS_AT_ONCE;
+use a2a_lambda_skill::route;
 use bytes::Bytes;
 use futures::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-impl Engine {
+/// Keeps the files of tasks in the blob store.
+#[derive(Clone)]
+pub(crate) struct Files {
+    pub(super) reader: Reader,
+    pub(super) blobs: Arc<dyn Blobs>,
+    pub(super) ids: Arc<dyn Ids>,
+}
+
+impl Files {
+    pub(super) const fn new(reader: Reader, blobs: Arc<dyn Blobs>, ids: Arc<dyn Ids>) -> Self {
+        Self { reader, blobs, ids }
+    }
+
     /// Moves parts above the inline limit to the blob store, before a commit names them.
     /// Each commit has its own keys, made from `write`, so that no commit overwrites the
     /// bytes of another: two continuations of one task may be in flight together. Bytes
@@ -165,6 +179,22 @@ impl Reader {
         self.load_parts(message.parts.iter_mut(), &mut budget)
             .await?;
         Ok(message)
+    }
+
+    /// The messages of a client to the router as one; `None` without a message.
+    pub(super) async fn load_request(
+        &self,
+        messages: &[&Message],
+    ) -> Result<Option<Message>, EngineError> {
+        let mut request = None;
+        for message in messages {
+            let next = self.load_message_files(message).await?;
+            request = Some(match request {
+                Some(first) => route::with_line(first, &next),
+                None => next,
+            });
+        }
+        Ok(request)
     }
 
     /// The result of an earlier task as a skill gets it: with the bytes of its files, up

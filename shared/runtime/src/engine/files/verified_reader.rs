@@ -1,6 +1,6 @@
 //! Reads a stored file in pieces and checks its size and SHA-256 on the way.
 
-use crate::engine::turn::turn_break::{BreakSignal, TurnBreak};
+use crate::engine::turn_break::{BreakSignal, TurnBreak};
 use crate::store::{BlobReader, StoreError};
 use crate::task::Blob;
 use sha2::{Digest as _, Sha256};

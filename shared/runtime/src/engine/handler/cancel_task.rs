@@ -1,9 +1,11 @@
 //! `CancelTask`: cancels a task in one conditional write.
 
+use super::Tasks;
 use crate::auth::Caller;
+use crate::engine::EngineError;
 use crate::engine::commit::contention::Races;
 use crate::engine::commit::{CommitOutcome, SendKey};
-use crate::engine::{Engine, EngineError};
+use crate::engine::turn::Turns;
 use crate::store::IdempotencyEntry;
 use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};
 use crate::telemetry::scope;
@@ -12,7 +14,7 @@ use a2a_lambda_skill::TurnFacts;
 /// The most messages of history in the response.
 const HISTORY: usize = 100;
 
-impl Engine {
+impl Tasks {
     /// Cancels the task. After the response no later output becomes visible, since a
     /// running turn has the old epoch.
     ///
@@ -26,7 +28,7 @@ impl Engine {
     ) -> Result<Task, EngineError> {
         let record = self.reader.load(caller, &command.id).await?;
         scope::note_skill_of(&record);
-        let record = self.cancel_task(caller, record, None).await?;
+        let record = self.turns.cancel_task(caller, record, None).await?;
         self.reader.answer(&record, HISTORY).await
     }
 
@@ -36,9 +38,11 @@ impl Engine {
     /// [`A2aError::TaskNotCancelable`] if the task has ended otherwise.
     pub async fn end_task(&self, record: TaskRecord) -> Result<TaskRecord, EngineError> {
         let caller = Caller::behind(&record.owner, record.request.as_ref());
-        self.cancel_task(&caller, record, None).await
+        self.turns.cancel_task(&caller, record, None).await
     }
+}
 
+impl Turns {
     /// Cancels a task as it is stored now. The `key` is that of a send whose message does it.
     pub(in crate::engine) async fn cancel_task(
         &self,
@@ -56,9 +60,9 @@ impl Engine {
             if state.is_terminal() {
                 return Err(A2aError::TaskNotCancelable { state }.into());
             }
-            let mut commit = self.commit_of(record, Change::Cancel);
+            let mut commit = self.commits.commit_of(record, Change::Cancel);
             commit.key.clone_from(&key);
-            let outcome = self.commit(commit).await?;
+            let outcome = self.commits.commit(commit).await?;
             if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, &key) {
                 return Ok(key.task_of(IdempotencyEntry::clone(entry))?);
             }

@@ -9,9 +9,10 @@
 //! working on, when no such function can run any more, and then the cleared thread. From
 //! then on a client-made id is new again.
 
+use super::Tasks;
 use crate::auth::Caller;
+use crate::engine::EngineError;
 use crate::engine::commit::contention::Races;
-use crate::engine::{Engine, EngineError};
 use crate::store::{ThreadRecord, ThreadWrite};
 use crate::task::{A2aError, ContextId, Owner, TaskRecord, Timestamp, WriteId};
 use futures::StreamExt as _;
@@ -57,7 +58,7 @@ struct ContextTasks {
     began: Option<Timestamp>,
 }
 
-impl Engine {
+impl Tasks {
     /// Deletes a context with its tasks. No read finds it from now on. Its id is refused until
     /// the sweep has finished the deletion; the ids of its tasks are free immediately.
     ///
@@ -71,7 +72,7 @@ impl Engine {
         let budget = self.reader.policy.blocking_budget;
         let until = self.reader.clock.now().plus(budget);
         let (thread, next) = self.clear_thread(&caller.owner, id).await?;
-        self.records.forget_state(&thread).await?;
+        self.commits.records.forget_state(&thread).await?;
         let removal = self.remove_cleared(&thread, Some(until)).await?;
         if let Some(error) = removal.error {
             return Err(error);
@@ -98,7 +99,7 @@ impl Engine {
         let mut races = Races::default();
         loop {
             let now = self.reader.clock.now();
-            let head = self.records.load_thread_head(owner, id).await?;
+            let head = self.commits.records.load_thread_head(owner, id).await?;
             match head {
                 Some(head) if head.is_cleared() => return Ok((head, false)),
                 head => {
@@ -120,9 +121,9 @@ impl Engine {
                     let write = ThreadWrite {
                         expect: head.version,
                         record: head.clear(now),
-                        write: WriteId::made_of(self.ids.next()),
+                        write: WriteId::made_of(self.commits.ids.next()),
                     };
-                    if self.records.put_thread(&write).await? {
+                    if self.commits.records.put_thread(&write).await? {
                         return Ok((write.record, true));
                     }
                     races.note_loss()?;
@@ -141,7 +142,11 @@ impl Engine {
         let mut tasks = ContextTasks::default();
         let mut after = None;
         loop {
-            let (heads, next) = self.records.tasks_in(owner, id, None, after, READ).await?;
+            let (heads, next) = self
+                .commits
+                .records
+                .tasks_in(owner, id, None, after, READ)
+                .await?;
             for task in &heads {
                 tasks.holds_thread |= self.holds_thread(task, now);
                 tasks.is_open |= task.is_open(now);
@@ -173,12 +178,16 @@ impl Engine {
         let (owner, id) = (&thread.owner, &thread.context_id);
         let mut after = None;
         loop {
-            let (heads, next) = self.records.tasks_in(owner, id, None, after, READ).await?;
+            let (heads, next) = self
+                .commits
+                .records
+                .tasks_in(owner, id, None, after, READ)
+                .await?;
             // The id may be in use again: later tasks are of a new context.
             let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at);
             let heads = heads.into_iter().filter(is_deleted);
             let removals = stream::iter(heads).map(|head| async move {
-                if self.time_is_up(until) {
+                if self.reader.time_is_up(until) {
                     return None;
                 }
                 let is_same = |task: &TaskRecord| {

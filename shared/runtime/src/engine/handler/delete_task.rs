@@ -6,18 +6,19 @@
 //! is cut off leaves the item, by which a later call finds the rest. Without a later
 //! call, native TTL removes the items and the sweep removes the objects.
 
+use super::Tasks;
 use crate::auth::Caller;
+use crate::engine::EngineError;
 use crate::engine::background::collect_objects;
 use crate::engine::commit::contention::Races;
 use crate::engine::files::object_key;
-use crate::engine::{Engine, EngineError};
 use crate::task::{A2aError, TaskId, TaskRecord, Timestamp};
 use std::collections::BTreeSet;
 
 /// A time at which no task had expired: a read as of this time finds ended tasks too.
 const EVER: Timestamp = Timestamp::from_millis(0);
 
-impl Engine {
+impl Tasks {
     /// Deletes a task and everything stored for it. Its context stays, unless only this
     /// task kept it alive. For a task that is gone it removes what an earlier call has
     /// left.
@@ -27,9 +28,9 @@ impl Engine {
     /// [`A2aError::TaskBusy`] while it is submitted or working.
     pub async fn delete_task(&self, caller: &Caller, id: &TaskId) -> Result<(), EngineError> {
         let (owner, now) = (&caller.owner, self.reader.clock.now());
-        let Some(record) = self.records.load(owner, id, now).await? else {
+        let Some(record) = self.commits.records.load(owner, id, now).await? else {
             // A deletion that was cut off has left something: this call removes it.
-            if let Some(task) = self.records.ended_task(owner, id, now).await? {
+            if let Some(task) = self.commits.records.ended_task(owner, id, now).await? {
                 self.delete_children(&task).await?;
             }
             return Err(A2aError::TaskNotFound.into());
@@ -58,7 +59,7 @@ impl Engine {
             {
                 return Ok(());
             }
-            let current = self.records.head(&owner, &id, EVER).await?;
+            let current = self.commits.records.head(&owner, &id, EVER).await?;
             let Some(again) = current.filter(|task| is_same(task)) else {
                 return Ok(());
             };
@@ -70,7 +71,7 @@ impl Engine {
     /// Expires a task at rest; `None` if another write came first.
     async fn end_at_rest(&self, head: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
         // A commit needs the whole task as its base.
-        let Some(record) = self.load_full(head.clone()).await? else {
+        let Some(record) = self.commits.load_full(head.clone()).await? else {
             // It has expired meanwhile.
             return Ok(Some(head));
         };
@@ -78,7 +79,7 @@ impl Engine {
             return Err(A2aError::TaskBusy.into());
         }
         self.forget_uploads(&record).await?;
-        self.end(record).await
+        self.commits.end(record).await
     }
 
     /// Removes the uploads that the messages of a task have named; the task has its own
@@ -90,13 +91,18 @@ impl Engine {
             return Ok(());
         }
         let keys = ids.iter().map(|id| object_key::upload(&record.owner, id));
-        Ok(self.blobs.remove(&keys.collect::<Vec<_>>()).await?)
+        Ok(self
+            .commits
+            .files
+            .blobs
+            .remove(&keys.collect::<Vec<_>>())
+            .await?)
     }
 
     /// Removes everything stored for an expired task; `false` if a new task has its id.
     async fn delete_children(&self, task: &TaskRecord) -> Result<bool, EngineError> {
         // Without the item no later call would find the objects, so the item goes last.
-        collect_objects::remove_objects_of(&*self.blobs, task).await?;
-        Ok(self.records.remove_task(task).await?)
+        collect_objects::remove_objects_of(&*self.commits.files.blobs, task).await?;
+        Ok(self.commits.records.remove_task(task).await?)
     }
 }

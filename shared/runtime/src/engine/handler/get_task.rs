@@ -3,23 +3,9 @@
 use crate::auth::Caller;
 use crate::engine::files::mark;
 use crate::engine::turn::event_sink::EventSink;
-use crate::engine::{Engine, EngineError, Reader};
+use crate::engine::{EngineError, Reader};
 use crate::store::Projection;
 use crate::task::{A2aError, GetQuery, LoggedEvent, Part, Task, TaskId, TaskRecord};
-
-impl Engine {
-    /// The whole task of a head; `None` if it is gone.
-    pub(in crate::engine) async fn load_full(
-        &self,
-        head: TaskRecord,
-    ) -> Result<Option<TaskRecord>, EngineError> {
-        if !head.is_partial {
-            return Ok(Some(head));
-        }
-        let now = self.reader.clock.now();
-        Ok(self.records.load(&head.owner, &head.id, now).await?)
-    }
-}
 
 impl Reader {
     /// The current task.

@@ -11,4 +11,25 @@ pub(super) mod push_config;
 pub(super) mod send_message;
 pub(super) mod stream_message;
 pub(super) mod subscribe;
-pub(super) mod upload;
+
+use super::Reader;
+use super::commit::Commits;
+use super::turn::Turns;
+
+/// Cancels and deletes tasks, and deletes contexts.
+#[derive(Clone)]
+pub struct Tasks {
+    pub(super) reader: Reader,
+    pub(super) commits: Commits,
+    pub(super) turns: Turns,
+}
+
+impl Tasks {
+    pub(super) fn new(turns: Turns) -> Self {
+        Self {
+            reader: turns.reader.clone(),
+            commits: turns.commits.clone(),
+            turns,
+        }
+    }
+}

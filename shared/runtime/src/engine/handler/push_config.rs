@@ -7,13 +7,13 @@
 use crate::auth::Caller;
 
 use crate::engine::commit::contention::Races;
+use crate::engine::commit::{Commits, push_record};
 use crate::engine::seal::AssociatedData;
-use crate::engine::{Engine, EngineError, Reader, SecretKeySet};
+use crate::engine::{EngineError, Reader, SecretKeySet};
 use crate::outbound::OutboundUrl;
 use crate::task::{
-    A2aError, Change, CreatePush, Delivery, MAX_PUSH_CONFIGS, PushConfig, PushId, PushListQuery,
-    PushOffer, PushPage, PushQuery, PushRecord, PushRegistration, Sealed, Secret, TaskRecord,
-    Timestamp,
+    A2aError, Change, CreatePush, MAX_PUSH_CONFIGS, PushConfig, PushId, PushListQuery, PushOffer,
+    PushPage, PushQuery, PushRecord, PushRegistration, Sealed, Secret, TaskRecord,
 };
 use crate::telemetry::scope::CallScope;
 
@@ -87,7 +87,19 @@ impl Reader {
     }
 }
 
-impl Engine {
+/// Creates and deletes push configs.
+#[derive(Clone)]
+pub(crate) struct Pushes {
+    pub(in crate::engine) reader: Reader,
+    commits: Commits,
+}
+
+impl Pushes {
+    pub(in crate::engine) fn new(commits: Commits) -> Self {
+        let reader = commits.reader.clone();
+        Self { reader, commits }
+    }
+
     /// Creates a push config, or replaces the one with the same id.
     ///
     /// # Errors
@@ -107,16 +119,19 @@ impl Engine {
             self.check_space(&record, &registration, &command.offer)
                 .await?;
             if record.state().is_terminal() {
-                let push = self.push_record(&record, &registration, self.reader.clock.now());
-                self.records.put_push(&push, record.kept_until).await?;
+                let push = push_record(&record, &registration, self.reader.clock.now());
+                self.commits
+                    .records
+                    .put_push(&push, record.kept_until)
+                    .await?;
                 return Ok(push.config());
             }
             let register = Change::RegisterPush(Box::new(registration.clone()));
-            let commit = self.commit_of(record, register);
-            match self.commit(commit).await?.of_task()? {
+            let commit = self.commits.commit_of(record, register);
+            match self.commits.commit(commit).await?.of_task()? {
                 Ok(record) => {
                     let now = self.reader.clock.now();
-                    return Ok(self.push_record(&record, &registration, now).config());
+                    return Ok(push_record(&record, &registration, now).config());
                 }
                 Err(current) => record = current.ok_or(A2aError::TaskNotFound)?,
             }
@@ -129,11 +144,18 @@ impl Engine {
     /// # Errors
     /// [`A2aError::TaskNotFound`] if the task is absent, expired or another caller's;
     /// [`A2aError::PushNotSupported`] when push is off.
-    pub async fn delete_push(&self, caller: &Caller, query: &PushQuery) -> Result<(), EngineError> {
+    pub(crate) async fn delete_push(
+        &self,
+        caller: &Caller,
+        query: &PushQuery,
+    ) -> Result<(), EngineError> {
         self.reader.has_push()?;
         let record = self.reader.load(caller, &query.task).await?;
         if let Some(id) = &query.id {
-            let removal = self.records.delete_push(&record.owner, &record.id, id);
+            let removal = self
+                .commits
+                .records
+                .delete_push(&record.owner, &record.id, id);
             removal.await?;
         }
         Ok(())
@@ -155,38 +177,6 @@ impl Engine {
         Ok(Some(Change::RegisterPush(Box::new(registration))))
     }
 
-    /// The push configs that `changes` register, as stored with the commit on top of
-    /// `base`.
-    pub(in crate::engine) fn push_records(
-        &self,
-        base: &TaskRecord,
-        changes: &[Change],
-        now: Timestamp,
-    ) -> Vec<PushRecord> {
-        let records = changes.iter().filter_map(|change| match change {
-            Change::RegisterPush(registration) => Some(self.push_record(base, registration, now)),
-            _ => None,
-        });
-        records.collect()
-    }
-
-    /// A push config that gets the events after those of `base`.
-    fn push_record(
-        &self,
-        base: &TaskRecord,
-        registration: &PushRegistration,
-        now: Timestamp,
-    ) -> PushRecord {
-        PushRecord {
-            owner: base.owner.clone(),
-            task: base.id.clone(),
-            incarnation: base.incarnation.clone(),
-            registration: registration.clone(),
-            created_at: now,
-            delivery: Delivery::after(base.last_seq),
-        }
-    }
-
     /// Checks the URL, sets the id and seals the secrets of a push config.
     async fn registration(
         &self,
@@ -197,7 +187,7 @@ impl Engine {
         OutboundUrl::parse(&offer.url, policy.reach)
             .map_err(|fault| A2aError::invalid(offer.field("url"), policy.why_refused(fault)))?;
         let id = offer.id.clone();
-        let id = id.unwrap_or_else(|| PushId::made_of(self.ids.next()));
+        let id = id.unwrap_or_else(|| PushId::made_of(self.commits.ids.next()));
         // A config without secrets needs no key.
         let keys = match (&offer.token, &offer.credentials) {
             (None, None) => None,
@@ -207,7 +197,7 @@ impl Engine {
             let seal_place = AssociatedData::of_webhook(&record.owner, &record.id, &id, name);
             let secret = secret.as_ref().zip(keys.as_ref());
             secret
-                .map(|(secret, keys)| keys.seal(secret, &seal_place, self.ids.next()))
+                .map(|(secret, keys)| keys.seal(secret, &seal_place, self.commits.ids.next()))
                 .transpose()
         };
         Ok(PushRegistration {

@@ -2,14 +2,13 @@
 //! turn.
 
 use crate::auth::Caller;
-use crate::engine::accept::Acceptance;
 use crate::engine::budget::CallBudget;
 use crate::engine::commit::contention::Races;
 use crate::engine::turn::event_sink::EventSink;
-use crate::engine::turn::spec::TurnEnd;
+use crate::engine::turn::spec::{Acceptance, TurnEnd};
 use crate::engine::{Engine, EngineError};
 use crate::task::metadata_keys::CONTEXT_RESET;
-use crate::task::{A2aError, SendCommand, SendMode, SendResponse, Timestamp};
+use crate::task::{A2aError, SendCommand, SendMode, SendResponse};
 use std::time::Duration;
 
 /// An entry of a batch with less than this of its budget left goes to a worker instead.
@@ -36,15 +35,21 @@ impl Engine {
             command.mode = SendMode::Immediate;
         }
         let (history_length, mode) = (command.history_length, command.mode);
-        let mut acceptance = self.accept(caller, command, budget).await?;
+        let mut acceptance = self.accept.accept(caller, command, budget).await?;
         let mut races = Races::default();
         let (end, reset) = loop {
             let retry = acceptance.take_retry();
             let reset = matches!(&acceptance, Acceptance::Run(spec) if spec.is_reset());
-            match self.run_accepted(caller, acceptance, waits_until).await {
+            let sink = &mut EventSink::default();
+            let turn = self
+                .turns
+                .run_accepted(caller, acceptance, Some(waits_until), sink);
+            match turn.await {
                 Ok(end) => break (end, reset),
                 Err(error) => {
-                    let again = self.accept_again(caller, retry, budget, error, &mut races);
+                    let again = self
+                        .accept
+                        .accept_again(caller, retry, budget, error, &mut races);
                     acceptance = again.await?;
                 }
             }
@@ -65,31 +70,6 @@ impl Engine {
         };
         let task = self.reader.answer(&record, history_length).await?;
         Ok(context_reset(SendResponse::Task(Box::new(task)), reset))
-    }
-
-    async fn run_accepted(
-        &self,
-        caller: &Caller,
-        acceptance: Acceptance,
-        waits_until: Timestamp,
-    ) -> Result<TurnEnd, EngineError> {
-        let mut sink = EventSink::default();
-        match acceptance {
-            Acceptance::Repeat(record) => Ok(TurnEnd::Duplicate(record)),
-            Acceptance::Cancel(record, key) => {
-                let record = self.cancel_task(caller, *record, key).await?;
-                Ok(TurnEnd::AtRest(record))
-            }
-            // Another invocation runs the turn, as that of a repeated send.
-            Acceptance::Run(spec) if spec.is_queued => {
-                let record = Box::pin(self.enqueue(*spec, &mut sink)).await?;
-                Ok(TurnEnd::Duplicate(record))
-            }
-            Acceptance::Run(mut spec) => {
-                spec.budget = spec.budget.waiting_until(waits_until);
-                self.run(*spec, None, &mut sink).await
-            }
-        }
     }
 }
 

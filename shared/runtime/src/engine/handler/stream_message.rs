@@ -2,11 +2,10 @@
 //! its committed events.
 
 use crate::auth::Caller;
-use crate::engine::accept::Acceptance;
 use crate::engine::budget::CallBudget;
 use crate::engine::commit::contention::Races;
 use crate::engine::turn::event_sink::{EventSink, StreamEnd};
-use crate::engine::turn::spec::TurnEnd;
+use crate::engine::turn::spec::{Acceptance, TurnEnd};
 use crate::engine::{Engine, EngineError};
 use crate::task::{A2aError, Frame, SendCommand, SendMode};
 use tokio::sync::mpsc::UnboundedSender;
@@ -28,13 +27,15 @@ impl Engine {
         let mut sink = EventSink::stream(frames, StreamEnd::Rest, command.history_length);
         // A stream always waits for its turn; `mode` is an option of unary calls.
         command.mode = SendMode::Blocking;
-        let mut acceptance = self.accept(caller, command, budget).await?;
+        let mut acceptance = self.accept.accept(caller, command, budget).await?;
         let mut races = Races::default();
         loop {
             let retry = acceptance.take_retry();
             match self.show_turn(caller, acceptance, budget, &mut sink).await {
                 Err(error) if retry.is_some() => {
-                    let again = self.accept_again(caller, retry, budget, error, &mut races);
+                    let again = self
+                        .accept
+                        .accept_again(caller, retry, budget, error, &mut races);
                     acceptance = again.await?;
                 }
                 result => return sink.close(result),
@@ -49,29 +50,15 @@ impl Engine {
         budget: CallBudget,
         sink: &mut EventSink,
     ) -> Result<(), EngineError> {
-        let spec = match acceptance {
-            Acceptance::Run(spec) => spec,
-            Acceptance::Repeat(record) => {
-                return self.reader.tail(caller, &record, budget, sink).await;
-            }
-            Acceptance::Cancel(record, key) => {
-                let record = self.cancel_task(caller, *record, key).await?;
-                return self.reader.tail(caller, &record, budget, sink).await;
-            }
-        };
-        sink.is_context_reset = spec.is_reset();
-        if spec.is_queued {
-            let record = Box::pin(self.enqueue(*spec, sink)).await?;
-            return self.reader.tail(caller, &record, budget, sink).await;
-        }
-        match self.run(*spec, None, sink).await? {
+        let turn = self.turns.run_accepted(caller, acceptance, None, sink);
+        match turn.await? {
             TurnEnd::AtRest(_) => Ok(()),
             TurnEnd::Message(message) => {
                 sink.message(message);
                 Ok(())
             }
-            // Another invocation continues the turn, or another writer was faster: show
-            // what is stored.
+            // Another invocation runs the turn, or another writer was faster: show what is
+            // stored.
             TurnEnd::HandedOver(record)
             | TurnEnd::Superseded(Some(record))
             | TurnEnd::Duplicate(record) => self.reader.tail(caller, &record, budget, sink).await,

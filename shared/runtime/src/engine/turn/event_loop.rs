@@ -5,11 +5,11 @@ use super::command::SkillCommand;
 use super::heartbeat::Heartbeat;
 use super::skill_future::SkillFuture;
 use super::skill_host::TurnHandle;
-use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
 use crate::clock::wake_up;
 use crate::engine::EngineError;
 use crate::engine::commit::CommitOutcome;
+use crate::engine::turn_break::TurnBreak;
 use a2a_lambda_skill::SkillOutcome;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, TryFutureExt as _};
@@ -49,7 +49,7 @@ pub(in crate::engine) async fn drive(
     buffer: &mut WriteBuffer<'_>,
     heartbeat: &mut Heartbeat<'_>,
 ) -> Result<LoopEnd, EngineError> {
-    let engine = buffer.engine;
+    let turns = buffer.turns;
     let last = turn.turn_thread().stop_at().map(|at| at.plus(GRACE));
     // The context learns of the task while the skill runs, so a short send waits for it no
     // longer. A skill that makes no task may answer with a message.
@@ -91,9 +91,9 @@ pub(in crate::engine) async fn drive(
             },
             outcome = &mut *skill => break LoopEnd::Returned(outcome),
             refusal = &mut stop => break LoopEnd::Broken(TurnBreak::Braked(refusal)),
-            () = wake_up(&*engine.reader.clock, last) => break LoopEnd::TimeUp,
-            () = wake_up(&*engine.reader.clock, wake) => {}
-            () = wake_up(&*engine.reader.clock, stuck_at) => if let Some(changed) = stuck {
+            () = wake_up(&*turns.reader.clock, last) => break LoopEnd::TimeUp,
+            () = wake_up(&*turns.reader.clock, wake) => {}
+            () = wake_up(&*turns.reader.clock, stuck_at) => if let Some(changed) = stuck {
                 break LoopEnd::Broken(TurnBreak::Changed(changed));
             },
         }

@@ -3,9 +3,10 @@
 use super::spec::TurnEnd;
 use super::thread::TurnThread;
 use super::write_buffer::WriteBuffer;
+use crate::engine::EngineError;
 use crate::engine::commit::contention::contention_error;
 use crate::engine::commit::{CommitOutcome, OnConflict};
-use crate::engine::{Engine, EngineError};
+use crate::engine::turn::Turns;
 use crate::task::metadata_keys;
 use crate::task::{Change, ContextId, Message, Part, TaskRecord};
 use crate::telemetry::outcomes::{FaultClass, TASKS, class_of};
@@ -54,7 +55,7 @@ impl WriteBuffer<'_> {
             }
         }
         let commit = self.next_commit(OnConflict::Reapply);
-        let result = match commit.prepare(self.engine).await {
+        let result = match commit.prepare(&self.turns.commits.files).await {
             Ok(commit) => {
                 self.note_objects(&commit);
                 turn_thread.commit(commit, None).await
@@ -69,7 +70,7 @@ impl WriteBuffer<'_> {
                     Some(fail @ Change::Fail { .. }) => fail,
                     _ => {
                         let error = AgentError::deadline().with_cause(&contention_error());
-                        self.engine.failure(&self.record, &error)
+                        self.turns.failure(&self.record, &error)
                     }
                 };
                 self.fail(fail).await
@@ -104,20 +105,20 @@ impl WriteBuffer<'_> {
         reply: &Message,
         turn_thread: &TurnThread<'_>,
     ) -> Result<bool, EngineError> {
-        if !self.engine.reader.can_give(reply) {
+        if !self.turns.reader.can_give(reply) {
             return Ok(false);
         }
         if turn_thread.is_unchanged() {
             return Ok(true);
         }
-        let mut races = self.engine.races(turn_thread.stop_at());
+        let mut races = self.turns.commits.races(turn_thread.stop_at());
         loop {
             let mut last_error = contention_error().into();
             let result = match turn_thread.write(None).await {
                 // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
                 Ok(Some(thread)) => {
-                    let write = self.engine.records.put_thread(&thread);
+                    let write = self.turns.commits.records.put_thread(&thread);
                     write.await.map_err(EngineError::from)
                 }
                 Err(error) => Err(error),
@@ -130,7 +131,7 @@ impl WriteBuffer<'_> {
                 Err(error) if error.is_contended() => last_error = error,
                 Err(error) => return Err(error),
             }
-            if !self.engine.back_off(&mut races).await {
+            if !self.turns.commits.back_off(&mut races).await {
                 return Err(last_error);
             }
         }
@@ -165,7 +166,7 @@ impl WriteBuffer<'_> {
                     message: message.map(|content| self.agent_message(content)),
                 }
             }
-            SkillOutcome::Failed { error } => self.engine.failure(&self.record, &error),
+            SkillOutcome::Failed { error } => self.turns.failure(&self.record, &error),
             SkillOutcome::Rejected { reason } => Change::Reject {
                 message: self.agent_message(Content::from_text(reason)),
             },
@@ -184,13 +185,13 @@ impl WriteBuffer<'_> {
     }
 }
 
-impl Engine {
+impl Turns {
     /// A failure: public text, code and details. The cause is logged here, once, and
     /// never sent.
     pub(in crate::engine) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {
         let code = error.code();
         log_failure(record, error);
-        if let Some(trace) = self.trace() {
+        if let Some(trace) = self.commits.trace() {
             let now = self.reader.clock.now();
             trace.event(record, ("failure", code.as_str()), now, |row| {
                 row.add("cause", &error.cause());

@@ -4,8 +4,8 @@
 //! The lease only permits a takeover; incarnation and version decide every write. A
 //! late or lost heartbeat can therefore waste work, but never damage a task.
 
-use crate::engine::Engine;
 use crate::engine::budget::TurnBudget;
+use crate::engine::commit::Commits;
 use crate::store::StoreError;
 use crate::store::queue::Receipt;
 use crate::task::{TaskRecord, TaskState, Timestamp};
@@ -18,7 +18,7 @@ const WATCH: Duration = Duration::from_secs(2);
 
 /// The heartbeat of one running turn.
 pub(in crate::engine) struct Heartbeat<'e> {
-    engine: &'e Engine,
+    commits: &'e Commits,
     receipt: Option<&'e dyn Receipt>,
     budget: TurnBudget,
     every: Duration,
@@ -33,16 +33,16 @@ impl<'e> Heartbeat<'e> {
     /// Beats three times per lease, and at least every 2 s if a stream watches the
     /// turn. `receipt` is that of the queue message that brought the turn.
     pub(in crate::engine) fn new(
-        engine: &'e Engine,
+        commits: &'e Commits,
         receipt: Option<&'e dyn Receipt>,
         budget: TurnBudget,
         is_watched: bool,
     ) -> Self {
-        let now = engine.reader.clock.now();
-        let third = engine.reader.policy.lease / 3;
+        let now = commits.reader.clock.now();
+        let third = commits.reader.policy.lease / 3;
         let every = if is_watched { WATCH.min(third) } else { third };
         Self {
-            engine,
+            commits,
             receipt,
             budget,
             every,
@@ -57,13 +57,13 @@ impl<'e> Heartbeat<'e> {
     /// store error decides nothing: the next heartbeat tries again.
     pub(in crate::engine) async fn tick(&mut self, record: &TaskRecord) -> bool {
         if self.beating.is_none() {
-            self.engine.reader.clock.sleep_until(self.next).await;
+            self.commits.reader.clock.sleep_until(self.next).await;
             // A deferred create is not stored yet, so there is no lease to extend.
             if record.version > 0 {
                 self.beating = Some(self.start(record));
             }
         }
-        let now = self.engine.reader.clock.now();
+        let now = self.commits.reader.clock.now();
         self.next = now.plus(self.every);
         let Some(beating) = &mut self.beating else {
             return true;
@@ -77,36 +77,36 @@ impl<'e> Heartbeat<'e> {
     }
 
     fn start(&mut self, record: &TaskRecord) -> BoxFuture<'e, Result<bool, StoreError>> {
-        let now = self.engine.reader.clock.now();
+        let now = self.commits.reader.clock.now();
         let record = record.clone();
-        let engine = self.engine;
+        let commits = self.commits;
         // A watched turn beats more often than its lease needs: in between it only
         // reads.
         if now < self.extend_at {
             return Box::pin(async move {
-                let head = engine.records.head(&record.owner, &record.id, now).await?;
+                let head = commits.records.head(&record.owner, &record.id, now).await?;
                 Ok(head.is_some_and(|task| {
                     task.is_same_turn(&record) && task.state() == TaskState::Working
                 }))
             });
         }
-        let lease = engine.reader.policy.lease;
+        let lease = commits.reader.policy.lease;
         self.extend_at = now.plus(lease / 3);
-        let until = engine.lease_until(self.budget.deadline);
+        let until = commits.lease_until(self.budget.deadline);
         let receipt = self.receipt;
-        let is_half_over = engine.is_part_over(self.checked_at, 2, now);
+        let is_half_over = commits.is_part_over(self.checked_at, 2, now);
         if is_half_over {
             self.checked_at = now;
         }
         Box::pin(async move {
-            let alive = engine.records.heartbeat(&record, until).await?;
+            let alive = commits.records.heartbeat(&record, until).await?;
             // The visibility timeout follows the lease, so that the queue redelivers
             // the message soon after a crash.
             if let Some(receipt) = receipt.filter(|_| alive) {
                 receipt.hide(lease).await?;
             }
             if is_half_over && alive {
-                engine.extend_thread(&record).await;
+                commits.extend_thread(&record).await;
             }
             Ok(alive)
         })

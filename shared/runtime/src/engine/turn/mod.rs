@@ -19,5 +19,31 @@ pub(super) mod spec;
 mod state_size_tests;
 pub(super) mod thread;
 pub(super) mod turn_brake;
-pub(super) mod turn_break;
 pub(super) mod write_buffer;
+
+use super::commit::Commits;
+use super::reader::Reader;
+use super::seal::Secrets;
+use super::services::ReportFailure;
+use crate::store::documents::Documents;
+use a2a_lambda_skill::AgentDefinition;
+use a2a_lambda_skill::model::Model;
+use output_rules::ReportFault;
+use std::sync::Arc;
+
+/// Runs turns, in calls and in the worker.
+#[derive(Clone)]
+pub struct Turns {
+    pub(in crate::engine) reader: Reader,
+    pub(in crate::engine) commits: Commits,
+    pub(in crate::engine) secrets: Secrets,
+    pub(crate) agent: Arc<AgentDefinition>,
+    /// The model that skills can call, if there is one.
+    pub(in crate::engine) model: Option<Arc<dyn Model>>,
+    /// What skills keep beside their tasks.
+    pub(in crate::engine) documents: Option<Documents>,
+    /// Tests of skills use it.
+    pub(in crate::engine) failures: Option<ReportFailure>,
+    /// Tests of skills use it.
+    pub(in crate::engine) output_faults: Option<ReportFault>,
+}

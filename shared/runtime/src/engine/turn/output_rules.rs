@@ -3,12 +3,11 @@
 //! warns once in a turn.
 
 use crate::clock::lock;
-use crate::engine::Engine;
 use crate::task::{Part, TaskId};
 use a2a_lambda_skill::turn_host::{ChunkWriter, Emission, ScopeId};
 use a2a_lambda_skill::{AgentError, AgentResult, Artifact, SkillMetadata, SkillOutcome, media};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// What is wrong with the output of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
@@ -49,9 +48,12 @@ pub enum OutputFault {
     },
 }
 
+/// Gets each fault in the output of a skill.
+pub(in crate::engine) type ReportFault = Arc<dyn Fn(&OutputFault) + Send + Sync>;
+
 /// Checks the output of one turn. It reports each fault once.
 pub(in crate::engine) struct OutputRules<'e> {
-    engine: &'e Engine,
+    report: Option<&'e ReportFault>,
     task: TaskId,
     skill: Option<SkillMetadata>,
     /// The newest writer of each artifact, the step in which it writes, and whether it has
@@ -63,12 +65,12 @@ pub(in crate::engine) struct OutputRules<'e> {
 impl<'e> OutputRules<'e> {
     /// The rules of a turn of this task, of its skill if it runs one.
     pub(in crate::engine) fn new(
-        engine: &'e Engine,
+        report: Option<&'e ReportFault>,
         task: TaskId,
         skill: Option<SkillMetadata>,
     ) -> Self {
         Self {
-            engine,
+            report,
             task,
             skill,
             writers: Mutex::default(),
@@ -161,7 +163,7 @@ impl<'e> OutputRules<'e> {
         }
         let id = &self.task;
         tracing::warn!(task.id = %id, "the output of task `{id}`: {fault}");
-        if let Some(report) = &self.engine.output_faults {
+        if let Some(report) = self.report {
             report(&fault);
         }
         faults.insert(fault);

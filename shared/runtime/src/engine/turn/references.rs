@@ -1,7 +1,7 @@
 //! The tasks that a message refers to (A2A 1.0 §3.4), loaded when the skill reads them.
 
 use super::spec::TurnSpec;
-use crate::engine::Engine;
+use crate::engine::Reader;
 use crate::store::{Projection, StoreError, stored};
 use crate::task::{Owner, TaskId};
 use a2a_lambda_skill::ReferencedTask;
@@ -24,7 +24,7 @@ pub(in crate::engine) fn newest(ids: &[String]) -> Vec<&String> {
 
 /// The task ids that a turn's message names, and what was found.
 pub(in crate::engine) struct NamedTasks<'e> {
-    engine: &'e Engine,
+    reader: &'e Reader,
     owner: Owner,
     ids: Vec<String>,
     references: OnceCell<References>,
@@ -39,9 +39,9 @@ struct MemoryLeft {
 }
 
 impl<'e> NamedTasks<'e> {
-    pub(in crate::engine) fn new(engine: &'e Engine, spec: &TurnSpec) -> Self {
+    pub(in crate::engine) fn new(reader: &'e Reader, spec: &TurnSpec) -> Self {
         Self {
-            engine,
+            reader,
             owner: spec.record.owner.clone(),
             ids: spec.facts.references.clone(),
             references: OnceCell::new(),
@@ -59,7 +59,7 @@ impl<'e> NamedTasks<'e> {
         let mut references = References::default();
         let mut budget = MemoryLeft {
             bytes: stored::MAX_BYTES,
-            files: self.engine.reader.policy.response_max as u64,
+            files: self.reader.policy.response_max as u64,
         };
         let newest = newest(&self.ids);
         let mut distinct = BTreeSet::new();
@@ -87,8 +87,8 @@ impl<'e> NamedTasks<'e> {
         let Ok(id) = TaskId::parse(id) else {
             return Ok(None);
         };
-        let now = self.engine.reader.clock.now();
-        let records = &self.engine.records;
+        let now = self.reader.clock.now();
+        let records = &self.reader.records;
         let head = records.head(&self.owner, &id, now).await?;
         let Some(head) = head else {
             return Ok(None);
@@ -106,8 +106,8 @@ impl<'e> NamedTasks<'e> {
         if !excerpt.complete {
             return Ok(None);
         }
-        let reader = &self.engine.reader;
-        let task = reader
+        let task = self
+            .reader
             .load_task_files(&excerpt.record, &mut budget.files)
             .await?;
         Ok(Some(ReferencedTask::from(&task)))

@@ -1,20 +1,22 @@
 //! Says in the log how a turn ended, and gives all other lines of the turn its fields.
 
 use super::spec::{TurnEnd, TurnInput, TurnSpec};
-use crate::engine::{Engine, EngineError};
+use crate::engine::EngineError;
+use crate::engine::turn::Turns;
 use crate::task::{Change, TaskRecord, TaskState, Timestamp, metadata_keys};
 use crate::telemetry::TraceContext;
 use crate::telemetry::events::{self, TurnFields};
 use crate::telemetry::outcomes::{OK, TASKS, class_of};
 use crate::telemetry::scope::{CallScope, TurnNote};
 use a2a_lambda_skill::{CallNames, RunTrace};
+use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tracing::{Instrument as _, Span};
 
 /// A turn while it runs.
 pub(in crate::engine) struct TurnReport<'e> {
-    engine: &'e Engine,
+    turns: &'e Turns,
     tenant: String,
     task: String,
     skill: Option<String>,
@@ -31,7 +33,7 @@ pub(in crate::engine) struct TurnReport<'e> {
 
 impl<'e> TurnReport<'e> {
     /// Begins the report of `spec`. `is_claimed`: a worker runs the turn.
-    pub(in crate::engine) fn begin(engine: &'e Engine, spec: &TurnSpec, is_claimed: bool) -> Self {
+    pub(in crate::engine) fn begin(turns: &'e Turns, spec: &TurnSpec, is_claimed: bool) -> Self {
         let record = &spec.record;
         let skill = note(spec);
         let task = record.id.to_string();
@@ -42,7 +44,7 @@ impl<'e> TurnReport<'e> {
         let trace = scope.trace();
         let trace = trace.map(|trace| trace.child(&["turn", &task, &turn, &attempt_text]));
         let makes_task = spec.input.makes_task();
-        let run = engine.trace();
+        let run = turns.commits.trace();
         if let Some(run) = &run {
             let text = |trace: TraceContext| trace.to_string();
             let facts = json!({
@@ -54,11 +56,11 @@ impl<'e> TurnReport<'e> {
             run.begin_turn(record, spec.hides_message(), name, facts);
         }
         Self {
-            engine,
+            turns,
             tenant: record.owner.tenant.to_string(),
             makes_task,
             attempt,
-            began: engine.reader.clock.now(),
+            began: turns.reader.clock.now(),
             is_claimed,
             scope: scope.in_span(trace),
             run,
@@ -77,15 +79,14 @@ impl<'e> TurnReport<'e> {
         }
     }
 
-    /// Runs `turn` as the work of this report.
-    pub(in crate::engine) async fn run(
-        self,
-        turn: impl Future<Output = Result<TurnEnd, EngineError>> + Send,
-    ) -> Result<TurnEnd, EngineError> {
+    /// The work of this report, with its end.
+    pub(in crate::engine) fn follow<T>(self, turn: T) -> impl Future<Output = T::Output> + Send
+    where
+        T: Future<Output = Result<TurnEnd, EngineError>> + Send,
+    {
         let turn = turn.instrument(self.span.clone());
-        let result = self.scope.clone().run(turn).await;
-        self.end(&result);
-        result
+        let turn = self.scope.clone().run(turn);
+        turn.inspect(move |result| self.end(result))
     }
 
     /// Reports how the turn ended: in the line of its call, else in a line of its own, and in its
@@ -120,7 +121,7 @@ impl<'e> TurnReport<'e> {
         if shows_task {
             CallNames::note(|names| &names.task, &self.task);
         }
-        let took = self.engine.reader.clock.now().since(self.began);
+        let took = self.turns.reader.clock.now().since(self.began);
         let note = TurnNote {
             state,
             attempt: u64::from(self.attempt),

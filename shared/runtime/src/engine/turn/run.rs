@@ -12,15 +12,15 @@ use super::report::{TurnReport, note};
 use super::scopes::StepChangedError;
 use super::skill_future::SkillFuture;
 use super::skill_host::TurnHandle;
-use super::spec::{TurnCall, TurnEnd, TurnInput, TurnSpec};
-use super::turn_break::TurnBreak;
+use super::spec::{Acceptance, TurnCall, TurnEnd, TurnInput, TurnSpec};
 use super::write_buffer::WriteBuffer;
 use crate::auth::Caller;
-use crate::engine::accept::Acceptance;
+use crate::engine::EngineError;
 use crate::engine::commit::{Commit, OnConflict, registers_push};
-use crate::engine::{Engine, EngineError};
+use crate::engine::turn::Turns;
+use crate::engine::turn_break::TurnBreak;
 use crate::store::queue::Receipt;
-use crate::task::{A2aError, Change, TaskRecord};
+use crate::task::{A2aError, Change, TaskRecord, Timestamp};
 use crate::telemetry::outcomes::{EVENTS, class_of};
 use a2a_lambda_skill::begin_session;
 use a2a_lambda_skill::{
@@ -29,6 +29,7 @@ use a2a_lambda_skill::{
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::any::Any;
+use std::future::ready;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,38 @@ const WAIT_MIN: Duration = Duration::from_secs(10);
 /// The longest wait: the longest delay of a message.
 const WAIT_MAX: Duration = crate::store::queue::DELAY_MAX;
 
-impl Engine {
+impl Turns {
+    /// Does what a message was accepted for. A turn waits for its client until `waits_until`.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    pub(in crate::engine) async fn run_accepted(
+        &self,
+        caller: &Caller,
+        acceptance: Acceptance,
+        waits_until: Option<Timestamp>,
+        sink: &mut EventSink,
+    ) -> Result<TurnEnd, EngineError> {
+        let mut spec = match acceptance {
+            Acceptance::Repeat(record) => return Ok(TurnEnd::Duplicate(record)),
+            Acceptance::Cancel(record, key) => {
+                let record = self.cancel_task(caller, *record, key).await?;
+                return Ok(TurnEnd::Duplicate(record));
+            }
+            Acceptance::Run(spec) => spec,
+        };
+        sink.is_context_reset |= spec.is_reset();
+        // Another invocation runs the turn, as that of a repeated send.
+        if spec.is_queued {
+            let record = Box::pin(self.enqueue(*spec, sink)).await?;
+            return Ok(TurnEnd::Duplicate(record));
+        }
+        if let Some(at) = waits_until {
+            spec.budget = spec.budget.waiting_until(at);
+        }
+        self.run(*spec, None, sink).await
+    }
+
     /// Runs a turn until the task rests, another writer takes it, or the
     /// turn is handed over. `receipt` is that of the queue message that brought the turn
     /// to a worker.
@@ -46,17 +78,20 @@ impl Engine {
     /// # Errors
     /// When the opening cannot be stored; then nothing has changed. A later outage ends
     /// this run and releases the turn; another store error leaves it to a takeover.
-    pub(in crate::engine) async fn run(
-        &self,
-        spec: TurnSpec,
-        receipt: Option<&dyn Receipt>,
-        sink: &mut EventSink,
-    ) -> Result<TurnEnd, EngineError> {
+    pub(in crate::engine) fn run<'a>(
+        &'a self,
+        mut spec: TurnSpec,
+        receipt: Option<&'a dyn Receipt>,
+        sink: &'a mut EventSink,
+    ) -> impl Future<Output = Result<TurnEnd, EngineError>> + Send + use<'a> {
         let report = TurnReport::begin(self, &spec, receipt.is_some());
+        spec.facts.model.clone_from(&self.model);
+        spec.facts.states.clone_from(self.agent.states());
+        let instructions = &self.agent.manifest().instructions;
+        spec.facts.instructions.clone_from(instructions);
         // A future is moved with room for all that it awaits, so the engine boxes large ones at
         // its borders: the turn here, a message that is accepted, and the work of a queue.
-        let turn = Box::pin(self.execute(spec, receipt, sink));
-        report.run(turn).await
+        report.follow(Box::pin(self.execute(spec, receipt, sink)))
     }
 
     async fn execute(
@@ -103,12 +138,12 @@ impl Engine {
         buffer.meter = Some(turn.meter());
         let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());
-        let running = run_skill(&*skill, adapter, &mut context, start, self.trace());
-        let mut running = SkillFuture::new(running, &turn, self);
+        let running = run_skill(&*skill, adapter, &mut context, start, self.commits.trace());
+        let mut running = SkillFuture::new(running, &turn, &*self.reader.clock);
         if is_watched && !is_forced {
             poll_and_open(&mut running, &mut buffer).await?;
         }
-        let mut heartbeat = Heartbeat::new(self, receipt, budget, is_stream);
+        let mut heartbeat = Heartbeat::new(&self.commits, receipt, budget, is_stream);
         let ended_by = drive(&mut running, &turn, inbox, &mut buffer, &mut heartbeat).await;
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap. What is open then is not
@@ -134,66 +169,59 @@ impl Engine {
         acceptance: Acceptance,
         sink: &'a mut EventSink,
     ) -> BoxFuture<'a, Result<TaskRecord, EngineError>> {
-        Box::pin(async move {
-            let spec = match acceptance {
-                Acceptance::Run(spec) => *spec,
-                Acceptance::Repeat(record) => return Ok(record),
-                Acceptance::Cancel(record, key) => {
-                    return self.cancel_task(caller, *record, key).await;
-                }
-            };
-            if spec.is_queued {
-                return self.enqueue(spec, sink).await;
-            }
-            match self.run(spec, None, sink).await? {
-                TurnEnd::AtRest(record)
-                | TurnEnd::HandedOver(record)
-                | TurnEnd::Duplicate(record)
-                | TurnEnd::Superseded(Some(record)) => Ok(record),
-                TurnEnd::Message(_) | TurnEnd::Superseded(None) => {
-                    Err(A2aError::TaskNotFound.into())
-                }
-            }
-        })
+        let turn = self.run_accepted(caller, acceptance, None, sink);
+        let task = turn.map(|end| match end? {
+            TurnEnd::AtRest(record)
+            | TurnEnd::HandedOver(record)
+            | TurnEnd::Duplicate(record)
+            | TurnEnd::Superseded(Some(record)) => Ok(record),
+            TurnEnd::Message(_) | TurnEnd::Superseded(None) => Err(A2aError::TaskNotFound.into()),
+        });
+        task.boxed()
     }
 
     /// Stores the outcome of the skill, or hands its turn over.
-    async fn end_turn(
-        &self,
+    fn end_turn<'a>(
+        &'a self,
         ended_by: Result<LoopEnd, EngineError>,
-        turn: &TurnHandle<'_>,
-        mut buffer: WriteBuffer<'_>,
-    ) -> Result<TurnEnd, EngineError> {
+        turn: &'a TurnHandle<'_>,
+        mut buffer: WriteBuffer<'a>,
+    ) -> BoxFuture<'a, Result<TurnEnd, EngineError>> {
         let outcome = match ended_by {
             Ok(LoopEnd::Returned(outcome)) => match turn.check_outcome(outcome) {
                 Ok(outcome) => outcome,
-                Err(error) => return self.end_changed(turn, buffer, &error).await,
+                Err(error) => return Box::pin(self.end_changed(turn, buffer, error)),
             },
-            Ok(LoopEnd::Lost) => return Ok(TurnEnd::Superseded(buffer.winner)),
+            Ok(LoopEnd::Lost) => {
+                let end = TurnEnd::Superseded(buffer.winner);
+                return Box::pin(ready(Ok(end)));
+            }
             Ok(LoopEnd::TimeUp) if !buffer.can_go_on() => SkillOutcome::Failed {
                 error: AgentError::deadline(),
             },
             Ok(LoopEnd::TimeUp) => match self.hand_over_limit(&buffer.record) {
                 Some(error) => SkillOutcome::Failed { error },
-                None => return buffer.hand_over(turn).await,
+                None => return Box::pin(buffer.hand_over(turn)),
             },
             Ok(LoopEnd::Broken(TurnBreak::Waits(not_before))) => {
-                return buffer.give_turn(turn, Change::Release { not_before }).await;
+                return Box::pin(buffer.give_turn(turn, Change::Release { not_before }));
             }
             Ok(LoopEnd::Broken(TurnBreak::Braked(refusal))) => {
-                return self.end_braked(refusal, turn, buffer).await;
+                return Box::pin(self.end_braked(refusal, turn, buffer));
             }
             Ok(LoopEnd::Broken(TurnBreak::Changed(error))) => {
-                return self.end_changed(turn, buffer, &error).await;
+                return Box::pin(self.end_changed(turn, buffer, error));
             }
             Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => SkillOutcome::Failed { error },
-            Ok(LoopEnd::Broken(TurnBreak::Outage(error))) => return Err(error.into()),
+            Ok(LoopEnd::Broken(TurnBreak::Outage(error))) => {
+                return Box::pin(ready(Err(error.into())));
+            }
             Err(error) => match buffer.give_up(&error) {
                 Some(error) => SkillOutcome::Failed { error },
-                None => return Err(error),
+                None => return Box::pin(ready(Err(error))),
             },
         };
-        buffer.finish_turn(outcome, turn.turn_thread()).await
+        Box::pin(buffer.finish_turn(outcome, turn.turn_thread()))
     }
 
     /// Releases a braked turn: it runs again when the brake is lifted. A call whose task is not
@@ -219,14 +247,14 @@ impl Engine {
         &self,
         turn: &TurnHandle<'_>,
         buffer: WriteBuffer<'_>,
-        error: &StepChangedError,
+        error: StepChangedError,
     ) -> Result<TurnEnd, EngineError> {
         let record = &buffer.record;
         let (id, before) = (&record.id, record.base.build.as_ref());
         let is_other_build = before.is_some() && before != self.agent.build_id();
         if is_other_build && buffer.can_go_on() && self.run_limit(record).is_none() {
             tracing::error!(class = class_of(EVENTS, "turn.changed").word(), task.id = %id, turn.changed = true, "a turn of task `{id}` waits for the build that stored its steps: {error}");
-            if let Some(trace) = self.trace() {
+            if let Some(trace) = self.commits.trace() {
                 let now = self.reader.clock.now();
                 trace.event(record, ("failure", "STEP_CHANGED"), now, |row| {
                     let cause = format!("waits for the build that stored its steps: {error}");
@@ -237,7 +265,7 @@ impl Engine {
         }
         tracing::error!(task.id = %id, "a turn of task `{id}` did not ask for the same steps when it ran again: {error}");
         let outcome = SkillOutcome::Failed {
-            error: AgentError::step_changed("").with_cause(error),
+            error: AgentError::step_changed("").with_cause(&error),
         };
         buffer.finish_turn(outcome, turn.turn_thread()).await
     }
@@ -273,9 +301,11 @@ impl Engine {
         let not_before = now.plus(wait);
         let release = Commit {
             on_conflict: OnConflict::Reapply,
-            ..self.commit_of(record, Change::Release { not_before })
+            ..self
+                .commits
+                .commit_of(record, Change::Release { not_before })
         };
-        let result = self.commit(release).await?.of_task()?;
+        let result = self.commits.commit(release).await?.of_task()?;
         Ok(result.map_or_else(TurnEnd::Superseded, TurnEnd::HandedOver))
     }
 
@@ -290,7 +320,7 @@ impl Engine {
         let is_private = spec.hides_message();
         let (mut buffer, call) = WriteBuffer::new(self, spec, sink);
         let repeat = buffer.open_as(call.key).await?;
-        if let Some(trace) = self.trace() {
+        if let Some(trace) = self.commits.trace() {
             trace.name_task(&buffer.record, is_private);
         }
         Ok(repeat.unwrap_or(buffer.record))

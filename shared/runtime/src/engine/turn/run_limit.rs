@@ -4,11 +4,12 @@
 //! Each invocation of a turn ends, but a turn can be handed over or released again and
 //! again. The first two limits end a turn that makes no progress, or progress for ever.
 
-use crate::engine::Engine;
+use crate::engine::Policy;
+use crate::engine::turn::Turns;
 use crate::task::TaskRecord;
 use a2a_lambda_skill::{AgentError, AgentResult};
 
-impl Engine {
+impl Turns {
     /// The error of a task that must not be handed over once more.
     pub(in crate::engine) fn hand_over_limit(&self, record: &TaskRecord) -> Option<AgentError> {
         let most = self.reader.policy.task_hand_overs_max;
@@ -31,7 +32,9 @@ impl Engine {
         let text = format!("the task made no progress for {idle} s, and {most} s are allowed");
         Some(limit_error(text).with_detail("runMaxSeconds", most))
     }
+}
 
+impl Policy {
     /// Checks that a skill may keep `current` bytes, before anything is written. The size is
     /// that of the stored form: `stored::saved_size` of a task, `stored::state_size` of a
     /// thread.
@@ -39,7 +42,7 @@ impl Engine {
     /// # Errors
     /// `STATE_TOO_LARGE`.
     pub(in crate::engine) fn check_state_size(&self, current: usize) -> AgentResult<()> {
-        let limit = self.reader.policy.state_max_bytes;
+        let limit = self.state_max_bytes;
         if current <= limit {
             return Ok(());
         }

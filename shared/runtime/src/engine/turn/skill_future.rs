@@ -5,7 +5,7 @@
 //! results, and not on what else the event loop does.
 
 use super::skill_host::TurnHandle;
-use crate::engine::Engine;
+use crate::engine::Clock;
 use crate::task::Timestamp;
 use a2a_lambda_skill::SkillOutcome;
 use futures::future::BoxFuture;
@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Wake, Waker};
 pub(in crate::engine) struct SkillFuture<'a> {
     skill: BoxFuture<'a, SkillOutcome>,
     turn: &'a TurnHandle<'a>,
-    engine: &'a Engine,
+    clock: &'a dyn Clock,
     signal: Arc<SkillWaker>,
     waker: Waker,
     /// When something last woke the skill.
@@ -43,7 +43,7 @@ impl<'a> SkillFuture<'a> {
     pub(in crate::engine) fn new(
         skill: BoxFuture<'a, SkillOutcome>,
         turn: &'a TurnHandle<'a>,
-        engine: &'a Engine,
+        clock: &'a dyn Clock,
     ) -> Self {
         let signal = Arc::new(SkillWaker {
             is_woken: AtomicBool::new(true),
@@ -52,10 +52,10 @@ impl<'a> SkillFuture<'a> {
         Self {
             skill,
             turn,
-            engine,
+            clock,
             waker: Arc::clone(&signal).into(),
             signal,
-            woken_at: engine.reader.clock.now(),
+            woken_at: clock.now(),
         }
     }
 
@@ -79,7 +79,7 @@ impl Future for SkillFuture<'_> {
         this.signal.event_loop.register(task.waker());
         loop {
             if this.signal.is_woken.swap(false, Ordering::Acquire) {
-                this.woken_at = this.engine.reader.clock.now();
+                this.woken_at = this.clock.now();
                 let mut task = Context::from_waker(&this.waker);
                 if let Poll::Ready(outcome) = this.skill.as_mut().poll(&mut task) {
                     return Poll::Ready(outcome);

@@ -20,12 +20,13 @@ use super::scopes::{Scopes, StepChangedError};
 use super::spec::TurnSpec;
 use super::thread::TurnThread;
 use super::turn_brake::TurnBrake;
-use super::turn_break::{BreakSignal, TurnBreak};
 use crate::clock::lock;
+use crate::engine::EngineError;
 use crate::engine::day_limits::{CallMeter, most_of_task};
 use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::ObjectKeys;
-use crate::engine::{Engine, EngineError};
+use crate::engine::turn::Turns;
+use crate::engine::turn_break::{BreakSignal, TurnBreak};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError};
 use crate::task::{
@@ -59,7 +60,7 @@ const UNBOUND: Duration = Duration::from_secs(15 * 60);
 
 /// The services of a turn, lent to its skill.
 pub(in crate::engine) struct TurnHandle<'e> {
-    engine: &'e Engine,
+    turns: &'e Turns,
     commands: mpsc::UnboundedSender<SkillCommand>,
     /// The one output that the event loop has not taken.
     output: Arc<Semaphore>,
@@ -96,7 +97,7 @@ pub(in crate::engine) struct TurnHandle<'e> {
 impl<'e> TurnHandle<'e> {
     /// Creates the turn of `spec`, and the receiver from which the event loop reads.
     pub(in crate::engine) fn new(
-        engine: &'e Engine,
+        turns: &'e Turns,
         spec: &TurnSpec,
     ) -> (Self, mpsc::UnboundedReceiver<SkillCommand>) {
         let (commands, inbox) = mpsc::unbounded_channel();
@@ -105,7 +106,7 @@ impl<'e> TurnHandle<'e> {
         let skill = spec.input.skill().map(|skill| *skill.metadata());
         let tenant = spec.record.owner.tenant.clone();
         let turn = Self {
-            engine,
+            turns,
             commands,
             output: Arc::new(Semaphore::new(1)),
             saves: Mutex::new(
@@ -114,28 +115,32 @@ impl<'e> TurnHandle<'e> {
                     .collect(),
             ),
             scopes: Scopes::new(&saved_turn, &base, spec.began_at()),
-            reads: ReadLog::new(base.reads, engine.reader.policy.state_max_bytes),
+            reads: ReadLog::new(base.reads, turns.reader.policy.state_max_bytes),
             tries: Mutex::new(base.tries),
             is_closed: AtomicBool::new(false),
             backlog: AtomicU64::new(0),
             stored_backlog: AtomicU64::new(0),
             makes_task: spec.input.makes_task(),
             replay: ReplayedOutput::new(&spec.record),
-            output_rules: OutputRules::new(engine, spec.record.id.clone(), skill),
+            output_rules: OutputRules::new(
+                turns.output_faults.as_ref(),
+                spec.record.id.clone(),
+                skill,
+            ),
             signal: Arc::default(),
-            brake: TurnBrake::new(&engine.reader, tenant, skill.map(|skill| skill.id)),
+            brake: TurnBrake::new(&turns.reader, tenant, skill.map(|skill| skill.id)),
             meter: Arc::new(CallMeter::of_task(
-                &engine.reader,
+                &turns.reader,
                 &spec.record,
-                most_of_task(&engine.reader.policy.limits, spec.messages()),
+                most_of_task(&turns.reader.policy.limits, spec.messages()),
             )),
             saved_turn: Mutex::new(saved_turn),
-            turn_thread: TurnThread::new(engine, spec),
-            references: NamedTasks::new(engine, spec),
+            turn_thread: TurnThread::new(&turns.commits, spec),
+            references: NamedTasks::new(&turns.reader, spec),
             task: spec.record.key(),
             task_id: spec.record.id.clone(),
-            attempt: ObjectKeys::of(&spec.record, engine.reader.clock.now()),
-            trace: engine.trace(),
+            attempt: ObjectKeys::of(&spec.record, turns.reader.clock.now()),
+            trace: turns.commits.trace(),
             stop_at: spec.budget.stop_at,
             ends_at: spec.budget.ends_at(),
         };
@@ -225,7 +230,7 @@ impl<'e> TurnHandle<'e> {
         &self,
         mut source: BlobReader,
     ) -> Result<AgentResult<PartContent>, StoreError> {
-        let inline_max = self.engine.reader.policy.inline_max;
+        let inline_max = self.turns.reader.policy.inline_max;
         let head = read_up_to(&mut source, inline_max.saturating_add(1)).await?;
         if head.len() <= inline_max {
             return Ok(Ok(PartContent::Raw(head)));
@@ -237,10 +242,10 @@ impl<'e> TurnHandle<'e> {
         let mut source: BlobReader = Box::pin(ChainedReader {
             head,
             rest: source,
-            remaining: self.engine.reader.policy.upload_max,
+            remaining: self.turns.reader.policy.upload_max,
         });
-        let key = self.attempt.early_key(self.engine.ids.next());
-        let blobs = &self.engine.blobs;
+        let key = self.attempt.early_key(self.turns.commits.ids.next());
+        let blobs = &self.turns.commits.files.blobs;
         let measure = blobs.put_from(&self.task, &key, &mut source).await?;
         let rest = measure.size.saturating_sub(first);
         let charge = self.charge(rest).await;
@@ -256,7 +261,12 @@ impl<'e> TurnHandle<'e> {
 
     /// Adds to the bytes that the tenant may store in one day.
     async fn charge(&self, bytes: u64) -> AgentResult<()> {
-        let charge = self.engine.charge_bytes(self.task.tenant(), bytes).await;
+        let charge = self
+            .turns
+            .commits
+            .files
+            .charge_bytes(self.task.tenant(), bytes)
+            .await;
         charge.map_err(|error| error.ends_task(0).unwrap_or_else(|| error.into()))
     }
 
@@ -268,13 +278,13 @@ impl<'e> TurnHandle<'e> {
 
 impl DocumentHost for TurnHandle<'_> {
     fn documents(&self) -> AgentResult<Documents> {
-        let documents = self.engine.documents.clone();
+        let documents = self.turns.documents.clone();
         documents.ok_or_else(|| AgentError::internal("the runtime has no store of documents"))
     }
 
     fn write_stamp(&self) -> (Timestamp, WriteId) {
-        let id = WriteId::made_of(self.engine.ids.next());
-        (self.engine.reader.clock.now(), id)
+        let id = WriteId::made_of(self.turns.commits.ids.next());
+        (self.turns.reader.clock.now(), id)
     }
 
     fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError> {
@@ -354,7 +364,7 @@ impl TurnHost for TurnHandle<'_> {
 
     fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
         Box::pin(async {
-            let limit = self.engine.reader.policy.upload_max;
+            let limit = self.turns.reader.policy.upload_max;
             for part in &artifact.parts {
                 if let PartContent::Raw(bytes) = &part.content
                     && bytes.len() > limit
@@ -378,7 +388,7 @@ impl TurnHost for TurnHandle<'_> {
 
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
         Box::pin(async move {
-            self.value_or_end_turn(self.engine.reader.bytes_of(&blob).await)
+            self.value_or_end_turn(self.turns.reader.bytes_of(&blob).await)
                 .await
         })
     }
@@ -386,7 +396,7 @@ impl TurnHost for TurnHandle<'_> {
     fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<BlobReader>> {
         Box::pin(async move {
             // A reader fails when the signal says that the turn is over.
-            let (reader, signal) = (&self.engine.reader, Arc::clone(&self.signal));
+            let (reader, signal) = (&self.turns.reader, Arc::clone(&self.signal));
             self.value_or_end_turn(reader.open_blob(blob, signal).await)
                 .await
         })
@@ -491,7 +501,7 @@ impl TurnHost for TurnHandle<'_> {
 
     fn now(&self) -> Timestamp {
         match self.scopes.is_in_step() {
-            true => self.engine.reader.clock.now(),
+            true => self.turns.reader.clock.now(),
             false => self.scopes.given_at(),
         }
     }
@@ -535,7 +545,7 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn time_left(&self) -> Duration {
-        let now = self.engine.reader.clock.now();
+        let now = self.turns.reader.clock.now();
         self.ends_at.map_or(UNBOUND, |end| end.since(now))
     }
 

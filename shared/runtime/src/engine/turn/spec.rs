@@ -1,15 +1,36 @@
 //! What a turn needs to run, and how it ended.
 
-use crate::engine::accept::Acceptance;
-use crate::engine::accept::context_status::ContextStatus;
-use crate::engine::accept::repeat::MessagePrint;
+use crate::auth::Caller;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::SendKey;
+use crate::engine::commit::context_status::ContextStatus;
+use crate::engine::repeat::MessagePrint;
 use crate::task::{
     Base, Change, Message, Part, Saved, SavedSlot, SendCommand, TaskRecord, Timestamp,
 };
 use a2a_lambda_skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
 use std::sync::Arc;
+
+/// What the engine does with a message.
+pub(in crate::engine) enum Acceptance {
+    /// It runs a turn.
+    Run(Box<TurnSpec>),
+    /// The message was accepted before: its idempotency key has a task, or it is the
+    /// client's last message in its task. The task is returned, and no turn runs.
+    Repeat(TaskRecord),
+    /// The message is a word that cancels this task, under the key of its send.
+    Cancel(Box<TaskRecord>, Option<SendKey>),
+}
+
+impl Acceptance {
+    /// The message, if it may be accepted again when its turn cannot begin.
+    pub(in crate::engine) fn take_retry(&mut self) -> Option<SendCommand> {
+        match self {
+            Self::Run(spec) => spec.retry.take(),
+            Self::Repeat(_) | Self::Cancel(..) => None,
+        }
+    }
+}
 
 /// A turn that is ready to run.
 pub(in crate::engine) struct TurnSpec {
@@ -110,6 +131,22 @@ impl TurnSpec {
     pub(in crate::engine) fn is_reset(&self) -> bool {
         self.context_status.as_ref().is_some_and(|it| it.reset)
     }
+}
+
+/// The facts that the skill of a turn can read. `message` opened the turn.
+pub(in crate::engine) fn facts_of(
+    record: &TaskRecord,
+    caller: &Caller,
+    accepted_output_modes: &[String],
+    message: Option<&Message>,
+) -> TurnFacts {
+    let mut facts = TurnFacts::of(record, caller);
+    facts.accepted_output_modes = accepted_output_modes.to_vec();
+    if let Some(message) = message {
+        facts.message_id.clone_from(&message.id);
+        facts.references.clone_from(&message.reference_task_ids);
+    }
+    facts
 }
 
 /// What a turn calls its skill with, and the key under which its opening is stored.

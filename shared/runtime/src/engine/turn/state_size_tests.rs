@@ -2,7 +2,7 @@
 
 use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::engine::{Engine, Policy, RandomIds, Services, SystemClock};
+use crate::engine::{Engine, Policy, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::stored;
@@ -76,13 +76,7 @@ fn caller() -> Caller {
 async fn task(text: String) -> (Task, TaskRecord) {
     let agent = Agent::builder("test").skill(Keep).build().unwrap();
     let store = Arc::new(MemoryStore::new());
-    let services = Services {
-        records: store.records.clone(),
-        blobs: store.blobs.clone(),
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
-        model: None,
-    };
+    let services = Services::new(store.records.clone(), store.blobs.clone());
     let engine = Engine::new(Arc::new(agent), services, Policy::default());
     let command = SendCommand {
         message: Message::from_user("m-1", vec![Part::text(text)]),

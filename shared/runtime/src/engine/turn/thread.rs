@@ -13,15 +13,16 @@ use self::operations::{Operations, SessionView};
 
 use super::spec::TurnSpec;
 use crate::clock::lock;
-use crate::engine::accept::context_status::LOOK;
-use crate::engine::commit::{CommitOutcome, PreparedCommit};
-use crate::engine::{Engine, EngineError};
+use crate::engine::EngineError;
+use crate::engine::commit::context_status::LOOK;
+use crate::engine::commit::{CommitOutcome, Commits, PreparedCommit};
 use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
 use crate::task::{
     Change, ContextId, Message, Owner, Role, TaskId, TaskRecord, Timestamp, WriteId,
 };
 use a2a_lambda_skill::route::drop_command;
 use a2a_lambda_skill::{AgentResult, Content};
+use futures::future::Either;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ const SCOPE_HASH: usize = 16;
 
 /// A turn's view of its thread.
 pub(in crate::engine) struct TurnThread<'e> {
-    engine: &'e Engine,
+    commits: &'e Commits,
     owner: Owner,
     context: ContextId,
     task: TaskId,
@@ -59,7 +60,7 @@ pub(in crate::engine) struct TurnThread<'e> {
 }
 
 impl<'e> TurnThread<'e> {
-    pub(in crate::engine) fn new(engine: &'e Engine, spec: &TurnSpec) -> Self {
+    pub(in crate::engine) fn new(commits: &'e Commits, spec: &TurnSpec) -> Self {
         let record = &spec.record;
         let mut messages = messages_of(record);
         if spec.opening.is_empty() {
@@ -70,7 +71,7 @@ impl<'e> TurnThread<'e> {
         drop_commands(spec.input.skill().map(|it| it.metadata().id), &mut messages);
         let context_status = spec.context_status.as_ref();
         Self {
-            engine,
+            commits,
             owner: record.owner.clone(),
             context: record.context_id.clone(),
             task: record.id.clone(),
@@ -80,7 +81,7 @@ impl<'e> TurnThread<'e> {
             began: context_status.map(|context_status| context_status.began),
             is_reset: context_status.is_some_and(|context_status| context_status.reset),
             stop_at: spec.budget.stop_at,
-            checked_at: context_status.map_or(record.updated_at, |_| engine.reader.clock.now()),
+            checked_at: context_status.map_or(record.updated_at, |_| commits.reader.clock.now()),
             messages,
             operations: Mutex::default(),
             session: OnceCell::new(),
@@ -95,12 +96,12 @@ impl<'e> TurnThread<'e> {
     /// The thread stored under the context id, even if an earlier context with this id
     /// left it.
     async fn load_any_thread(&self) -> Result<Option<ThreadRecord>, StoreError> {
-        let mut races = self.engine.races(self.stop_at);
+        let mut races = self.commits.races(self.stop_at);
         loop {
-            let records = &self.engine.records;
+            let records = &self.commits.records;
             match records.load_thread(&self.owner, &self.context).await {
                 // A transaction of another task has the thread for a moment.
-                Err(StoreError::Contended(_)) if self.engine.back_off(&mut races).await => {}
+                Err(StoreError::Contended(_)) if self.commits.back_off(&mut races).await => {}
                 result => return result,
             }
         }
@@ -118,8 +119,8 @@ impl<'e> TurnThread<'e> {
     /// with the same id.
     fn is_own(&self, thread: &ThreadRecord) -> bool {
         let earlier = |began| {
-            let engine = self.engine;
-            engine.is_earlier(&self.context, thread.created_at, began)
+            let commits = self.commits;
+            commits.is_earlier(&self.context, thread.created_at, began)
         };
         let is_earlier = self.began.is_some_and(earlier);
         !is_earlier && !thread.is_cleared()
@@ -127,7 +128,7 @@ impl<'e> TurnThread<'e> {
 
     /// Whether the state of a thread has expired.
     fn is_over(&self, thread: &ThreadRecord) -> bool {
-        self.is_reset && thread.state_expires_at <= self.engine.reader.clock.now()
+        self.is_reset && thread.state_expires_at <= self.commits.reader.clock.now()
     }
 
     /// The state of a thread, unless it has expired.
@@ -200,9 +201,9 @@ impl<'e> TurnThread<'e> {
 
     /// Refreshes the thread of a long turn.
     pub(in crate::engine) async fn extend(&self, record: &TaskRecord) {
-        let now = self.engine.reader.clock.now();
-        if self.engine.is_part_over(self.checked_at, LOOK, now) {
-            self.engine.extend_thread(record).await;
+        let now = self.commits.reader.clock.now();
+        if self.commits.is_part_over(self.checked_at, LOOK, now) {
+            self.commits.extend_thread(record).await;
         }
     }
 
@@ -214,7 +215,7 @@ impl<'e> TurnThread<'e> {
         &self,
         updates: Option<&[StepUpdates]>,
     ) -> Result<Option<ThreadWrite>, EngineError> {
-        let now = self.engine.reader.clock.now();
+        let now = self.commits.reader.clock.now();
         let thread = self.load_any_thread().await?;
         if thread.as_ref().is_some_and(ThreadRecord::is_cleared) {
             return Ok(None);
@@ -235,30 +236,41 @@ impl<'e> TurnThread<'e> {
         }
         let result = lock(&self.operations).apply(&mut record.state, updates);
         result.map_err(EngineError::of_skill)?;
-        let size = self
-            .engine
-            .check_state_size(stored::state_size(&record.state));
+        let policy = &self.commits.reader.policy;
+        let size = policy.check_state_size(stored::state_size(&record.state));
         size.map_err(EngineError::of_skill)?;
         record.state_version = record.version + 1;
-        Ok(Some(self.engine.thread_renewal(record, now)))
+        Ok(Some(self.commits.thread_renewal(record, now)))
     }
 
     /// Stores a commit of the turn, in one transaction with the changes that
     /// [`write`](Self::write) applies, if there are any. It applies them again after another
     /// task was faster, those of a step until the run ends; [`CommitOutcome::ThreadMoved`] means
     /// that the time for it is over.
-    pub(in crate::engine) async fn commit(
+    pub(in crate::engine) fn commit(
+        &self,
+        commit: PreparedCommit,
+        updates: Option<Vec<StepUpdates>>,
+    ) -> impl Future<Output = Result<CommitOutcome, EngineError>> + Send {
+        let changes_nothing = match &updates {
+            Some(updates) => updates.is_empty(),
+            None => self.is_unchanged(),
+        };
+        match changes_nothing {
+            true => Either::Left(self.commits.write(commit)),
+            false => Either::Right(self.commit_with_thread(commit, updates)),
+        }
+    }
+
+    async fn commit_with_thread(
         &self,
         commit: PreparedCommit,
         updates: Option<Vec<StepUpdates>>,
     ) -> Result<CommitOutcome, EngineError> {
         let updates = updates.as_deref();
-        if updates.map_or_else(|| self.is_unchanged(), <[_]>::is_empty) {
-            return self.engine.write(commit).await;
-        }
         let mut races = match updates {
-            Some(_) => self.engine.races_of_run(self.stop_at),
-            None => self.engine.races(self.stop_at),
+            Some(_) => self.commits.races_of_run(self.stop_at),
+            None => self.commits.races(self.stop_at),
         };
         loop {
             let thread = self.write(updates).await?;
@@ -266,7 +278,7 @@ impl<'e> TurnThread<'e> {
             let state = thread.as_ref().map(|write| write.record.state.clone());
             // All tries share the write id, so that a try that was stored without a response is
             // recognised.
-            match self.engine.write(commit.with_thread(thread, keys)).await {
+            match self.commits.write(commit.with_thread(thread, keys)).await {
                 Ok(CommitOutcome::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
                 Ok(outcome @ CommitOutcome::Stored(_)) => {
@@ -276,7 +288,7 @@ impl<'e> TurnThread<'e> {
                 }
                 result => return result,
             }
-            if !self.engine.back_off(&mut races).await {
+            if !self.commits.back_off(&mut races).await {
                 return Ok(CommitOutcome::ThreadMoved);
             }
         }

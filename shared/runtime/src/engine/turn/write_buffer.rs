@@ -17,14 +17,15 @@ use super::skill_host::TurnHandle;
 use super::spec::{TurnCall, TurnEnd, TurnSpec};
 use super::thread::{StepUpdates, TurnThread};
 use crate::auth::Caller;
-use crate::engine::accept::repeat::MessagePrint;
+use crate::engine::EngineError;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::contention::contention_error;
 use crate::engine::commit::{
     Commit, CommitOutcome, OnConflict, PreparedCommit, SendKey, registers_push,
 };
 use crate::engine::day_limits::CallMeter;
-use crate::engine::{Engine, EngineError};
+use crate::engine::repeat::MessagePrint;
+use crate::engine::turn::Turns;
 use crate::store::{IdempotencyEntry, ThreadWrite};
 use crate::task::{
     A2aError, BuildId, Change, OutputCounts, PartContent, StepOutcome, TaskRecord, Timestamp,
@@ -47,7 +48,7 @@ const MAX_BYTES: usize = 64 * 1024;
 pub(in crate::engine) struct WriteBuffer<'e> {
     /// Where committed events go.
     sink: &'e mut EventSink,
-    pub(in crate::engine) engine: &'e Engine,
+    pub(in crate::engine) turns: &'e Turns,
     /// The task as last stored.
     pub(in crate::engine) record: TaskRecord,
     /// Whether the skill makes tasks.
@@ -95,7 +96,7 @@ pub(in crate::engine) struct WriteBuffer<'e> {
 impl<'e> WriteBuffer<'e> {
     /// The buffer of a turn, and what else `spec` has.
     pub(in crate::engine) fn new(
-        engine: &'e Engine,
+        turns: &'e Turns,
         spec: TurnSpec,
         sink: &'e mut EventSink,
     ) -> (Self, TurnCall) {
@@ -104,7 +105,7 @@ impl<'e> WriteBuffer<'e> {
         let names = names.filter_map(|artifact| artifact.name.clone());
         let buffer = Self {
             sink,
-            engine,
+            turns,
             artifact_names: names.collect(),
             record: spec.record,
             makes_task: spec.input.makes_task(),
@@ -154,8 +155,8 @@ impl<'e> WriteBuffer<'e> {
             return None;
         }
         self.has_pointer |= points;
-        let engine = self.engine;
-        Some(Box::pin(engine.link_context(pointer, opens)))
+        let turns = self.turns;
+        Some(Box::pin(turns.commits.link_context(pointer, opens)))
     }
 
     /// Stores what has to be stored before the next write.
@@ -173,7 +174,7 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) async fn open(&mut self) -> Result<bool, EngineError> {
         self.link_context(false).await?;
         let commit = self.next_commit(OnConflict::Return);
-        let outcome = self.engine.commit(commit).await?;
+        let outcome = self.turns.commits.commit(commit).await?;
         self.handle_outcome(outcome).await
     }
 
@@ -190,7 +191,7 @@ impl<'e> WriteBuffer<'e> {
         self.link_context(key.is_some()).await?;
         let mut commit = self.next_commit(OnConflict::Return);
         commit.key.clone_from(&key);
-        let outcome = self.engine.commit(commit).await?;
+        let outcome = self.turns.commits.commit(commit).await?;
         if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, key) {
             return Ok(Some(key.task_of(IdempotencyEntry::clone(entry))?));
         }
@@ -198,7 +199,7 @@ impl<'e> WriteBuffer<'e> {
             return Ok(None);
         }
         if let (Some(current), Some(print)) = (&self.winner, &self.print)
-            && self.engine.is_repeat(current, print).await?
+            && self.turns.secrets.is_repeat(current, print).await?
         {
             return Ok(self.winner.take());
         }
@@ -212,7 +213,7 @@ impl<'e> WriteBuffer<'e> {
 
     /// Whether the next write should start now.
     pub(in crate::engine) fn due(&self) -> bool {
-        let now = self.engine.reader.clock.now();
+        let now = self.turns.reader.clock.now();
         self.wakes_at().is_some_and(|at| at <= now)
     }
 
@@ -221,7 +222,7 @@ impl<'e> WriteBuffer<'e> {
     /// The first write of a short send waits while the skill runs, so that the finished
     /// task is one write. An event, a value to save or the timer forces it.
     pub(in crate::engine) fn wakes_at(&self) -> Option<Timestamp> {
-        let policy = &self.engine.reader.policy;
+        let policy = &self.turns.reader.policy;
         if self.pending.is_empty() {
             return None;
         }
@@ -283,7 +284,7 @@ impl<'e> WriteBuffer<'e> {
         self.push(last);
         match self.context_link(false) {
             Some(placement) => placement.await?,
-            None => self.engine.extend_thread(&self.record).await,
+            None => self.turns.commits.extend_thread(&self.record).await,
         }
         let result = self.write_next(turn.turn_thread()).await;
         self.end(result).await
@@ -297,7 +298,7 @@ impl<'e> WriteBuffer<'e> {
     ) -> Result<TurnEnd, EngineError> {
         let outcome = match result {
             Err(error) => match self.give_up(&error) {
-                Some(error) => self.fail(self.engine.failure(&self.record, &error)).await?,
+                Some(error) => self.fail(self.turns.failure(&self.record, &error)).await?,
                 None => return Err(error),
             },
             Ok(outcome) => outcome,
@@ -316,7 +317,7 @@ impl<'e> WriteBuffer<'e> {
         self.push(fail);
         self.link_context(false).await?;
         let commit = self.next_commit(OnConflict::Reapply);
-        self.engine.commit(commit).await
+        self.turns.commits.commit(commit).await
     }
 
     /// Whether the client of a task that is not stored yet reads text and no data.
@@ -348,8 +349,8 @@ impl<'e> WriteBuffer<'e> {
     /// Reads the task as another writer stored it.
     pub(in crate::engine) async fn reload(&mut self) -> Result<(), EngineError> {
         let (owner, id) = (&self.record.owner, &self.record.id);
-        let now = self.engine.reader.clock.now();
-        let record = self.engine.records.load(owner, id, now).await?;
+        let now = self.turns.reader.clock.now();
+        let record = self.turns.commits.records.load(owner, id, now).await?;
         self.winner = record.filter(|record| record.is_same_task(&self.record));
         Ok(())
     }
@@ -369,9 +370,9 @@ impl<'e> WriteBuffer<'e> {
         // extended since the record was read.
         if self.record.lease_until.is_some() {
             self.record
-                .set_lease(Some(self.engine.lease_until(self.budget.deadline)));
+                .set_lease(Some(self.turns.commits.lease_until(self.budget.deadline)));
         }
-        self.last_group = Some(self.engine.reader.clock.now());
+        self.last_group = Some(self.turns.reader.clock.now());
         self.waits_since = None;
         self.last_group_bytes = std::mem::take(&mut self.bytes);
         self.in_flight = std::mem::take(&mut self.waiters);
@@ -394,9 +395,9 @@ impl<'e> WriteBuffer<'e> {
     ) -> impl Future<Output = Result<CommitOutcome, EngineError>> + Send + use<'t, 'e> {
         let updates = std::mem::take(&mut self.updates);
         let commit = self.next_commit(OnConflict::Reapply);
-        let engine = self.engine;
+        let turns = self.turns;
         async move {
-            let commit = commit.prepare(engine).await?;
+            let commit = commit.prepare(&turns.commits.files).await?;
             turn_thread.commit(commit, Some(updates)).await
         }
     }
@@ -406,10 +407,10 @@ impl<'e> WriteBuffer<'e> {
     /// from this number.
     fn next_write(&mut self, base: &TaskRecord) -> WriteId {
         if base.version == 0 {
-            return self.engine.write_id(base);
+            return self.turns.commits.write_id(base);
         }
         let next = self.last_write.as_ref().and_then(WriteId::following);
-        let next = next.unwrap_or_else(|| self.engine.write_id(base));
+        let next = next.unwrap_or_else(|| self.turns.commits.write_id(base));
         self.last_write = Some(next.clone());
         next
     }
@@ -428,7 +429,7 @@ impl<'e> WriteBuffer<'e> {
                     // A skill that stopped waiting has dropped its receiver.
                     let _gone = waiter.send(());
                 }
-                self.engine.reader.show(&self.record, self.sink).await?;
+                self.turns.reader.show(&self.record, self.sink).await?;
                 Ok(true)
             }
             CommitOutcome::Lost(current) => {
@@ -475,7 +476,7 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) fn push(&mut self, change: Change) {
         self.bytes += size_of(&change);
         if self.pending.is_empty() {
-            self.waits_since = Some(self.engine.reader.clock.now());
+            self.waits_since = Some(self.turns.reader.clock.now());
         }
         self.pending.push(change);
     }

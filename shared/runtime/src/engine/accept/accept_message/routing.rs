@@ -2,19 +2,18 @@
 //! they do not decide, and by what was said before.
 
 use crate::auth::Caller;
-use crate::engine::accept::Acceptance;
+use crate::engine::EngineError;
+use crate::engine::accept::Accept;
 use crate::engine::budget::CallBudget;
 use crate::engine::day_limits::CallMeter;
 use crate::engine::turn::references::newest;
-use crate::engine::{Engine, EngineError};
+use crate::engine::turn::spec::Acceptance;
 use crate::store::queue::OpenTask;
 use crate::task::{
     A2aError, Change, ContextId, Message, Owner, PartContent, SendCommand, SkillId, TaskId,
     TaskRecord, TaskState, Timestamp,
 };
-use a2a_lambda_skill::route::{
-    self, Decision, Offer, PriorTasks, RouteRequest, RouterModel, RoutingQuestion,
-};
+use a2a_lambda_skill::route::{self, Decision, Offer, PriorTasks, RouteRequest, RoutingQuestion};
 
 /// The newest tasks of a context that are its conversation.
 pub(super) const NEWEST: usize = 16;
@@ -29,7 +28,7 @@ pub struct RoutePreview {
     pub how: String,
 }
 
-impl Engine {
+impl Accept {
     /// What a message without a task does, in its context. One that `opens` a task under the id
     /// of its client answers no other task.
     pub(super) async fn route_request(
@@ -77,7 +76,7 @@ impl Engine {
         }
         if let Some((id, turn)) = offer.task(agent, message) {
             let now = self.reader.clock.now();
-            let task = self.records.load(owner, &id, now).await?;
+            let task = self.commits.records.load(owner, &id, now).await?;
             // The client has read this question of the task, and no later one.
             let asks =
                 |task: &TaskRecord| task.state() == TaskState::InputRequired && task.turn == turn;
@@ -135,14 +134,20 @@ impl Engine {
         let ids: Vec<OpenTask> = ids.collect();
         let mut prior = PriorTasks::default();
         if !ids.is_empty() {
-            prior.references = self.records.heads(&ids, now).await?;
+            prior.references = self.commits.records.heads(&ids, now).await?;
         }
         let index = |head: &TaskRecord| ids.iter().position(|it| it.task == head.id);
         prior.references.sort_by_key(index);
         if let Some((id, began)) = context {
-            let (mut tasks, _) = self.records.tasks_in(owner, id, None, None, NEWEST).await?;
+            let (mut tasks, _) = self
+                .commits
+                .records
+                .tasks_in(owner, id, None, None, NEWEST)
+                .await?;
             tasks.truncate(NEWEST);
-            tasks.retain(|it| !it.is_expired(now) && !self.is_earlier(id, it.created_at, began));
+            tasks.retain(|it| {
+                !it.is_expired(now) && !self.commits.is_earlier(id, it.created_at, began)
+            });
             tasks.reverse();
             prior.tasks = tasks;
         }
@@ -154,7 +159,7 @@ impl Engine {
     ///
     /// # Errors
     /// The error that the client would get.
-    pub async fn preview_route(
+    pub(crate) async fn preview_route(
         &self,
         caller: &Caller,
         command: SendCommand,
@@ -188,13 +193,6 @@ impl Engine {
             skill: skill.and_then(|id| SkillId::parse(id).ok()),
             how: how.unwrap_or_else(|| other.to_owned()),
         })
-    }
-
-    /// The same engine, whose messages without a clear skill go to a model.
-    #[must_use]
-    pub(crate) fn with_router(mut self, router: RouterModel) -> Self {
-        self.router = Some(router.into());
-        self
     }
 }
 

@@ -2,8 +2,9 @@
 //! the question that the router asks.
 
 use super::routing::NEWEST;
+use crate::engine::EngineError;
+use crate::engine::accept::Accept;
 use crate::engine::turn::spec::TurnInput;
-use crate::engine::{Engine, EngineError};
 use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
 };
@@ -14,7 +15,7 @@ use a2a_lambda_skill::{
 };
 use std::sync::Arc;
 
-impl Engine {
+impl Accept {
     /// The call of the skill that asked for input, with the input.
     pub(super) fn pinned_skill(
         &self,
@@ -127,7 +128,10 @@ impl Engine {
             return Ok(record.consents.count == 1);
         }
         let (owner, context) = (&record.owner, &record.context_id);
-        let page = self.records.tasks_in(owner, context, None, None, NEWEST);
+        let page = self
+            .commits
+            .records
+            .tasks_in(owner, context, None, None, NEWEST);
         let (tasks, next) = page.await?;
         let count: u32 = tasks.iter().map(|task| task.consents.count).sum();
         Ok(next.is_none() && count == 1)

@@ -4,8 +4,8 @@
 use super::request_hash;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::engine::accept::repeat::parts_hash;
 use crate::engine::doubles::{FakeQueue, ann, open_tasks, owner, send_command, services_over};
+use crate::engine::repeat::parts_hash;
 use crate::engine::{Engine, Leases, Policy};
 use crate::prelude::*;
 use crate::store::keys::Key;
@@ -230,6 +230,7 @@ impl KeyedFixture {
     async fn take_over(&self) -> Ack {
         let report = self
             .engine
+            .sweeper
             .sweep(&FakeQueue::default(), Leases::Respect)
             .await
             .unwrap();
@@ -244,7 +245,7 @@ impl KeyedFixture {
             turn: 1,
             dispatch: 2,
         };
-        self.engine.work(&item, &Only, None).await
+        self.engine.turns.work(&item, &Only, None).await
     }
 }
 

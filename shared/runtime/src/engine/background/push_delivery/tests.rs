@@ -3,7 +3,7 @@ use super::*;
 use crate::engine::doubles::{
     FakeQueue, ann, open_tasks, owner, send_command, sent_task, services,
 };
-use crate::engine::{Clock, Engine, RandomIds, SecretKeys, SweepReport};
+use crate::engine::{Clock, Engine, RandomIds, SecretKeys, Services, SweepReport};
 use crate::store::StoreError;
 use crate::store::brake::{BrakeTarget, Brakes};
 use crate::store::keys::Key;
@@ -128,14 +128,17 @@ impl PushFixture {
             ..Policy::default()
         };
         let store = MemoryStore::new();
-        let services = services(&store);
+        let services = Services {
+            push: true,
+            brakes: Some(Brakes::new(store.table.clone())),
+            ..services(&store)
+        };
         let clock = services.clock.clone();
         let agent = Agent::builder("test").skill(Teller).build().unwrap();
         let line = Arc::new(FakeQueue::default());
         let hooks = Arc::new(Hooks::default());
-        let engine = Engine::new(Arc::new(agent), services, policy.clone())
-            .with_push()
-            .with_push_queue(line.clone());
+        let engine =
+            Engine::new(Arc::new(agent), services, policy.clone()).with_push_queue(line.clone());
         let outgoing = PushServices {
             deliveries: store.records.deliveries(),
             queue: line.clone(),
@@ -184,7 +187,7 @@ impl PushFixture {
             task: task.clone(),
             offer,
         };
-        let created = self.engine.create_push(&ann(), &command).await;
+        let created = self.engine.pushes.create_push(&ann(), &command).await;
         created.map_err(|error| error.a2a_error)
     }
 
@@ -277,7 +280,7 @@ impl PushFixture {
     async fn sweep(&self) -> SweepReport {
         let leases = crate::engine::Leases::Respect;
         let turns = FakeQueue::default();
-        let swept = self.engine.sweep(&turns, leases);
+        let swept = self.engine.sweeper.sweep(&turns, leases);
         swept.await.unwrap()
     }
 }
@@ -520,11 +523,14 @@ async fn a_braked_delivery_waits_for_the_lift_and_is_no_attempt() {
             let now = fixture.clock.now();
             brakes.change(&target, is_set, now).await.unwrap();
         };
-        let engine = fixture.engine.clone().with_brake(brakes.clone());
+        let engine = &fixture.engine;
         let sweep = async || {
             tokio::time::advance(Duration::from_secs(300)).await;
             let turns = FakeQueue::default();
-            let swept = engine.sweep(&turns, crate::engine::Leases::Respect).await;
+            let swept = engine
+                .sweeper
+                .sweep(&turns, crate::engine::Leases::Respect)
+                .await;
             swept.unwrap().pushed
         };
         let task = fixture.say(None, "talk", Some(hook("a"))).await;

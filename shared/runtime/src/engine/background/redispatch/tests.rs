@@ -211,11 +211,14 @@ impl BacklogFixture {
         let begun = tokio::time::Instant::now();
         let until = self.engine.reader.clock.now().plus(SHARE);
         let (engine, walk) = (&self.engine, &mut self.walk);
-        engine.restart(walk, 1);
+        engine.sweeper.restart(walk, 1);
         let again = Redispatch::new(&self.backlog.hooks);
         let (leases, mut report) = (Leases::Respect, SweepReport::default());
-        let sweep = engine.records.sweep();
-        let swept = engine.sweep_tasks(&sweep, again, leases, walk, Some(until), &mut report);
+        let sweep = engine.turns.commits.records.sweep();
+        let swept =
+            engine
+                .sweeper
+                .sweep_tasks(&sweep, again, leases, walk, Some(until), &mut report);
         swept.await.unwrap();
         tokio::time::sleep_until(begun + 5 * MINUTE).await;
         report

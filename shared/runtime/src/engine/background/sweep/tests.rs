@@ -114,8 +114,9 @@ impl SweepFixture {
         let (until, mut report) = (self.now().plus(SECOND * seconds), SweepReport::default());
         let (line, leases) = (FakeQueue::default(), Leases::Respect);
         let again = Redispatch::new(&line);
-        let sweep = self.engine.records.sweep();
+        let sweep = self.engine.turns.commits.records.sweep();
         self.engine
+            .sweeper
             .sweep_tasks(&sweep, again, leases, walk, Some(until), &mut report)
             .await
     }
@@ -146,6 +147,7 @@ async fn a_backlog_of_tasks_leaves_time_for_threads_and_objects() {
     let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
     let round = fixture
         .engine
+        .sweeper
         .sweep_round(&line, &mut places, Some(deadline));
     let swept = round.await;
     assert_eq!(swept.threads.threads_removed, 1);
@@ -259,7 +261,7 @@ async fn a_page_that_was_cut_short_is_read_again() {
         let (until, mut report) = (fixture.now().plus(SECOND * 30), SweepReport::default());
         let line = FakeQueue::default();
         let again = Redispatch::new(&line);
-        let swept = fixture.engine.sweep_tasks(
+        let swept = fixture.engine.sweeper.sweep_tasks(
             &sweep,
             again,
             Leases::Respect,
@@ -284,6 +286,7 @@ async fn a_round_without_time_left_begins_nothing() {
         let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
         let round = fixture
             .engine
+            .sweeper
             .sweep_round(&line, &mut places, Some(deadline));
         let swept = round.await;
         let pages: usize = fixture.asked().values().map(Vec::len).sum();
@@ -307,6 +310,7 @@ async fn rounds_of_new_processes_begin_at_different_shards() {
         let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
         let round = fixture
             .engine
+            .sweeper
             .sweep_round(&line, &mut places, Some(deadline));
         round.await;
         first.extend(fixture.asked().into_keys());
@@ -323,6 +327,7 @@ async fn a_round_reports_an_error_and_sweeps_the_rest() {
     let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
     let round = fixture
         .engine
+        .sweeper
         .sweep_round(&line, &mut places, Some(deadline));
     let swept = round.await;
     assert!(swept.error.is_some());
@@ -355,7 +360,12 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
         assert_eq!(stored, CommitResult::Done);
     }
     // This deletion has read the thread before another sweep finished it.
-    let removal = fixture.engine.remove_cleared(&deleted, None).await.unwrap();
+    let removal = fixture
+        .engine
+        .tasks
+        .remove_cleared(&deleted, None)
+        .await
+        .unwrap();
     assert_eq!((removal.tasks, removal.is_whole()), (1, true));
     let records = &fixture.store.records;
     let left = records.tasks_in(&of.owner, &context, None, None, 9);

@@ -150,13 +150,13 @@ impl WorkerFixture {
 
     async fn work(&self, id: &TaskId) -> Ack {
         let item = self.item(id).await;
-        self.engine.work(&item, &self.line, None).await
+        self.engine.turns.work(&item, &self.line, None).await
     }
 
     /// Runs a worker that dies after `time`.
     async fn crash_after(&self, id: &TaskId, time: Duration) {
         let item = self.item(id).await;
-        let dying = self.engine.work(&item, &self.line, None);
+        let dying = self.engine.turns.work(&item, &self.line, None);
         assert!(
             tokio::time::timeout(time, dying).await.is_err(),
             "the worker did not die"
@@ -164,7 +164,7 @@ impl WorkerFixture {
     }
 
     async fn sweep(&self, leases: Leases) -> SweepReport {
-        self.engine.sweep(&self.line, leases).await.unwrap()
+        self.engine.sweeper.sweep(&self.line, leases).await.unwrap()
     }
 }
 
@@ -243,8 +243,13 @@ async fn message_of_a_deleted_task_leaves_its_successor_unchanged() {
         id: id.clone(),
         metadata: serde_json::Map::new(),
     };
-    fixture.engine.cancel(&caller, &cancel).await.unwrap();
-    fixture.engine.delete_task(&caller, &id).await.unwrap();
+    fixture.engine.tasks.cancel(&caller, &cancel).await.unwrap();
+    fixture
+        .engine
+        .tasks
+        .delete_task(&caller, &id)
+        .await
+        .unwrap();
     send().await;
     let before = fixture.record(&id).await;
     let same = WorkItem {
@@ -253,7 +258,11 @@ async fn message_of_a_deleted_task_leaves_its_successor_unchanged() {
     };
     assert_eq!(same, earlier, "only the incarnation differs");
     assert_eq!(
-        fixture.engine.work(&earlier, &fixture.line, None).await,
+        fixture
+            .engine
+            .turns
+            .work(&earlier, &fixture.line, None)
+            .await,
         Ack::Delete
     );
     assert_eq!(fixture.record(&id).await, before);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::doubles::clock;
-use crate::engine::{Policy, RandomIds, Services};
+use crate::engine::{Engine, Policy, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use a2a_lambda_rows::each_row;
@@ -19,11 +19,8 @@ async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestRes
 fn engine(lease: Duration) -> Engine {
     let store = Arc::new(MemoryStore::new());
     let services = Services {
-        records: store.records.clone(),
-        blobs: store.blobs.clone(),
         clock: Arc::new(clock()),
-        ids: Arc::new(RandomIds),
-        model: None,
+        ..Services::new(store.records.clone(), store.blobs.clone())
     };
     let agent = Agent::builder("race").skill(idle).build().unwrap();
     let policy = Policy {
@@ -47,7 +44,10 @@ async fn retries_end_before_the_lease_and_the_callers_budget() {
     each_row(rows, |(lease, stops_in, races_for)| {
         let engine = engine(lease);
         let now = engine.reader.clock.now();
-        let races = engine.races(stops_in.map(|left| now.plus(left)));
+        let races = engine
+            .turns
+            .commits
+            .races(stops_in.map(|left| now.plus(left)));
         assert_eq!(races.end.since(now), races_for, "{lease:?} {stops_in:?}");
     });
 }
@@ -58,13 +58,13 @@ async fn a_step_that_loses_races_is_decided_again_until_its_run_ends() {
     let stop_at = engine.reader.clock.now().plus(600 * SECOND);
     for stop_at in [Some(stop_at), None] {
         let begin = engine.reader.clock.now();
-        let mut races = engine.races_of_run(stop_at);
+        let mut races = engine.turns.commits.races_of_run(stop_at);
         while engine.reader.clock.now() < begin.plus(300 * SECOND) {
-            assert!(engine.back_off(&mut races).await);
+            assert!(engine.turns.commits.back_off(&mut races).await);
         }
     }
-    let mut races = engine.races_of_run(Some(stop_at));
-    while engine.back_off(&mut races).await {}
+    let mut races = engine.turns.commits.races_of_run(Some(stop_at));
+    while engine.turns.commits.back_off(&mut races).await {}
     let now = engine.reader.clock.now();
     assert!(now > stop_at && now < stop_at.plus(2 * SECOND));
 }
@@ -75,10 +75,10 @@ async fn a_turn_without_time_left_retries_for_half_a_second() {
     let stop_at = engine.reader.clock.now();
     tokio::time::advance(10 * SECOND).await;
     let now = engine.reader.clock.now();
-    let mut races = engine.races(Some(stop_at));
+    let mut races = engine.turns.commits.races(Some(stop_at));
     assert_eq!(races.end.since(now), SECOND / 2);
     let mut tries = 0;
-    while engine.back_off(&mut races).await {
+    while engine.turns.commits.back_off(&mut races).await {
         tries += 1;
     }
     assert!(tries > 0);

@@ -3,7 +3,7 @@
 
 use crate::engine::CallBudget;
 use crate::engine::doubles::{START, ann, clock, owner, send_command, services_over};
-use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
+use crate::engine::{Clock, Engine, Policy, Services};
 use crate::prelude::*;
 use crate::store::contract::noise;
 use crate::store::keys::Key;
@@ -238,11 +238,11 @@ impl Contest {
         let blobs = BlobLayer::new(memory.clone(), Counted::default());
         let runs = Arc::new(AtomicU64::default());
         let services = Services {
-            records: Records::new(layer.clone()).with_blobs(memory),
-            blobs: blobs.clone(),
             clock,
-            ids: Arc::new(RandomIds),
-            model: None,
+            ..Services::new(
+                Records::new(layer.clone()).with_blobs(memory),
+                blobs.clone(),
+            )
         };
         let keeper = Keeper(runs.clone());
         let agent = Agent::builder("test").skill(keeper).build().unwrap();
@@ -357,7 +357,7 @@ impl OutageFixture {
             turn: 1,
             dispatch: u64::MAX,
         };
-        let ack = self.engine.work(&item, &Only, None).await;
+        let ack = self.engine.turns.work(&item, &Only, None).await;
         let now = Timestamp::default();
         let found = records.load(&owner(), task, now).await.unwrap();
         (ack, found.unwrap())

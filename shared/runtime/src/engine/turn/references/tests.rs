@@ -3,7 +3,7 @@
 use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::engine::doubles::clock;
-use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::engine::{Engine, Policy, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::task::{
@@ -75,11 +75,8 @@ async fn sent(engine: &Engine, text: &str, references: &[String]) -> Task {
 async fn the_files_of_all_references_share_one_memory_limit() {
     let store = Arc::new(MemoryStore::new());
     let services = Services {
-        records: store.records.clone(),
-        blobs: store.blobs.clone(),
         clock: Arc::new(clock()),
-        ids: Arc::new(RandomIds),
-        model: None,
+        ..Services::new(store.records.clone(), store.blobs.clone())
     };
     let policy = Policy {
         response_max: 2 * FILE + FILE / 2,

@@ -78,7 +78,10 @@ impl RunFixture {
     async fn work(&self, id: &TaskId) -> Ack {
         let item = work_item(&self.record(id).await);
         let deadline = self.engine.reader.clock.now().plus(15 * MINUTE);
-        self.engine.work(&item, &self.line, Some(deadline)).await
+        self.engine
+            .turns
+            .work(&item, &self.line, Some(deadline))
+            .await
     }
 
     /// Runs workers until the task rests; returns how many.

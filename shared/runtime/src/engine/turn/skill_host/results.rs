@@ -4,7 +4,7 @@ use super::TurnHandle;
 use crate::clock::lock;
 use crate::engine::turn::command::SkillCommand;
 use crate::engine::turn::scopes::StepProgress;
-use crate::engine::turn::turn_break::TurnBreak;
+use crate::engine::turn_break::TurnBreak;
 use crate::store::stored;
 use crate::task::{Saved, StepOutcome, StepResult, StepTries, is_below};
 use a2a_lambda_skill::turn_host::{ScopeId, Step, StepInput, TryPolicy};
@@ -28,7 +28,7 @@ impl TurnHandle<'_> {
         change(&mut next);
         let errors = size_of_errors(&next);
         let size = stored::saved_size(&next).saturating_sub(errors);
-        self.engine.check_state_size(size)?;
+        self.turns.reader.policy.check_state_size(size)?;
         if errors > ERRORS_MAX {
             let (current, limit) = (errors as u64, ERRORS_MAX as u64);
             return Err(AgentError::state_too_large(current, limit));
@@ -77,10 +77,10 @@ impl TurnHandle<'_> {
         self.hold(&step.key).await;
         let due = lock(&self.tries).get(&step.key).map(|tries| tries.due);
         if let Some(due) = due {
-            self.engine.reader.clock.sleep_until(due).await;
+            self.turns.reader.clock.sleep_until(due).await;
         }
         self.flush().await;
-        let now = self.engine.reader.clock.now();
+        let now = self.turns.reader.clock.now();
         if self.stop_at.is_some_and(|at| at <= now) {
             // The event loop drops this future when it takes the request. If the loop has
             // ended already, the turn does not continue.
@@ -132,7 +132,7 @@ impl TurnHandle<'_> {
         let Some(wait) = wait.filter(|_| !self.scopes.has_ended_step(step.scope)) else {
             return false;
         };
-        let due = self.engine.reader.clock.now().plus(wait);
+        let due = self.turns.reader.clock.now().plus(wait);
         lock(&self.tries).insert(step.key.clone(), StepTries { count: tries, due });
         if let Some(trace) = &self.trace {
             trace.note(step.scope, Err(error));
@@ -141,7 +141,7 @@ impl TurnHandle<'_> {
         if wait > IN_PLACE_MAX && self.makes_task && self.scopes.is_only_step(&step.key) {
             self.signal.end(TurnBreak::Waits(due)).await;
         }
-        self.engine.reader.clock.sleep_until(due).await;
+        self.turns.reader.clock.sleep_until(due).await;
         if let Some(trace) = &self.trace {
             trace.begin_step(self.scopes.around(), step, None);
         }
@@ -160,8 +160,8 @@ impl TurnHandle<'_> {
             self.signal.end(TurnBreak::Changed(error)).await;
         }
         lock(&self.tries).remove(&step.key);
-        self.engine.reader.clock.delay_end().await;
-        let at = self.engine.reader.clock.now();
+        self.turns.reader.clock.delay_end().await;
+        let at = self.turns.reader.clock.now();
         let is_beside_branch = self.scopes.is_beside_branch(&step.key);
         let number = self.scopes.number(&step.key, at);
         let mut result = result.map_err(AgentError::settle);
@@ -244,7 +244,7 @@ impl TurnHandle<'_> {
         if progress == StepProgress::Abandoned {
             return;
         }
-        let at = self.engine.reader.clock.now();
+        let at = self.turns.reader.clock.now();
         let result = StepResult {
             ordinal,
             ..StepResult::at_place(StepOutcome::Abandoned, None, at)
@@ -281,7 +281,7 @@ impl TurnHandle<'_> {
             }
             None => {
                 self.hold(&path).await;
-                let clock = &self.engine.reader.clock;
+                let clock = &self.turns.reader.clock;
                 clock.sleep_until(clock.now().plus(duration)).await;
                 let at = clock.now();
                 let number = self.scopes.number(&path, at);
@@ -317,7 +317,7 @@ impl TurnHandle<'_> {
     /// Saves a value of the task. Outside of steps a save has a place in the order of results, and
     /// is not written again by a run that comes to this place.
     pub(super) async fn save_data(&self, key: String, value: Value) -> AgentResult<()> {
-        let at = self.engine.reader.clock.now();
+        let at = self.turns.reader.clock.now();
         let mut order = None;
         if !self.scopes.is_in_step() {
             let path = self.scopes.begin_save(&key);

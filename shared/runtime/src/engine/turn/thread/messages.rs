@@ -51,7 +51,7 @@ impl TurnThread<'_> {
     /// first, and whether some may be missing. The rest of a task is dropped before the
     /// next one is read.
     async fn others(&self, began: Timestamp) -> Result<(Vec<TaskMessages>, bool), StoreError> {
-        let now = self.engine.reader.clock.now();
+        let now = self.commits.reader.clock.now();
         let (heads, mut cut) = self.other_tasks(began, now).await?;
         let (mut messages, mut bytes) = (REBUILT, SPOKEN);
         let mut tasks = Vec::new();
@@ -62,7 +62,7 @@ impl TurnThread<'_> {
                 bytes,
             };
             cut |= count_messages(&head) > messages;
-            let excerpt = self.engine.records.project(head, projection, now).await?;
+            let excerpt = self.commits.records.project(head, projection, now).await?;
             let Some(excerpt) = excerpt else { continue };
             cut |= !excerpt.complete;
             bytes = bytes.saturating_sub(excerpt.read);
@@ -89,11 +89,11 @@ impl TurnThread<'_> {
         for _ in 0..PAGES {
             // One task more than needed shows whether there are more. The pointer to this task
             // may be there already, before the task.
-            let records = &self.engine.records;
+            let records = &self.commits.records;
             let page = records.tasks_in(owner, context, Some(&self.task), after, TASKS + 2);
             let (heads, next) = page.await?;
             for task in heads {
-                if self.engine.is_earlier(context, task.created_at, began) {
+                if self.commits.is_earlier(context, task.created_at, began) {
                     // All tasks after this one are older still.
                     return Ok(cut(tasks, false));
                 }

@@ -2,7 +2,7 @@
 //! and steps.
 
 use super::WriteBuffer;
-use crate::engine::Engine;
+use crate::engine::turn::Turns;
 use crate::engine::turn::command::SkillCommand;
 use crate::task::{ArtifactUpdate, Change, Message, Metadata, TaskRecord, is_below};
 use a2a_lambda_skill::turn_host::Emission;
@@ -70,7 +70,7 @@ impl WriteBuffer<'_> {
 
     /// Notes that this build stores a result of the turn.
     fn note_build(&mut self) {
-        let build = self.engine.agent.build_id();
+        let build = self.turns.agent.build_id();
         if self.build.as_ref() != build {
             self.build = build.cloned();
             self.push(Change::Build(build.cloned()));
@@ -142,18 +142,18 @@ impl WriteBuffer<'_> {
 
     /// A message of the agent in this task.
     pub(in crate::engine) fn agent_message(&self, content: Content) -> Message {
-        self.engine.agent_message(&self.record, content)
+        self.turns.agent_message(&self.record, content)
     }
 }
 
-impl Engine {
+impl Turns {
     /// A message of the agent in a task.
     pub(in crate::engine) fn agent_message(
         &self,
         record: &TaskRecord,
         content: Content,
     ) -> Message {
-        let id = format!("msg-{:032x}", self.ids.next());
+        let id = format!("msg-{:032x}", self.commits.ids.next());
         let mut message = Message::from_agent(id, content.into_parts());
         message.task_id = Some(record.id.clone());
         message.context_id = Some(record.context_id.clone());

@@ -66,7 +66,7 @@ impl TimeLeftFixture {
         let record = record.unwrap().unwrap();
         let item = work_item(&record);
         let line = FakeQueue::<WorkItem>::default();
-        self.engine.work(&item, &line, deadline).await;
+        self.engine.turns.work(&item, &line, deadline).await;
         let record = self.store.records.load(&owner, &task.id, now).await;
         let record = record.unwrap().unwrap();
         assert_eq!(record.state(), TaskState::Completed);

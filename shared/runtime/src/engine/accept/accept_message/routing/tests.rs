@@ -1,7 +1,7 @@
 //! Messages that no rule routes, with a scripted model.
 
 use crate::engine::doubles::{FakeQueue, ann, send_command, sent_task, services, work_item};
-use crate::engine::{CallBudget, Engine, Policy};
+use crate::engine::{CallBudget, Engine, Policy, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::WorkItem;
@@ -55,11 +55,13 @@ fn with(model: &ScriptedModel) -> Routing {
 
 fn serving(agent: AgentDefinition, model: &ScriptedModel) -> Routing {
     let memory = Arc::new(MemoryStore::new());
-    let services = services(&memory);
-    let engine = Engine::new(Arc::new(agent), services, Policy::default());
     let router = RouterModel::new(Arc::new(model.clone()));
+    let services = Services {
+        router: Some(router.into()),
+        ..services(&memory)
+    };
     Routing {
-        engine: engine.with_router(router),
+        engine: Engine::new(Arc::new(agent), services, Policy::default()),
         memory,
     }
 }
@@ -83,7 +85,7 @@ impl Routing {
         }
         let item = work_item(&self.record(&task).await);
         let queue = FakeQueue::<WorkItem>::default();
-        self.engine.work(&item, &queue, None).await;
+        self.engine.turns.work(&item, &queue, None).await;
         self.record(&task).await.view(0, true)
     }
 
@@ -176,7 +178,7 @@ async fn input_that_the_model_makes_reaches_the_skill_and_its_second_run() {
     );
     let item = work_item(&record);
     let queue = FakeQueue::<WorkItem>::default();
-    routing.engine.work(&item, &queue, None).await;
+    routing.engine.turns.work(&item, &queue, None).await;
     let record = routing.record(&task).await;
     assert_eq!(record.state(), TaskState::Completed);
     let artifact = Artifact::from(record.artifacts[0].clone());

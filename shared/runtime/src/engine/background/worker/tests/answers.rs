@@ -151,7 +151,7 @@ fn beside(fixture: &WorkerFixture, keys: &[&str]) -> Engine {
     };
     let mut services = services(&fixture.store);
     services.clock = Arc::clone(&fixture.engine.reader.clock);
-    Engine::new(Arc::clone(&fixture.engine.agent), services, policy)
+    Engine::new(Arc::clone(&fixture.engine.turns.agent), services, policy)
 }
 
 /// A task whose queued answer is sealed under the key `new`.
@@ -173,13 +173,19 @@ async fn an_answer_under_a_newer_key_waits_until_a_worker_has_the_key() {
     for _ in 0..2 {
         let worker = beside(&fixture, &["old"]);
         let item = fixture.item(&task).await;
-        assert_eq!(worker.work(&item, &fixture.line, None).await, Ack::Delete);
+        assert_eq!(
+            worker.turns.work(&item, &fixture.line, None).await,
+            Ack::Delete
+        );
         assert!(!fixture.record(&task).await.state().is_at_rest());
         tokio::time::sleep(MINUTE).await;
     }
     let worker = beside(&fixture, &["new", "old"]);
     let item = fixture.item(&task).await;
-    assert_eq!(worker.work(&item, &fixture.line, None).await, Ack::Delete);
+    assert_eq!(
+        worker.turns.work(&item, &fixture.line, None).await,
+        Ack::Delete
+    );
     let record = fixture.record(&task).await;
     assert_eq!(record.state(), TaskState::Completed);
     let made = Artifact::from(record.artifacts[0].clone());
@@ -196,7 +202,10 @@ async fn an_answer_under_a_lost_key_fails_its_task() {
     for _ in 0..3 {
         assert!(!fixture.record(&task).await.state().is_at_rest());
         let item = fixture.item(&task).await;
-        assert_eq!(worker.work(&item, &fixture.line, None).await, Ack::Delete);
+        assert_eq!(
+            worker.turns.work(&item, &fixture.line, None).await,
+            Ack::Delete
+        );
         tokio::time::sleep(3 * MINUTE).await;
     }
     let record = fixture.record(&task).await;

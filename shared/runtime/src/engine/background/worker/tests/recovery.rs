@@ -53,11 +53,11 @@ async fn worker_keeps_the_message_of_a_turn_with_a_live_lease() {
     let fixture = WorkerFixture::new();
     let task = fixture.send("long", SendMode::Immediate).await;
     let item = fixture.item(&task.id).await;
-    let first = fixture.engine.work(&item, &fixture.line, None);
+    let first = fixture.engine.turns.work(&item, &fixture.line, None);
     let second = async {
         tokio::time::sleep(2 * MINUTE).await;
         fixture.line.hidden.lock().unwrap().clear();
-        let ack = fixture.engine.work(&item, &fixture.line, None).await;
+        let ack = fixture.engine.turns.work(&item, &fixture.line, None).await;
         (ack, fixture.line.hidden.lock().unwrap().clone())
     };
     let (first, (second, hidden)) = tokio::join!(first, second);
@@ -71,14 +71,14 @@ async fn fenced_worker_changes_nothing_and_ends_its_message() {
     let fixture = WorkerFixture::new();
     let task = fixture.send("long", SendMode::Immediate).await;
     let item = fixture.item(&task.id).await;
-    let first = fixture.engine.work(&item, &fixture.line, None);
+    let first = fixture.engine.turns.work(&item, &fixture.line, None);
     let thief = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         // The sweep counts the first worker's lease as expired, and a second worker takes
         // over.
         fixture.sweep(Leases::CountAsExpired).await;
         let item = fixture.item(&task.id).await;
-        fixture.engine.work(&item, &fixture.line, None).await
+        fixture.engine.turns.work(&item, &fixture.line, None).await
     };
     let (first, second) = tokio::join!(first, thief);
     // The second dispatch has a message of its own.
@@ -93,14 +93,14 @@ async fn cancel_reaches_the_worker_at_its_next_heartbeat() {
     let task = fixture.send("long", SendMode::Immediate).await;
     let item = fixture.item(&task.id).await;
     let begun = Instant::now();
-    let working = fixture.engine.work(&item, &fixture.line, None);
+    let working = fixture.engine.turns.work(&item, &fixture.line, None);
     let canceling = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let command = CancelCommand {
             id: task.id.clone(),
             metadata: serde_json::Map::new(),
         };
-        fixture.engine.cancel(&ann(), &command).await.unwrap()
+        fixture.engine.tasks.cancel(&ann(), &command).await.unwrap()
     };
     let (ack, canceled) = tokio::join!(working, canceling);
     assert_eq!(ack, Ack::Delete);

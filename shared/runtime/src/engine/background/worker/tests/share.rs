@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::LimitPolicy;
+use crate::engine::Services;
 use crate::store::limits::Limits;
 use crate::store::memory::MemoryTable;
 use crate::task::{Owner, Subject, TenantId};
@@ -10,7 +11,10 @@ use crate::task::{Owner, Subject, TenantId};
 fn fixture_with_share() -> WorkerFixture {
     let mut fixture = WorkerFixture::new();
     let agent = Agent::builder("test").skill(Worker(fixture.counter.clone()));
-    let services = services(&fixture.store);
+    let services = Services {
+        limits: Some(Limits::new(Arc::new(MemoryTable::default()))),
+        ..services(&fixture.store)
+    };
     let policy = Policy {
         limits: LimitPolicy {
             turns_per_tenant: Some(2),
@@ -18,8 +22,7 @@ fn fixture_with_share() -> WorkerFixture {
         },
         ..Policy::default()
     };
-    let engine = Engine::new(Arc::new(agent.build().unwrap()), services, policy);
-    fixture.engine = engine.with_limits(Limits::new(Arc::new(MemoryTable::default())));
+    fixture.engine = Engine::new(Arc::new(agent.build().unwrap()), services, policy);
     fixture
 }
 
@@ -40,11 +43,11 @@ async fn tenant_with_all_its_workers_taken_waits_and_others_do_not() {
     };
     let [first, second] = running
         .each_ref()
-        .map(|item| fixture.engine.work(item, &fixture.line, None));
+        .map(|item| fixture.engine.turns.work(item, &fixture.line, None));
     let others = async {
         tokio::time::sleep(Duration::from_secs(100)).await;
         fixture.line.hidden.lock().unwrap().clear();
-        let ack = fixture.engine.work(&third, &fixture.line, None).await;
+        let ack = fixture.engine.turns.work(&third, &fixture.line, None).await;
         let waits = std::mem::take(&mut *fixture.line.hidden.lock().unwrap());
         let caller = Caller::behind(&other, None);
         let command = send_command("quick", SendMode::Immediate);
@@ -52,7 +55,7 @@ async fn tenant_with_all_its_workers_taken_waits_and_others_do_not() {
         let now = fixture.engine.reader.clock.now();
         let record = fixture.store.records.load(&other, &task.id, now).await;
         let item = work_item(&record.unwrap().unwrap());
-        let ack_of_other = fixture.engine.work(&item, &fixture.line, None).await;
+        let ack_of_other = fixture.engine.turns.work(&item, &fixture.line, None).await;
         (ack, waits.last().copied().unwrap(), ack_of_other)
     };
     let (first, second, (third_ack, wait, other_ack)) = tokio::join!(first, second, others);
@@ -68,7 +71,7 @@ async fn tenant_with_all_its_workers_taken_waits_and_others_do_not() {
         TaskState::Submitted
     );
     assert_eq!(
-        fixture.engine.work(&third, &fixture.line, None).await,
+        fixture.engine.turns.work(&third, &fixture.line, None).await,
         Ack::Delete
     );
     assert_eq!(
@@ -88,12 +91,12 @@ async fn slot_of_a_worker_that_died_is_free_after_its_lease() {
     }
     let item = long_turn(&fixture).await;
     assert_eq!(
-        fixture.engine.work(&item, &fixture.line, None).await,
+        fixture.engine.turns.work(&item, &fixture.line, None).await,
         Ack::Keep
     );
     tokio::time::sleep(Duration::from_secs(90)).await;
     assert_eq!(
-        fixture.engine.work(&item, &fixture.line, None).await,
+        fixture.engine.turns.work(&item, &fixture.line, None).await,
         Ack::Delete
     );
 }
@@ -105,7 +108,7 @@ async fn sweep_sends_no_turn_of_a_tenant_with_all_its_workers_taken() {
     long_turn(&fixture).await;
     let [first, second] = running
         .each_ref()
-        .map(|item| fixture.engine.work(item, &fixture.line, None));
+        .map(|item| fixture.engine.turns.work(item, &fixture.line, None));
     let sweeps = async {
         tokio::time::sleep(6 * MINUTE).await;
         let while_full = fixture.sweep(Leases::Respect).await.resent;

@@ -4,8 +4,9 @@
 //! next question meanwhile, and must not take the same message as the answer to that. The hashes of
 //! what a send asks for are here, also for sends with a key.
 
-use crate::engine::handler::upload::UploadReference;
-use crate::engine::{Engine, EngineError};
+use crate::engine::EngineError;
+use crate::engine::files::upload::UploadReference;
+use crate::engine::seal::Secrets;
 use crate::task::{
     IdempotencyKey, Message, Metadata, Part, PartContent, Role, SendCommand, TaskRecord,
 };
@@ -54,7 +55,7 @@ impl MessagePrint {
     }
 }
 
-impl Engine {
+impl Secrets {
     /// Whether the client sends its last message of the task again: the same id with the
     /// same content. A record without a fingerprint has that message in its history.
     pub(in crate::engine) async fn is_repeat(

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::doubles::services;
-use crate::engine::{LimitPolicy, Policy};
+use crate::engine::{Engine, LimitPolicy, Policy, Services};
 use crate::prelude::{Agent, AgentResult, skill};
 use crate::store::contract::{Fault, WatchedTable};
 use crate::store::limits::Limits;
@@ -100,7 +100,7 @@ async fn ordered(engine: &Engine, tenant: &str, size: u64) -> A2aError {
         media_type: None,
     };
     let caller = Caller::behind(&owner, None);
-    let granted = engine.create_upload(&caller, order).await;
+    let granted = engine.files.create_upload(&caller, order).await;
     granted.unwrap_err().a2a_error
 }
 
@@ -115,10 +115,12 @@ async fn uploads_above_the_day_of_a_tenant_are_refused_until_midnight() {
         ..Policy::default()
     };
     let agent = Agent::builder("test").skill(say).build().unwrap();
-    let services = services(&store);
     let table = Arc::new(WatchedTable::default());
+    let services = Services {
+        limits: Some(Limits::new(table.clone())),
+        ..services(&store)
+    };
     let engine = Engine::new(Arc::new(agent), services, policy);
-    let engine = engine.with_limits(Limits::new(table.clone()));
     let counted = |refused| matches!(refused, A2aError::UnsupportedOperation { .. });
     assert!(counted(ordered(&engine, "acme", 60).await));
     // The clock shows 22:13:20 UTC.

@@ -5,9 +5,10 @@
 //! nothing for an order. When a message names the upload, the object below the caller's
 //! prefix confirms it.
 
+use super::Files;
 use crate::auth::Caller;
+use crate::engine::EngineError;
 use crate::engine::files::object_key;
-use crate::engine::{Engine, EngineError};
 use crate::store::{BlobReader, StoreError, UploadTerms};
 use crate::task::{A2aError, Blob, Message, PartContent, Timestamp, UploadGrant, UploadOrder};
 use a2a_lambda_model::store::measured_to_end;
@@ -73,7 +74,7 @@ impl UploadReference {
     }
 }
 
-impl Engine {
+impl Files {
     /// Grants the upload of one file, which a message can name later.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Ends a turn from inside its skill. The skill cannot catch it: the call that found the
 //! reason never returns, and the event loop drops the skill.
 
-use super::scopes::StepChangedError;
+use super::turn::scopes::StepChangedError;
 use crate::clock::lock;
 use crate::store::StoreError;
 use crate::task::{A2aError, Timestamp};

@@ -12,8 +12,9 @@
 //! A context with an open task does not expire, nor does its state. A question writes no item
 //! for this. Only where a context would be refused, or its state dropped, its tasks are read.
 
+use super::Commits;
+use crate::engine::EngineError;
 use crate::engine::commit::contention::Races;
-use crate::engine::{Engine, EngineError};
 use crate::store::{ThreadRecord, ThreadStatus, ThreadWrite};
 use crate::task::{A2aError, ContextId, Owner, TaskRecord, Timestamp, WriteId};
 use std::time::Duration;
@@ -43,7 +44,7 @@ pub(in crate::engine) struct ContextStatus {
     of: Option<Timestamp>,
 }
 
-impl Engine {
+impl Commits {
     /// A context that begins now. `replaces` is the version of an earlier thread under its id,
     /// or 0. It is `None` if the id of the first task can be derived from that of the context:
     /// then the context needs no thread.
