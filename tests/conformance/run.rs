@@ -82,7 +82,10 @@ impl Agent {
         let engine = world.engine().clone();
         tokio::spawn(async move {
             let delivery = queue.receive().await;
-            engine.work(&delivery.item, &delivery.receipt, None).await;
+            engine
+                .turns
+                .work(&delivery.item, &delivery.receipt, None)
+                .await;
         });
     }
 

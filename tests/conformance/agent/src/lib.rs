@@ -36,24 +36,30 @@ pub fn builder(streaming_timeout: Duration) -> AgentBuilder {
         .description("Does what the conformance kits and client walks tell it.")
         .version(env!("CARGO_PKG_VERSION"));
     let skill = Conformance { streaming_timeout };
-    match Environment.get(STEP) {
-        Some(_) => agent.skill(Edited(skill)),
-        None => agent.skill(skill),
+    match (Environment.get(STEP), Environment.get(FORGETS)) {
+        (_, Some(_)) => agent.skill(Edited::<false>(skill)),
+        (Some(_), None) => agent.skill(Edited::<true>(skill)),
+        (None, None) => agent.skill(skill),
     }
 }
 
 /// The setting with the name that an edit gives to the steps.
 const STEP: &str = "STEP_OF_TEST";
+/// The setting with which the skill keeps none of its input.
+const FORGETS: &str = "FORGETS_OF_TEST";
 
 /// The skill of another build: its sources were edited.
-struct Edited(Conformance);
+struct Edited<const KEEPS_INPUT: bool>(Conformance);
 
-impl Skill for Edited {
-    const METADATA: SkillMetadata = Conformance::METADATA;
+impl<const KEEPS_INPUT: bool> Skill for Edited<KEEPS_INPUT> {
+    const METADATA: SkillMetadata = SkillMetadata {
+        keeps_input: KEEPS_INPUT,
+        ..Conformance::METADATA
+    };
     const SOURCES: &'static str = "edited";
 }
 
-impl SkillHandler<Asked> for Edited {
+impl<const KEEPS_INPUT: bool> SkillHandler<Asked> for Edited<KEEPS_INPUT> {
     type Input = Content;
     type Output = ();
 
