@@ -1,8 +1,7 @@
 //! What a running skill asks of its event loop.
 
 use super::thread::StepUpdates;
-use crate::task::{SavePlace, SessionRead, StepResult};
-use a2a_lambda_skill::turn_host::Emission;
+use crate::task::{Change, SavePlace, SessionRead, StepResult};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -12,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 pub(in crate::engine) enum SkillCommand {
     /// Show this as an event. The path is that of the scope that says it; `None` if its count
     /// has the output already. The skill waits with its next output until the loop has this one.
-    Emit(Option<Arc<str>>, Emission, OwnedSemaphorePermit),
+    Emit(Option<Arc<str>>, Box<Change>, OwnedSemaphorePermit),
     /// The time is up and a step wants to start: hand the turn over.
     Stop,
     /// Save a value; acknowledge it when it is stored.

@@ -159,7 +159,7 @@ impl WriteBuffer<'_> {
                 message, artifacts, ..
             } => {
                 for artifact in artifacts {
-                    let update = self.update(artifact, false, true);
+                    let update = self.update(artifact);
                     self.push(Change::Artifact(update));
                 }
                 Change::Complete {
@@ -200,7 +200,11 @@ impl Turns {
         if let Some(report) = &self.failures {
             report(error);
         }
-        let mut message = self.agent_message(record, Content::from_text(error.text()));
+        let mut message = self.agent_message(
+            &record.id,
+            &record.context_id,
+            Content::from_text(error.text()),
+        );
         let details = Value::Object(error.details().clone());
         message
             .metadata

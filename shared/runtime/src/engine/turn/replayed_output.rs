@@ -9,7 +9,7 @@ use crate::store::Measured;
 use crate::task::{Part, PartContent, TaskRecord};
 use a2a_lambda_skill::Artifact;
 use a2a_lambda_skill::turn_host::Emission;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 /// The outputs of a turn that runs again.
@@ -21,6 +21,8 @@ struct Outputs {
     /// The parts of the artifacts as the turn began to run again, and of those that its steps have
     /// written since, by name.
     artifacts: BTreeMap<String, Vec<Part>>,
+    /// The names of the artifacts that the task has. The first chunk of another one starts it.
+    names: BTreeSet<String>,
     /// The artifacts whose chunks were dropped, by name.
     dropped_chunks: BTreeMap<String, Chunks>,
 }
@@ -38,8 +40,10 @@ impl ReplayedOutput {
     pub(in crate::engine) fn new(record: &TaskRecord) -> Self {
         let artifacts = record.artifacts.iter().cloned();
         let artifacts = artifacts.filter_map(|artifact| Some((artifact.name?, artifact.parts)));
+        let artifacts: BTreeMap<_, _> = artifacts.collect();
         Self(Mutex::new(Outputs {
-            artifacts: artifacts.collect(),
+            names: artifacts.keys().cloned().collect(),
+            artifacts,
             dropped_chunks: BTreeMap::new(),
         }))
     }
@@ -93,9 +97,13 @@ impl ReplayedOutput {
         if is_left && may_differ {
             outputs.add(&artifact, append);
         }
-        is_left.then_some(Emission::Artifact {
+        if !is_left {
+            return None;
+        }
+        let is_known = !outputs.names.insert(artifact.name.clone());
+        Some(Emission::Artifact {
             artifact,
-            append,
+            append: append && is_known,
             last_chunk,
             writer,
         })

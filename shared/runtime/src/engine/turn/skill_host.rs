@@ -20,6 +20,7 @@ use super::scopes::{Scopes, StepChangedError};
 use super::spec::TurnSpec;
 use super::thread::TurnThread;
 use super::turn_brake::TurnBrake;
+use super::write_buffer::changes::artifact_update;
 use crate::clock::lock;
 use crate::engine::EngineError;
 use crate::engine::day_limits::{CallMeter, most_of_task};
@@ -30,8 +31,8 @@ use crate::engine::turn_break::{BreakSignal, TurnBreak};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError};
 use crate::task::{
-    A2aError, Blob, PartContent, SavePlace, Saved, StepTries, TaskId, TaskKey, Timestamp, TokenUse,
-    WriteId,
+    A2aError, Blob, Change, Metadata, PartContent, SavePlace, Saved, StepTries, TaskId, TaskKey,
+    Timestamp, TokenUse, WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use crate::thread::Thread;
@@ -270,6 +271,31 @@ impl<'e> TurnHandle<'e> {
         charge.map_err(|error| error.ends_task(0).unwrap_or_else(|| error.into()))
     }
 
+    /// The change that an emission makes to the task.
+    fn change_of(&self, emission: Emission) -> Change {
+        let (context, incarnation, turn) = self.turn_thread.names();
+        match emission {
+            Emission::Update(content, metadata) => {
+                let mut message = self.turns.agent_message(&self.task_id, context, content);
+                message.metadata = metadata;
+                Change::Update {
+                    message: Some(message),
+                    metadata: Metadata::new(),
+                }
+            }
+            Emission::Artifact {
+                artifact,
+                append,
+                last_chunk,
+                writer,
+            } => {
+                let mut update = artifact_update(incarnation, artifact, append, last_chunk);
+                update.artifact.chunks_of = writer.map(|_| turn);
+                Change::Artifact(update)
+            }
+        }
+    }
+
     fn ask(&self, command: SkillCommand) -> AgentResult<()> {
         let result = self.commands.send(command);
         result.map_err(|_| AgentError::canceled())
@@ -358,7 +384,8 @@ impl TurnHost for TurnHandle<'_> {
             };
             let output = Arc::clone(&self.output).acquire_owned().await;
             let permit = output.map_err(|_| AgentError::canceled())?;
-            self.ask(SkillCommand::Emit(scope, emission, permit))
+            let change = Box::new(self.change_of(emission));
+            self.ask(SkillCommand::Emit(scope, change, permit))
         })
     }
 

@@ -88,6 +88,11 @@ impl<'e> TurnThread<'e> {
         }
     }
 
+    /// The context, the incarnation of the task and the number of the turn.
+    pub(in crate::engine) const fn names(&self) -> (&ContextId, &WriteId, u32) {
+        (&self.context, &self.incarnation, self.turn)
+    }
+
     /// When the turn should stop its work, if its time is limited.
     pub(in crate::engine) const fn stop_at(&self) -> Option<Timestamp> {
         self.stop_at

@@ -9,7 +9,7 @@
 //! - `changes`: makes the changes from what the skill does
 //! - `chunked`: ends the artifacts that the skill wrote in chunks
 
-mod changes;
+pub(super) mod changes;
 mod chunked;
 
 use super::event_sink::EventSink;
@@ -34,7 +34,6 @@ use crate::task::{
 use crate::telemetry::scope::CallScope;
 use a2a_lambda_skill::AgentError;
 use futures::future::BoxFuture;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -77,8 +76,6 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     has_pointer: bool,
     /// Recognises the message that opened the turn.
     print: Option<MessagePrint>,
-    /// The artifact names to which this attempt can append.
-    artifact_names: BTreeSet<String>,
     /// How many outputs the turn has said, by scope.
     outputs: OutputCounts,
     /// The build that has stored the last result.
@@ -101,12 +98,9 @@ impl<'e> WriteBuffer<'e> {
         sink: &'e mut EventSink,
     ) -> (Self, TurnCall) {
         let (_, base) = spec.replay();
-        let names = spec.record.artifacts.iter();
-        let names = names.filter_map(|artifact| artifact.name.clone());
         let buffer = Self {
             sink,
             turns,
-            artifact_names: names.collect(),
             record: spec.record,
             makes_task: spec.input.makes_task(),
             winner: None,

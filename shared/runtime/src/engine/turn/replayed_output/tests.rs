@@ -6,6 +6,7 @@ use a2a_lambda_skill::{Artifact, Content};
 fn replayed(chunks: &[&str]) -> ReplayedOutput {
     let artifact = chunk(chunks);
     ReplayedOutput(Mutex::new(Outputs {
+        names: BTreeSet::from([artifact.name.clone()]),
         artifacts: BTreeMap::from([(artifact.name, artifact.parts)]),
         dropped_chunks: BTreeMap::new(),
     }))

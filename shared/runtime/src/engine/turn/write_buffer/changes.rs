@@ -4,9 +4,10 @@
 use super::WriteBuffer;
 use crate::engine::turn::Turns;
 use crate::engine::turn::command::SkillCommand;
-use crate::task::{ArtifactUpdate, Change, Message, Metadata, TaskRecord, is_below};
-use a2a_lambda_skill::turn_host::Emission;
-use a2a_lambda_skill::{Artifact as Made, Content};
+use crate::task::{
+    ArtifactUpdate, Change, ContextId, Message, Metadata, TaskId, WriteId, is_below,
+};
+use a2a_lambda_skill::{Artifact as SkillArtifact, Content};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 
@@ -14,14 +15,13 @@ impl WriteBuffer<'_> {
     /// Adds a request of the skill to the next group.
     pub(in crate::engine) fn note(&mut self, command: SkillCommand) {
         match command {
-            SkillCommand::Emit(scope, emission, permit) => {
+            SkillCommand::Emit(scope, change, permit) => {
                 drop(permit);
                 self.has_output = true;
                 if let Some(scope) = scope {
                     *self.outputs.entry(scope.to_string()).or_default() += 1;
                 }
-                let change = self.change_of(emission);
-                self.push(change);
+                self.push(*change);
             }
             SkillCommand::Save {
                 key,
@@ -88,29 +88,6 @@ impl WriteBuffer<'_> {
         }
     }
 
-    fn change_of(&mut self, emission: Emission) -> Change {
-        match emission {
-            Emission::Update(content, metadata) => {
-                let mut message = self.agent_message(content);
-                message.metadata = metadata;
-                Change::Update {
-                    message: Some(message),
-                    metadata: Metadata::new(),
-                }
-            }
-            Emission::Artifact {
-                artifact,
-                append,
-                last_chunk,
-                writer,
-            } => {
-                let mut update = self.update(artifact, append, last_chunk);
-                update.artifact.chunks_of = writer.map(|_| self.turn());
-                Change::Artifact(update)
-            }
-        }
-    }
-
     /// The number of the turn, also while the message that opens it is not stored.
     pub(super) fn turn(&self) -> u32 {
         let opens = self
@@ -120,29 +97,16 @@ impl WriteBuffer<'_> {
         self.record.turn + u32::from(opens)
     }
 
-    /// An artifact of this task, identified by its name: a repeat replaces it, a chunk
-    /// appends to it. The first chunk of a name starts it.
-    pub(in crate::engine) fn update(
-        &mut self,
-        artifact: Made,
-        append: bool,
-        last_chunk: bool,
-    ) -> ArtifactUpdate {
-        let is_known = !self.artifact_names.insert(artifact.name.clone());
-        let id = artifact_id(&self.record, &artifact.name);
-        let artifact = artifact.into_task_artifact(id);
-        let append = append && is_known;
-        ArtifactUpdate {
-            artifact,
-            append,
-            last_chunk,
-            metadata: Metadata::new(),
-        }
+    /// A complete artifact of this task.
+    pub(in crate::engine) fn update(&self, artifact: SkillArtifact) -> ArtifactUpdate {
+        artifact_update(&self.record.incarnation, artifact, false, true)
     }
 
     /// A message of the agent in this task.
     pub(in crate::engine) fn agent_message(&self, content: Content) -> Message {
-        self.turns.agent_message(&self.record, content)
+        let record = &self.record;
+        self.turns
+            .agent_message(&record.id, &record.context_id, content)
     }
 }
 
@@ -150,22 +114,40 @@ impl Turns {
     /// A message of the agent in a task.
     pub(in crate::engine) fn agent_message(
         &self,
-        record: &TaskRecord,
+        task: &TaskId,
+        context: &ContextId,
         content: Content,
     ) -> Message {
         let id = format!("msg-{:032x}", self.commits.ids.next());
         let mut message = Message::from_agent(id, content.into_parts());
-        message.task_id = Some(record.id.clone());
-        message.context_id = Some(record.context_id.clone());
+        message.task_id = Some(task.clone());
+        message.context_id = Some(context.clone());
         message
+    }
+}
+
+/// An artifact of the task with this incarnation, identified by its name: a repeat replaces it, and
+/// a chunk appends to it.
+pub(in crate::engine) fn artifact_update(
+    incarnation: &WriteId,
+    artifact: SkillArtifact,
+    append: bool,
+    last_chunk: bool,
+) -> ArtifactUpdate {
+    let id = artifact_id(incarnation, &artifact.name);
+    ArtifactUpdate {
+        artifact: artifact.into_task_artifact(id),
+        append,
+        last_chunk,
+        metadata: Metadata::new(),
     }
 }
 
 /// The id of an artifact. It is the same for a name in every attempt of a task, so that
 /// a repeated turn replaces what it made before. It differs from task to task.
-fn artifact_id(record: &TaskRecord, name: &str) -> String {
+fn artifact_id(incarnation: &WriteId, name: &str) -> String {
     let mut hash = Sha256::new();
-    hash.update(record.incarnation.as_str());
+    hash.update(incarnation.as_str());
     hash.update([0]);
     hash.update(name);
     let hex = hex::encode(hash.finalize());

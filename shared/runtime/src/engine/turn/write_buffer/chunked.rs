@@ -1,8 +1,10 @@
 //! Ends the artifacts that a skill wrote in chunks.
 
 use super::WriteBuffer;
-use crate::task::{Artifact, Change, Event, LoggedEvent, Part, metadata_keys};
-use a2a_lambda_skill::{Artifact as Made, SkillOutcome};
+use crate::task::{
+    Artifact, ArtifactUpdate, Change, Event, LoggedEvent, Metadata, Part, metadata_keys,
+};
+use a2a_lambda_skill::{Artifact as SkillArtifact, SkillOutcome};
 
 /// An artifact that the turn has written in chunks.
 struct ChunkSeries {
@@ -24,13 +26,15 @@ impl WriteBuffer<'_> {
             if is_ended || is_replaced {
                 continue;
             }
-            let end = Made::from_parts(name, vec![Part::text("")]);
-            let mut end = self.update(end, true, true);
-            end.artifact = Artifact {
-                parts: end.artifact.parts,
-                ..artifact.without_parts()
-            };
-            self.push(Change::Artifact(end));
+            self.push(Change::Artifact(ArtifactUpdate {
+                artifact: Artifact {
+                    parts: vec![Part::text("")],
+                    ..artifact.without_parts()
+                },
+                append: true,
+                last_chunk: true,
+                metadata: Metadata::new(),
+            }));
         }
     }
 
@@ -91,7 +95,7 @@ impl WriteBuffer<'_> {
 }
 
 /// Whether the chunks have shown all of `made`.
-fn is_shown(output: &Made, chunks: &Artifact) -> bool {
+fn is_shown(output: &SkillArtifact, chunks: &Artifact) -> bool {
     let mut text = chunks.clone();
     text.join_chunks();
     let is_plain = output.source().is_none() && output.description.is_none();
