@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Item, UseTree, Visibility};
 
-type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
 
 /// A name that a `use` brings into a file.
 struct Import {
@@ -32,8 +32,8 @@ struct Contents {
 /// The modules of a package.
 struct Package(BTreeMap<Module, Contents>);
 
-/// The circles of more than one file of a package, the largest first.
-pub(crate) fn circles(sources: &[&Source]) -> Vec<Vec<Module>> {
+/// The files that each file of a package uses.
+pub(crate) fn arrows(sources: &[&Source]) -> BTreeMap<Module, BTreeSet<Module>> {
     let contents = sources.iter().map(|source| {
         let mut contents = Contents::default();
         contents.visit_file(&source.file);
@@ -42,7 +42,7 @@ pub(crate) fn circles(sources: &[&Source]) -> Vec<Vec<Module>> {
         }
         (source.module.clone(), contents)
     });
-    components(&Package(contents.collect()).arrows())
+    Package(contents.collect()).arrows()
 }
 
 impl Contents {
@@ -257,8 +257,8 @@ impl Package {
     }
 }
 
-/// The strongly connected components of more than one module: each reaches each.
-fn components(arrows: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<Module>> {
+/// The circles of more than one file of a package, the largest first: each file reaches each.
+pub(crate) fn circles(arrows: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<Module>> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> = arrows
         .keys()
         .map(|module| (module, reach(arrows, module)))

@@ -7,13 +7,10 @@
 //! A limiter must not stop the agent: if its store does not answer, calls are admitted.
 
 use super::limit_policy::CallRate;
-use super::{EngineError, Reader};
-use crate::auth::Caller;
 use crate::clock::lock;
 use crate::store::limits::{BucketPause, Limits, RateBucket, Tokens};
-use crate::task::{A2aError, SkillId, Timestamp};
-use a2a_lambda_skill::SkillMetadata;
-use std::collections::{BTreeSet, HashMap};
+use crate::task::{A2aError, Timestamp};
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -79,7 +76,7 @@ impl TokenCache {
     }
 
     /// Gives a token back that was spent for a refused call.
-    fn give_back(&self, bucket: &RateBucket, now: Timestamp) {
+    pub(super) fn give_back(&self, bucket: &RateBucket, now: Timestamp) {
         let lot = CachedBucket {
             until: now.plus(LAPSE),
             holds: BucketState::Tokens(1),
@@ -91,7 +88,7 @@ impl TokenCache {
     ///
     /// # Errors
     /// [`A2aError::RateLimited`].
-    async fn charge(
+    pub(super) async fn charge(
         &self,
         limits: &Limits,
         bucket: &RateBucket,
@@ -140,76 +137,6 @@ pub(in crate::engine) fn rate_limit_error(now: Timestamp, until: Timestamp) -> A
     let seconds = u64::try_from(millis.div_ceil(1000)).unwrap_or(u64::MAX);
     A2aError::RateLimited {
         retry_after: seconds.max(1),
-    }
-}
-
-impl Reader {
-    /// Charges a call to the tier of its caller.
-    ///
-    /// # Errors
-    /// [`A2aError::RateLimited`] when the tier has no call left.
-    pub(in crate::engine) async fn charge_call(&self, caller: &Caller) -> Result<(), A2aError> {
-        let rates = &self.policy.limits.rates;
-        let (Some(limits), Some(rate)) = (&self.limits, rates.of_tier(&caller.tier)) else {
-            return Ok(());
-        };
-        let bucket = RateBucket::Tier(caller.owner.tenant.clone(), caller.tier.clone());
-        let now = self.clock.now();
-        self.lots.charge(limits, &bucket, rate, now).await
-    }
-
-    /// Charges a message to the skill that it runs, and to each tag of the skill that has a
-    /// rate, before anything is written.
-    ///
-    /// # Errors
-    /// [`A2aError::Unavailable`] when the skill is braked, [`A2aError::RateLimited`] when one of
-    /// them has no call left.
-    pub(in crate::engine) async fn charge_skill(
-        &self,
-        caller: &Caller,
-        skill: Option<SkillMetadata>,
-    ) -> Result<(), EngineError> {
-        self.check_brake(&caller.owner.tenant, skill.map(|skill| skill.id))?;
-        let (Some(limits), Some(skill)) = (&self.limits, skill) else {
-            return Ok(());
-        };
-        let now = self.clock.now();
-        let mut buckets = Vec::new();
-        for (bucket, rate) in self.skill_rates(caller, &skill)? {
-            if let Err(error) = self.lots.charge(limits, &bucket, rate, now).await {
-                // A bucket that refuses must not empty the others.
-                for bucket in &buckets {
-                    self.lots.give_back(bucket, now);
-                }
-                return Err(error.into());
-            }
-            buckets.push(bucket);
-        }
-        Ok(())
-    }
-
-    /// The buckets of a skill that have a rate.
-    fn skill_rates(
-        &self,
-        caller: &Caller,
-        skill: &SkillMetadata,
-    ) -> Result<Vec<(RateBucket, CallRate)>, EngineError> {
-        let rates = &self.policy.limits.rates.skills;
-        let tenant = &caller.owner.tenant;
-        let mut buckets = Vec::new();
-        if let Some(rate) = rates.get(skill.id) {
-            let id =
-                SkillId::parse(skill.id).map_err(|it| EngineError::internal(it.to_string()))?;
-            buckets.push((RateBucket::Skill(tenant.clone(), id), *rate));
-        }
-        let tags: BTreeSet<&str> = skill.tags.iter().copied().collect();
-        for tag in tags {
-            if let Some(rate) = rates.get(&format!("#{tag}")) {
-                let bucket = RateBucket::SkillTag(tenant.clone(), tag.to_owned());
-                buckets.push((bucket, *rate));
-            }
-        }
-        Ok(buckets)
     }
 }
 

@@ -4,9 +4,7 @@
 //! next question meanwhile, and must not take the same message as the answer to that. The hashes of
 //! what a send asks for are here, also for sends with a key.
 
-use crate::engine::EngineError;
 use crate::engine::files::upload::UploadReference;
-use crate::engine::seal::Secrets;
 use crate::task::{
     IdempotencyKey, Message, Metadata, Part, PartContent, Role, SendCommand, TaskRecord,
 };
@@ -49,32 +47,21 @@ impl MessagePrint {
         }
     }
 
+    /// Whether the message may be a repeat of one to `record`. A2A 0.1 has no message ids, and the
+    /// same words may answer two questions.
+    pub(super) fn can_repeat(&self, record: &TaskRecord) -> bool {
+        let is_answer = self.id.is_empty() && record.state().is_interrupted();
+        !self.is_keyed && !is_answer
+    }
+
+    /// Whether the message is `last`.
+    pub(super) fn is_of(&self, last: &Message) -> bool {
+        (self.id.is_empty() || self.id == last.id) && self.parts == parts_hash(&last.parts)
+    }
+
     /// The print as bytes, for a fingerprint.
     pub(in crate::engine) fn bytes(&self) -> Vec<u8> {
         [&self.parts, self.id.as_bytes()].concat()
-    }
-}
-
-impl Secrets {
-    /// Whether the client sends its last message of the task again: the same id with the
-    /// same content. A record without a fingerprint has that message in its history.
-    pub(in crate::engine) async fn is_repeat(
-        &self,
-        record: &TaskRecord,
-        print: &MessagePrint,
-    ) -> Result<bool, EngineError> {
-        // A2A 0.1 has no message ids, and the same words may answer two questions.
-        let is_answer = print.id.is_empty() && record.state().is_interrupted();
-        if print.is_keyed || is_answer {
-            return Ok(false);
-        }
-        if let Some(fingerprint) = record.fingerprint.as_deref() {
-            let print = print.bytes();
-            return Ok(self.has_fingerprint(record, fingerprint, &print).await?);
-        }
-        Ok(last_message(record).is_some_and(|last| {
-            (print.id.is_empty() || print.id == last.id) && print.parts == parts_hash(&last.parts)
-        }))
     }
 }
 

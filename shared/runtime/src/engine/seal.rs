@@ -11,7 +11,7 @@
 
 use super::secret_keys::{self, SecretKey, SecretKeySet, bytes_of};
 use super::{Clock, EngineError, Ids, Reader, SecretKeys};
-use crate::engine::repeat::MessagePrint;
+use crate::engine::repeat::{MessagePrint, last_message};
 use crate::store::StoreError;
 use crate::task::{
     A2aError, Change, Message, Owner, Part, PartContent, PushId, Sealed, SealedAnswer, Secret,
@@ -154,6 +154,23 @@ impl Secrets {
             clock: reader.clock.clone(),
             ids: reader.ids.clone(),
         }
+    }
+
+    /// Whether the client sends its last message of the task again: the same id with the
+    /// same content. A record without a fingerprint has that message in its history.
+    pub(in crate::engine) async fn is_repeat(
+        &self,
+        record: &TaskRecord,
+        print: &MessagePrint,
+    ) -> Result<bool, EngineError> {
+        if !print.can_repeat(record) {
+            return Ok(false);
+        }
+        if let Some(fingerprint) = record.fingerprint.as_deref() {
+            let print = print.bytes();
+            return Ok(self.has_fingerprint(record, fingerprint, &print).await?);
+        }
+        Ok(last_message(record).is_some_and(|last| print.is_of(last)))
     }
 
     /// Seals the message that opens turn number `turn` of `record`. The fingerprint is that of

@@ -1,5 +1,6 @@
 //! What the engine uses of the world.
 
+use super::turn::ReportFailure;
 use super::turn::output_rules::ReportFault;
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::store::Blobs;
@@ -7,13 +8,10 @@ use crate::store::brake::Brakes;
 use crate::store::documents::Documents;
 use crate::store::limits::Limits;
 use crate::store::records::Records;
+use a2a_lambda_skill::RecordTrace;
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::route::RouterModel;
-use a2a_lambda_skill::{AgentError, RecordTrace};
 use std::sync::Arc;
-
-/// Gets the error of each turn that fails, with its private cause.
-pub(super) type ReportFailure = Arc<dyn Fn(&AgentError) + Send + Sync>;
 
 /// The services that an [`Engine`](super::Engine) uses.
 #[derive(Clone)]

@@ -1,7 +1,6 @@
 //! Ends a turn from inside its skill. The skill cannot catch it: the call that found the
 //! reason never returns, and the event loop drops the skill.
 
-use super::turn::scopes::StepChangedError;
 use crate::clock::lock;
 use crate::store::StoreError;
 use crate::task::{A2aError, Timestamp};
@@ -23,6 +22,14 @@ pub(in crate::engine) enum TurnBreak {
     /// An operator has braked the turn: it runs again when the brake is lifted. The error of a new
     /// call.
     Braked(A2aError),
+}
+
+/// A turn that did not ask for what is stored.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the stored turn has {before}, the skill asks for {now}")]
+pub(in crate::engine) struct StepChangedError {
+    pub(in crate::engine) before: String,
+    pub(in crate::engine) now: String,
 }
 
 /// Takes the reason from the skill to the event loop.

@@ -44,35 +44,6 @@ pub struct CollectReport {
     pub is_complete: bool,
 }
 
-/// Removes the objects of an ended task, and those that earlier tasks with its id left.
-/// An object stored after its end stays, because it may belong to the next task with
-/// this id. The call can be repeated.
-pub(in crate::engine) async fn remove_objects_of(
-    blobs: &dyn Blobs,
-    task: &TaskRecord,
-) -> Result<usize, StoreError> {
-    let is_over = |key: &&String| {
-        ObjectName::of(key).is_none_or(|name| {
-            let is_its_own = task.incarnation.as_str().ends_with(name.incarnation);
-            is_its_own || name.at < task.expires_at
-        })
-    };
-    let below = object_key::below(&task.key());
-    let (mut total, mut after) = (0, None);
-    loop {
-        let keys = blobs.keys(&below, after.as_deref(), LISTED).await?;
-        let old_keys: Vec<String> = keys.iter().filter(is_over).cloned().collect();
-        if !old_keys.is_empty() {
-            blobs.remove(&old_keys).await?;
-            total += old_keys.len();
-        }
-        if keys.len() < LISTED {
-            return Ok(total);
-        }
-        after = keys.last().cloned();
-    }
-}
-
 impl Sweeper {
     /// Continues the round over all objects where the last sweep stopped, and removes
     /// unreferenced ones. A new round begins once a day.

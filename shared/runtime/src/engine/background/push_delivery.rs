@@ -30,7 +30,7 @@ pub(in crate::engine) use resend::resend_pushes;
 pub use send_push::{PushDelivery, PushDeliveryError, SendPush};
 
 use crate::engine::brake::BrakeView;
-use crate::engine::handler::push_config::open_secrets;
+use crate::engine::push_config::open_secrets;
 use crate::engine::{Clock, EngineError, Ids, Policy};
 use crate::outbound::OutboundUrl;
 use crate::store::limits::Limits;

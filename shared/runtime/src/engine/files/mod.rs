@@ -19,7 +19,7 @@ mod verified_reader;
 pub(crate) use download::{content_type, disposition};
 pub(super) use response::{ResponseBudget, mark};
 
-use self::object_key::ObjectKeys;
+use self::object_key::{ObjectKeys, ObjectName};
 use self::verified_reader::VerifiedReader;
 use super::{EngineError, Ids, Reader};
 use crate::engine::turn_break::BreakSignal;
@@ -31,6 +31,9 @@ use bytes::Bytes;
 use futures::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Keys that one request lists.
+const LISTED: usize = 1000;
 
 /// Keeps the files of tasks in the blob store.
 #[derive(Clone)]
@@ -244,6 +247,35 @@ impl Reader {
             part.content = PartContent::Raw(self.bytes_of(blob).await?);
         }
         Ok(())
+    }
+}
+
+/// Removes the objects of an ended task, and those that earlier tasks with its id left.
+/// An object stored after its end stays, because it may belong to the next task with
+/// this id. The call can be repeated.
+pub(in crate::engine) async fn remove_objects_of(
+    blobs: &dyn Blobs,
+    task: &TaskRecord,
+) -> Result<usize, StoreError> {
+    let is_over = |key: &&String| {
+        ObjectName::of(key).is_none_or(|name| {
+            let is_its_own = task.incarnation.as_str().ends_with(name.incarnation);
+            is_its_own || name.at < task.expires_at
+        })
+    };
+    let below = object_key::below(&task.key());
+    let (mut total, mut after) = (0, None);
+    loop {
+        let keys = blobs.keys(&below, after.as_deref(), LISTED).await?;
+        let old_keys: Vec<String> = keys.iter().filter(is_over).cloned().collect();
+        if !old_keys.is_empty() {
+            blobs.remove(&old_keys).await?;
+            total += old_keys.len();
+        }
+        if keys.len() < LISTED {
+            return Ok(total);
+        }
+        after = keys.last().cloned();
     }
 }
 

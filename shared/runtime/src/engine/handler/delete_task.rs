@@ -9,9 +9,8 @@
 use super::Tasks;
 use crate::auth::Caller;
 use crate::engine::EngineError;
-use crate::engine::background::collect_objects;
 use crate::engine::commit::contention::Races;
-use crate::engine::files::object_key;
+use crate::engine::files::{object_key, remove_objects_of};
 use crate::task::{A2aError, TaskId, TaskRecord, Timestamp};
 use std::collections::BTreeSet;
 
@@ -102,7 +101,7 @@ impl Tasks {
     /// Removes everything stored for an expired task; `false` if a new task has its id.
     async fn delete_children(&self, task: &TaskRecord) -> Result<bool, EngineError> {
         // Without the item no later call would find the objects, so the item goes last.
-        collect_objects::remove_objects_of(&*self.commits.files.blobs, task).await?;
+        remove_objects_of(&*self.commits.files.blobs, task).await?;
         Ok(self.commits.records.remove_task(task).await?)
     }
 }

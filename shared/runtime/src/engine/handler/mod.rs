@@ -7,7 +7,6 @@ pub(super) mod get_task;
 pub(super) mod list_contexts;
 pub(super) mod list_tasks;
 pub(super) mod page_token;
-pub(super) mod push_config;
 pub(super) mod send_message;
 pub(super) mod stream_message;
 pub(super) mod subscribe;

@@ -1,8 +1,10 @@
-//! What a running skill asks of its event loop.
+//! What a running skill asks of its event loop, and the artifacts of its task.
 
 use super::thread::StepUpdates;
-use crate::task::{Change, SavePlace, SessionRead, StepResult};
+use crate::task::{ArtifactUpdate, Change, Metadata, SavePlace, SessionRead, StepResult, WriteId};
+use a2a_lambda_skill::Artifact as SkillArtifact;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -36,4 +38,32 @@ pub(in crate::engine) enum SkillCommand {
     },
     /// Acknowledge when all before this is stored.
     Flush(oneshot::Sender<()>),
+}
+
+/// An artifact of the task with this incarnation, identified by its name: a repeat replaces it, and
+/// a chunk appends to it.
+pub(in crate::engine) fn artifact_update(
+    incarnation: &WriteId,
+    artifact: SkillArtifact,
+    append: bool,
+    last_chunk: bool,
+) -> ArtifactUpdate {
+    let id = artifact_id(incarnation, &artifact.name);
+    ArtifactUpdate {
+        artifact: artifact.into_task_artifact(id),
+        append,
+        last_chunk,
+        metadata: Metadata::new(),
+    }
+}
+
+/// The id of an artifact. It is the same for a name in every attempt of a task, so that
+/// a repeated turn replaces what it made before. It differs from task to task.
+fn artifact_id(incarnation: &WriteId, name: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(incarnation.as_str());
+    hash.update([0]);
+    hash.update(name);
+    let hex = hex::encode(hash.finalize());
+    format!("artifact-{}", hex.get(..32).unwrap_or_default())
 }

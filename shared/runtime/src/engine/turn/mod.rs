@@ -24,12 +24,14 @@ pub(super) mod write_buffer;
 use super::commit::Commits;
 use super::reader::Reader;
 use super::seal::Secrets;
-use super::services::ReportFailure;
 use crate::store::documents::Documents;
-use a2a_lambda_skill::AgentDefinition;
 use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::{AgentDefinition, AgentError};
 use output_rules::ReportFault;
 use std::sync::Arc;
+
+/// Gets the error of each turn that fails, with its private cause.
+pub(in crate::engine) type ReportFailure = Arc<dyn Fn(&AgentError) + Send + Sync>;
 
 /// Runs turns, in calls and in the worker.
 #[derive(Clone)]

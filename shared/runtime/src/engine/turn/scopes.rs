@@ -13,6 +13,7 @@ mod paths;
 use self::order::ResultOrder;
 use self::paths::{NumberedPath, SAVE, WAIT, encode, is_wait, is_within, outer_path, saves_until};
 use crate::clock::lock;
+use crate::engine::turn_break::StepChangedError;
 use crate::task::{
     Base, OutputCounts, PATH_SEPARATOR, SavePlace, Saved, StepOutcome, StepResult, Timestamp,
     is_below,
@@ -92,14 +93,6 @@ struct OpenScope {
     has_ended_step: bool,
     /// The path and number of the saved value behind which it continues.
     continues_behind: Option<NumberedPath>,
-}
-
-/// A turn that did not ask for what is stored.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stored turn has {before}, the skill asks for {now}")]
-pub(in crate::engine) struct StepChangedError {
-    before: String,
-    now: String,
 }
 
 impl Scopes {

@@ -12,22 +12,21 @@ mod reads;
 mod results;
 
 use self::reads::ReadLog;
-use super::command::SkillCommand;
+use super::command::{SkillCommand, artifact_update};
 use super::output_rules::OutputRules;
 use super::references::NamedTasks;
 use super::replayed_output::ReplayedOutput;
-use super::scopes::{Scopes, StepChangedError};
+use super::scopes::Scopes;
 use super::spec::TurnSpec;
 use super::thread::TurnThread;
 use super::turn_brake::TurnBrake;
-use super::write_buffer::changes::artifact_update;
 use crate::clock::lock;
 use crate::engine::EngineError;
 use crate::engine::day_limits::{CallMeter, most_of_task};
 use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::ObjectKeys;
 use crate::engine::turn::Turns;
-use crate::engine::turn_break::{BreakSignal, TurnBreak};
+use crate::engine::turn_break::{BreakSignal, StepChangedError, TurnBreak};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError};
 use crate::task::{

@@ -9,7 +9,7 @@
 //! - `changes`: makes the changes from what the skill does
 //! - `chunked`: ends the artifacts that the skill wrote in chunks
 
-pub(super) mod changes;
+mod changes;
 mod chunked;
 
 use super::event_sink::EventSink;

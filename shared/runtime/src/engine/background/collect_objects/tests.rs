@@ -1,5 +1,6 @@
 use super::*;
 use crate::engine::files::object_key::ObjectKeys;
+use crate::engine::files::remove_objects_of;
 use crate::store::contract::SampleData;
 use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;

@@ -3,12 +3,9 @@
 
 use super::WriteBuffer;
 use crate::engine::turn::Turns;
-use crate::engine::turn::command::SkillCommand;
-use crate::task::{
-    ArtifactUpdate, Change, ContextId, Message, Metadata, TaskId, WriteId, is_below,
-};
+use crate::engine::turn::command::{SkillCommand, artifact_update};
+use crate::task::{ArtifactUpdate, Change, ContextId, Message, TaskId, is_below};
 use a2a_lambda_skill::{Artifact as SkillArtifact, Content};
-use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 
 impl WriteBuffer<'_> {
@@ -124,32 +121,4 @@ impl Turns {
         message.context_id = Some(context.clone());
         message
     }
-}
-
-/// An artifact of the task with this incarnation, identified by its name: a repeat replaces it, and
-/// a chunk appends to it.
-pub(in crate::engine) fn artifact_update(
-    incarnation: &WriteId,
-    artifact: SkillArtifact,
-    append: bool,
-    last_chunk: bool,
-) -> ArtifactUpdate {
-    let id = artifact_id(incarnation, &artifact.name);
-    ArtifactUpdate {
-        artifact: artifact.into_task_artifact(id),
-        append,
-        last_chunk,
-        metadata: Metadata::new(),
-    }
-}
-
-/// The id of an artifact. It is the same for a name in every attempt of a task, so that
-/// a repeated turn replaces what it made before. It differs from task to task.
-fn artifact_id(incarnation: &WriteId, name: &str) -> String {
-    let mut hash = Sha256::new();
-    hash.update(incarnation.as_str());
-    hash.update([0]);
-    hash.update(name);
-    let hex = hex::encode(hash.finalize());
-    format!("artifact-{}", hex.get(..32).unwrap_or_default())
 }
