@@ -1,5 +1,13 @@
 //! `SendMessage` and the send methods of the older generations.
 
+use a2a_lambda::auth::Identity;
+use a2a_lambda::http::Function;
+use a2a_lambda::runtime::Runtime;
+use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::StoreError;
+use a2a_lambda::store::keys::Key;
+use a2a_lambda::store::memory::MemoryTable;
+use a2a_lambda::store::table::{Item, Query, QueryPage, ReadTable, Table, Write, WriteResult};
 use a2a_lambda::task::TaskState;
 use a2a_lambda_rows::each_row;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
@@ -8,7 +16,11 @@ use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::tester::SKILL_CANARY;
 use a2a_lambda_tests::watched_store::STORE_CANARY;
 use a2a_lambda_tests::world::{Reply, Request, World};
+use async_trait::async_trait;
+use bytes::Bytes;
 use serde_json::{Value, json};
+use std::backtrace::Backtrace;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 per_dialect! {
@@ -338,4 +350,74 @@ async fn a_rest_response_has_the_media_type_that_the_client_names() {
             assert_eq!(reply.header("content-type"), special, "{}", reply.text());
         }
     }
+}
+
+struct Development;
+
+impl Source for Development {
+    fn get(&self, name: &str) -> Option<String> {
+        (name == "A2A_AUTH").then(|| "dev".to_owned())
+    }
+}
+
+/// A table that notes the functions which wait for its first write, from the edge on.
+#[derive(Debug, Default)]
+struct StackTable {
+    table: MemoryTable,
+    functions: OnceLock<Vec<String>>,
+}
+
+#[async_trait]
+impl ReadTable for StackTable {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        self.table.get(keys).await
+    }
+
+    async fn query(&self, query: &Query) -> Result<QueryPage, StoreError> {
+        self.table.query(query).await
+    }
+}
+
+#[async_trait]
+impl Table for StackTable {
+    async fn write(&self, write: Write) -> Result<WriteResult, StoreError> {
+        let stack = Backtrace::force_capture().to_string();
+        let names = stack.lines().filter_map(|line| line.split_once(": "));
+        let names = names.map(|(_, name)| name.trim_start_matches('<'));
+        let ours = |name: &&str| name.starts_with("a2a_lambda") && !name.contains("_tests");
+        let function = |name: &str| {
+            let name = name.split("::{{").next().unwrap_or_default();
+            name.rsplit("::").next().unwrap_or_default().to_owned()
+        };
+        let mut functions: Vec<String> = names.filter(ours).map(function).collect();
+        functions.dedup();
+        functions.reverse();
+        let _first = self.functions.set(functions);
+        self.table.write(write).await
+    }
+}
+
+#[tokio::test]
+async fn a_send_passes_the_functions_that_the_documents_name() {
+    let table = Arc::new(StackTable::default());
+    let settings = Settings::read(&Development).unwrap();
+    let runtime = Runtime::builder(reference_agent::agent().unwrap(), settings);
+    let runtime = runtime.table(table.clone()).build().unwrap();
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "/echo hi"}]});
+    let request = http::Request::post("/message:send").header("A2A-Version", "1.0");
+    let request = request.header("Content-Type", "application/json");
+    let body = Bytes::from(json!({"message": message}).to_string());
+    let edge = runtime.edge(Function::TasksSend);
+    let identity = Identity::of(&http::HeaderMap::new());
+    let response = edge
+        .handle(request.body(body).unwrap(), identity, None)
+        .await;
+    assert_eq!(response.status(), 200);
+    let functions = table.functions.get().unwrap().join(" → ");
+    let flow = include_str!("../../docs/flow.md");
+    assert!(
+        flow.contains(&format!("{functions} → write → write_one")),
+        "{functions}"
+    );
+    assert!(functions.split(" → ").count() <= 10, "{functions}");
 }
