@@ -1,8 +1,9 @@
 //! Decides by the brake and by the rates whether work may begin: a call, a turn, a step.
 
 use super::brake::FRESH;
+use super::error::EngineError;
 use super::limit_policy::CallRate;
-use super::{EngineError, Reader};
+use super::reader::Reader;
 use crate::auth::Caller;
 use crate::store::brake::Brake;
 use crate::store::limits::RateBucket;

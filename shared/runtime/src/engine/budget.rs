@@ -1,6 +1,7 @@
 //! The time limits of a call and of a turn.
 
-use super::{EngineError, Reader};
+use super::error::EngineError;
+use super::reader::Reader;
 use crate::clock::wake_up;
 use crate::store::StoreError;
 use crate::task::Timestamp;

@@ -1,9 +1,11 @@
 //! Counts what a tenant uses on one day (UTC): the bytes that it stores, and the tokens of its
 //! models. The tokens of a task are counted beside them.
 
+use super::error::EngineError;
 use super::files::Files;
+use super::limit_policy::LimitPolicy;
 use super::lots::rate_limit_error;
-use super::{EngineError, LimitPolicy, Reader};
+use super::reader::Reader;
 use crate::clock::lock;
 use crate::store::StoreError;
 use crate::store::limits::{Reservation, SCARCE_TOKENS, Total};

@@ -33,6 +33,7 @@ mod files;
 mod handler;
 mod limit_policy;
 mod lots;
+mod parts;
 mod policy;
 mod push_config;
 mod reader;
@@ -54,7 +55,6 @@ pub(crate) mod fuzz {
 
 pub use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 pub use a2a_lambda_skill::route::STEPS as ROUTE_STEPS;
-use accept::Accept;
 pub use accept::RoutePreview;
 pub use background::Sweeper;
 pub use background::collect_objects::CollectReport;
@@ -68,6 +68,7 @@ pub use budget::CallBudget;
 pub use error::EngineError;
 pub use handler::Tasks;
 pub use limit_policy::{CallRate, LimitPolicy, RatePolicy, SharedStreams};
+pub use parts::Engine;
 pub use policy::Policy;
 pub use reader::Reader;
 pub(crate) use secret_keys::SecretKeySet;
@@ -77,127 +78,3 @@ pub(crate) use slots::StopFrames;
 pub use turn::Turns;
 pub use turn::event_sink::Frames;
 pub use turn::output_rules::OutputFault;
-
-use crate::store::queue::PushQueue;
-use a2a_lambda_skill::{AgentDefinition, LoggedModel};
-use brake::BrakeView;
-use commit::Commits;
-use files::Files;
-use push_config::Pushes;
-use seal::Secrets;
-use std::sync::Arc;
-
-/// The parts of the engine, each with the services that it uses.
-#[derive(Clone)]
-pub struct Engine {
-    /// Reads tasks.
-    pub(crate) reader: Reader,
-    /// Keeps files.
-    pub(crate) files: Files,
-    /// Decides what becomes of a message.
-    pub(crate) accept: Accept,
-    /// Runs turns.
-    pub turns: Turns,
-    /// Cancels and deletes tasks, and deletes contexts.
-    pub tasks: Tasks,
-    /// Creates and deletes push configs.
-    pub(crate) pushes: Pushes,
-    /// Finds what the others lost.
-    pub sweeper: Sweeper,
-}
-
-impl Engine {
-    /// Creates an engine that serves `agent` with `services`.
-    #[must_use]
-    pub fn new(agent: Arc<AgentDefinition>, services: Services, policy: Policy) -> Self {
-        let (records, ids) = (services.records, services.ids);
-        let reads = (records.reader().clone(), services.blobs.clone());
-        let reader = Reader {
-            push: services.push,
-            limits: services.limits,
-            brake: services.brakes.map(|it| Arc::new(BrakeView::new(it))),
-            ids: ids.clone(),
-            ..Reader::new(reads.0, reads.1, services.clock, policy)
-        };
-        let files = Files::new(reader.clone(), services.blobs, ids.clone());
-        let commits = Commits::new(files.clone(), records, services.recorder);
-        let secrets = Secrets::new(&reader);
-        let pushes = Pushes::new(commits.clone());
-        let turns = Turns {
-            reader: reader.clone(),
-            commits: commits.clone(),
-            secrets: secrets.clone(),
-            agent: agent.clone(),
-            model: services
-                .model
-                .map(|model| Arc::new(LoggedModel(model)) as _),
-            documents: services.documents,
-            failures: services.failures,
-            output_faults: services.output_faults,
-        };
-        let tasks = Tasks::new(turns.clone());
-        Self {
-            accept: Accept {
-                reader: reader.clone(),
-                commits,
-                secrets,
-                pushes: pushes.clone(),
-                agent,
-                router: services.router,
-            },
-            sweeper: Sweeper::new(tasks.clone()),
-            reader,
-            files,
-            turns,
-            tasks,
-            pushes,
-        }
-    }
-
-    /// The same engine with a sweep that sends unconfirmed push deliveries to `queue`
-    /// again.
-    #[must_use]
-    pub fn with_push_queue(mut self, queue: Arc<dyn PushQueue>) -> Self {
-        self.sweeper.push_queue = Some(queue);
-        self
-    }
-
-    /// The same engine with at most `bytes` as its response budget.
-    #[must_use]
-    pub(crate) fn with_budget(mut self, bytes: usize) -> Self {
-        let readers = [
-            &mut self.reader,
-            &mut self.turns.reader,
-            &mut self.tasks.reader,
-        ];
-        for reader in readers {
-            reader.answer_max = reader.answer_max.min(bytes);
-        }
-        self
-    }
-
-    /// The read-only methods.
-    #[must_use]
-    pub const fn reader(&self) -> &Reader {
-        &self.reader
-    }
-
-    /// The agent that the engine serves.
-    #[must_use]
-    pub fn agent(&self) -> &AgentDefinition {
-        &self.turns.agent
-    }
-}
-
-/// Shows the name of a type only: a service may hold secrets.
-macro_rules! debug_as_name {
-    ($($type:ident)+) => {$(
-        impl std::fmt::Debug for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($type)).finish_non_exhaustive()
-            }
-        }
-    )+};
-}
-
-debug_as_name!(Reader Engine Services Accept Turns Tasks Pushes Sweeper);

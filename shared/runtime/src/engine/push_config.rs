@@ -8,8 +8,10 @@ use crate::auth::Caller;
 
 use crate::engine::commit::contention::Races;
 use crate::engine::commit::{Commits, push_record};
+use crate::engine::error::EngineError;
+use crate::engine::reader::Reader;
 use crate::engine::seal::AssociatedData;
-use crate::engine::{EngineError, Reader, SecretKeySet};
+use crate::engine::secret_keys::SecretKeySet;
 use crate::outbound::OutboundUrl;
 use crate::task::{
     A2aError, Change, CreatePush, MAX_PUSH_CONFIGS, PushConfig, PushId, PushListQuery, PushOffer,

@@ -9,8 +9,11 @@
 //! random and has 96 bits, which is safe for 2^32 secrets per key (NIST SP 800-38D
 //! §8.3).
 
+use super::error::EngineError;
+use super::reader::Reader;
+use super::secret_keys::SecretKeys;
 use super::secret_keys::{self, SecretKey, SecretKeySet, bytes_of};
-use super::{Clock, EngineError, Ids, Reader, SecretKeys};
+use crate::clock::{Clock, Ids};
 use crate::engine::repeat::{MessagePrint, last_message};
 use crate::store::StoreError;
 use crate::task::{

@@ -3,7 +3,7 @@
 //! The first key makes tokens and seals, each of the others still opens what it has made. So
 //! a key can be replaced without an end of any webhook. What is sealed names its key by an id.
 
-use super::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock};
 use crate::store::StoreError;
 use crate::task::{Secret, Timestamp};
 use async_trait::async_trait;

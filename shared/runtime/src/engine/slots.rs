@@ -6,7 +6,8 @@
 //!
 //! If the store does not answer, both run without a slot.
 
-use super::{EngineError, Reader};
+use super::error::EngineError;
+use super::reader::Reader;
 use crate::auth::Caller;
 use crate::store::StoreError;
 use crate::store::limits::{Limits, Slot, SlotLease, SlotPool};

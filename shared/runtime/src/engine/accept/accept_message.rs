@@ -9,10 +9,10 @@ mod routing;
 mod turn_input;
 
 use crate::auth::Caller;
-use crate::engine::EngineError;
 use crate::engine::accept::Accept;
 use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::commit::context_status::ContextStatus;
+use crate::engine::error::EngineError;
 use crate::engine::repeat::MessagePrint;
 use crate::engine::seal::check_answer;
 use crate::engine::turn::spec::{Acceptance, TurnInput, TurnSpec, facts_of};

@@ -6,10 +6,10 @@
 //! even if both arrive together, and the skill runs once.
 
 use crate::auth::Caller;
-use crate::engine::EngineError;
 use crate::engine::accept::Accept;
 use crate::engine::budget::CallBudget;
 use crate::engine::commit::SendKey;
+use crate::engine::error::EngineError;
 use crate::engine::repeat::request_hash;
 use crate::engine::turn::spec::{Acceptance, TurnInput};
 use crate::task::{IdempotencyKey, SendCommand, TaskRecord};

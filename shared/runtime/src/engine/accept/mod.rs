@@ -6,7 +6,9 @@ pub(super) mod idempotency;
 pub use accept_message::RoutePreview;
 
 use super::budget::CallBudget;
-use super::{EngineError, Pushes, Reader};
+use super::error::EngineError;
+use super::push_config::Pushes;
+use super::reader::Reader;
 use crate::auth::Caller;
 use crate::engine::commit::Commits;
 use crate::engine::commit::contention::Races;

@@ -10,8 +10,9 @@
 //! commit that names it.
 
 use super::Sweeper;
+use crate::clock::Clock;
+use crate::engine::error::EngineError;
 use crate::engine::files::object_key::{self, ObjectName};
-use crate::engine::{Clock, EngineError};
 use crate::store::queue::ObjectsPlace;
 use crate::store::records::Sweep;
 use crate::store::{BlobOwner, Blobs, StoreError};

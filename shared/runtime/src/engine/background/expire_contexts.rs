@@ -3,7 +3,7 @@
 
 use super::Sweeper;
 use super::shard_walk::ShardWalk;
-use crate::engine::EngineError;
+use crate::engine::error::EngineError;
 use crate::store::records::Sweep;
 use crate::store::{
     Expiring, ExpiringThread, StateRemoved, ThreadRecord, ThreadState, ThreadWrite,

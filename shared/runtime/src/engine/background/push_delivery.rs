@@ -29,9 +29,11 @@ mod send_push;
 pub(in crate::engine) use resend::resend_pushes;
 pub use send_push::{PushDelivery, PushDeliveryError, SendPush};
 
+use crate::clock::{Clock, Ids};
 use crate::engine::brake::BrakeView;
+use crate::engine::error::EngineError;
+use crate::engine::policy::Policy;
 use crate::engine::push_config::open_secrets;
-use crate::engine::{Clock, EngineError, Ids, Policy};
 use crate::outbound::OutboundUrl;
 use crate::store::limits::Limits;
 use crate::store::queue::{Ack, PushItem, PushQueue};

@@ -5,7 +5,7 @@
 //! While the queue is nearly empty, it holds no message for an old intent, and the sweep
 //! sends all of them. Otherwise another message would only lengthen the queue.
 
-use crate::engine::EngineError;
+use crate::engine::error::EngineError;
 use crate::store::queue::{WorkItem, WorkMessage, WorkQueue};
 use std::time::Duration;
 

@@ -5,10 +5,10 @@
 //! task decides. The sweep finds what they lost.
 
 use crate::auth::Caller;
-use crate::engine::EngineError;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::CommitOutcome;
 use crate::engine::commit::context_status::LOOK;
+use crate::engine::error::EngineError;
 use crate::engine::repeat::last_message;
 use crate::engine::turn::Turns;
 use crate::engine::turn::event_sink::EventSink;

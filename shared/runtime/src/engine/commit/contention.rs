@@ -4,7 +4,7 @@
 //! - [`RetryBudget`]: a turn waits, because many tasks of a context may write its thread
 
 use super::Commits;
-use crate::engine::EngineError;
+use crate::engine::error::EngineError;
 use crate::store::StoreError;
 use crate::task::Timestamp;
 use std::time::Duration;

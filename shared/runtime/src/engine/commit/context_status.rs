@@ -13,8 +13,8 @@
 //! for this. Only where a context would be refused, or its state dropped, its tasks are read.
 
 use super::Commits;
-use crate::engine::EngineError;
 use crate::engine::commit::contention::Races;
+use crate::engine::error::EngineError;
 use crate::store::{ThreadRecord, ThreadStatus, ThreadWrite};
 use crate::task::{A2aError, ContextId, Owner, TaskRecord, Timestamp, WriteId};
 use std::time::Duration;

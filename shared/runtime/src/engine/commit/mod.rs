@@ -9,8 +9,10 @@ pub(super) mod context_status;
 mod thread;
 
 use self::contention::Races;
+use super::error::EngineError;
 use super::files::Files;
-use super::{EngineError, Ids, Reader};
+use super::reader::Reader;
+use crate::clock::Ids;
 use crate::store::records::Records;
 use crate::store::{
     CommitResult, Expect, IdempotencyEntry, KeyWrite, TaskWrite, ThreadWrite, stored,

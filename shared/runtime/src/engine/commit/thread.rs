@@ -2,7 +2,7 @@
 //! refreshes.
 
 use super::Commits;
-use crate::engine::EngineError;
+use crate::engine::error::EngineError;
 use crate::store::{StoreError, ThreadWrite};
 use crate::task::TaskRecord;
 

@@ -21,7 +21,9 @@ pub(super) use response::{ResponseBudget, mark};
 
 use self::object_key::{ObjectKeys, ObjectName};
 use self::verified_reader::VerifiedReader;
-use super::{EngineError, Ids, Reader};
+use super::error::EngineError;
+use super::reader::Reader;
+use crate::clock::Ids;
 use crate::engine::turn_break::BreakSignal;
 use crate::store::{BlobOwner, BlobReader, Blobs, Measured, StoreError};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};

@@ -5,7 +5,8 @@
 //! memory or becomes longer than its limit.
 
 use super::{download, encoded_size};
-use crate::engine::{EngineError, Reader};
+use crate::engine::error::EngineError;
+use crate::engine::reader::Reader;
 use crate::store::Download;
 use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{Blob, Event, Message, Metadata, Part, PartContent, Task};

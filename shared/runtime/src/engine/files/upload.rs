@@ -7,7 +7,7 @@
 
 use super::Files;
 use crate::auth::Caller;
-use crate::engine::EngineError;
+use crate::engine::error::EngineError;
 use crate::engine::files::object_key;
 use crate::store::{BlobReader, StoreError, UploadTerms};
 use crate::task::{A2aError, Blob, Message, PartContent, Timestamp, UploadGrant, UploadOrder};

@@ -2,9 +2,9 @@
 
 use super::Tasks;
 use crate::auth::Caller;
-use crate::engine::EngineError;
 use crate::engine::commit::contention::Races;
 use crate::engine::commit::{CommitOutcome, SendKey};
+use crate::engine::error::EngineError;
 use crate::engine::turn::Turns;
 use crate::store::IdempotencyEntry;
 use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};

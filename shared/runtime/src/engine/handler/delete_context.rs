@@ -11,8 +11,8 @@
 
 use super::Tasks;
 use crate::auth::Caller;
-use crate::engine::EngineError;
 use crate::engine::commit::contention::Races;
+use crate::engine::error::EngineError;
 use crate::store::{ThreadRecord, ThreadWrite};
 use crate::task::{A2aError, ContextId, Owner, TaskRecord, Timestamp, WriteId};
 use futures::StreamExt as _;

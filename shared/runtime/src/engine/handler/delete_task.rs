@@ -8,8 +8,8 @@
 
 use super::Tasks;
 use crate::auth::Caller;
-use crate::engine::EngineError;
 use crate::engine::commit::contention::Races;
+use crate::engine::error::EngineError;
 use crate::engine::files::{object_key, remove_objects_of};
 use crate::task::{A2aError, TaskId, TaskRecord, Timestamp};
 use std::collections::BTreeSet;

@@ -1,9 +1,10 @@
 //! `GetTask`, and the conversion of a record to a response.
 
 use crate::auth::Caller;
+use crate::engine::error::EngineError;
 use crate::engine::files::mark;
+use crate::engine::reader::Reader;
 use crate::engine::turn::event_sink::EventSink;
-use crate::engine::{EngineError, Reader};
 use crate::store::Projection;
 use crate::task::{A2aError, GetQuery, LoggedEvent, Part, Task, TaskId, TaskRecord};
 

@@ -2,7 +2,8 @@
 
 use super::page_token::PagedList;
 use crate::auth::Caller;
-use crate::engine::{EngineError, Reader};
+use crate::engine::error::EngineError;
+use crate::engine::reader::Reader;
 use crate::store::ThreadQuery;
 use crate::task::{Context, ContextPage, ContextQuery};
 

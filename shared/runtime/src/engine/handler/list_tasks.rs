@@ -2,8 +2,9 @@
 
 use super::page_token::{PagedList, TaskPosition};
 use crate::auth::Caller;
+use crate::engine::error::EngineError;
 use crate::engine::files::{ResponseBudget, mark};
-use crate::engine::{EngineError, Reader};
+use crate::engine::reader::Reader;
 use crate::store::{ProjectedTask, Projection, RecordQuery};
 use crate::task::{ListQuery, Page, Task, TaskRecord, Timestamp};
 use futures::future::join_all;

@@ -11,8 +11,8 @@ pub(super) mod send_message;
 pub(super) mod stream_message;
 pub(super) mod subscribe;
 
-use super::Reader;
 use super::commit::Commits;
+use super::reader::Reader;
 use super::turn::Turns;
 
 /// Cancels and deletes tasks, and deletes contexts.

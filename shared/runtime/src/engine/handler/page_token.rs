@@ -6,7 +6,7 @@
 //! nothing.
 
 use crate::auth::Caller;
-use crate::engine::SecretKeySet;
+use crate::engine::secret_keys::SecretKeySet;
 use crate::engine::secret_keys::bytes_of;
 use crate::store::{ListPosition, ThreadPosition};
 use crate::task::{A2aError, ContextId, ListQuery, TaskId, TaskState, Timestamp};

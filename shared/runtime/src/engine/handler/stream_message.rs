@@ -4,9 +4,10 @@
 use crate::auth::Caller;
 use crate::engine::budget::CallBudget;
 use crate::engine::commit::contention::Races;
+use crate::engine::error::EngineError;
+use crate::engine::parts::Engine;
 use crate::engine::turn::event_sink::{EventSink, StreamEnd};
 use crate::engine::turn::spec::{Acceptance, TurnEnd};
-use crate::engine::{Engine, EngineError};
 use crate::task::{A2aError, Frame, SendCommand, SendMode};
 use tokio::sync::mpsc::UnboundedSender;
 

@@ -3,8 +3,9 @@
 
 use crate::auth::Caller;
 use crate::engine::budget::CallBudget;
+use crate::engine::error::EngineError;
+use crate::engine::reader::Reader;
 use crate::engine::turn::event_sink::{EventSink, StreamEnd};
-use crate::engine::{EngineError, Reader};
 use crate::store::Tail;
 use crate::task::{
     A2aError, Event, EventId, Frame, Generation, LoggedEvent, Part, Status, SubscribeCommand, Task,

@@ -1,7 +1,7 @@
 //! The event sink of a turn: drops committed events, or sends them as frames of a
 //! stream.
 
-use crate::engine::EngineError;
+use crate::engine::error::EngineError;
 use crate::task::metadata_keys::CONTEXT_RESET;
 use crate::task::{
     ContextId, Event, Frame, LoggedEvent, Message, Metadata, Task, TaskId, TaskState,

@@ -3,9 +3,9 @@
 use super::spec::TurnEnd;
 use super::thread::TurnThread;
 use super::write_buffer::WriteBuffer;
-use crate::engine::EngineError;
 use crate::engine::commit::contention::contention_error;
 use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::error::EngineError;
 use crate::engine::turn::Turns;
 use crate::task::metadata_keys;
 use crate::task::{Change, ContextId, Message, Part, TaskRecord};

@@ -1,7 +1,7 @@
 //! The tasks that a message refers to (A2A 1.0 §3.4), loaded when the skill reads them.
 
 use super::spec::TurnSpec;
-use crate::engine::Reader;
+use crate::engine::reader::Reader;
 use crate::store::{Projection, StoreError, stored};
 use crate::task::{Owner, TaskId};
 use a2a_lambda_skill::ReferencedTask;

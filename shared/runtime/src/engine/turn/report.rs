@@ -1,7 +1,7 @@
 //! Says in the log how a turn ended, and gives all other lines of the turn its fields.
 
 use super::spec::{TurnEnd, TurnInput, TurnSpec};
-use crate::engine::EngineError;
+use crate::engine::error::EngineError;
 use crate::engine::turn::Turns;
 use crate::task::{Change, TaskRecord, TaskState, Timestamp, metadata_keys};
 use crate::telemetry::TraceContext;

@@ -4,7 +4,7 @@
 //! Each invocation of a turn ends, but a turn can be handed over or released again and
 //! again. The first two limits end a turn that makes no progress, or progress for ever.
 
-use crate::engine::Policy;
+use crate::engine::policy::Policy;
 use crate::engine::turn::Turns;
 use crate::task::TaskRecord;
 use a2a_lambda_skill::{AgentError, AgentResult};

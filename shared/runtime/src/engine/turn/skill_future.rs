@@ -5,7 +5,7 @@
 //! results, and not on what else the event loop does.
 
 use super::skill_host::TurnHandle;
-use crate::engine::Clock;
+use crate::clock::Clock;
 use crate::task::Timestamp;
 use a2a_lambda_skill::SkillOutcome;
 use futures::future::BoxFuture;

@@ -13,9 +13,9 @@ use self::operations::{Operations, SessionView};
 
 use super::spec::TurnSpec;
 use crate::clock::lock;
-use crate::engine::EngineError;
 use crate::engine::commit::context_status::LOOK;
 use crate::engine::commit::{CommitOutcome, Commits, PreparedCommit};
+use crate::engine::error::EngineError;
 use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
 use crate::task::{
     Change, ContextId, Message, Owner, Role, TaskId, TaskRecord, Timestamp, WriteId,

@@ -4,7 +4,7 @@
 //! ends when no step works: its results are stored, and another run continues behind them.
 
 use super::scopes::{Scopes, StepProgress};
-use crate::engine::Reader;
+use crate::engine::reader::Reader;
 use crate::task::{A2aError, TenantId};
 use std::future::{pending, poll_fn};
 use std::pin::pin;

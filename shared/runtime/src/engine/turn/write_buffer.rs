@@ -17,13 +17,13 @@ use super::skill_host::TurnHandle;
 use super::spec::{TurnCall, TurnEnd, TurnSpec};
 use super::thread::{StepUpdates, TurnThread};
 use crate::auth::Caller;
-use crate::engine::EngineError;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::contention::contention_error;
 use crate::engine::commit::{
     Commit, CommitOutcome, OnConflict, PreparedCommit, SendKey, registers_push,
 };
 use crate::engine::day_limits::CallMeter;
+use crate::engine::error::EngineError;
 use crate::engine::repeat::MessagePrint;
 use crate::engine::turn::Turns;
 use crate::store::{IdempotencyEntry, ThreadWrite};

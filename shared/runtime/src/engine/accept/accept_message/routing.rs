@@ -2,10 +2,10 @@
 //! they do not decide, and by what was said before.
 
 use crate::auth::Caller;
-use crate::engine::EngineError;
 use crate::engine::accept::Accept;
 use crate::engine::budget::CallBudget;
 use crate::engine::day_limits::CallMeter;
+use crate::engine::error::EngineError;
 use crate::engine::turn::references::newest;
 use crate::engine::turn::spec::Acceptance;
 use crate::store::queue::OpenTask;

@@ -2,8 +2,8 @@
 //! the question that the router asks.
 
 use super::routing::NEWEST;
-use crate::engine::EngineError;
 use crate::engine::accept::Accept;
+use crate::engine::error::EngineError;
 use crate::engine::turn::spec::TurnInput;
 use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,

@@ -8,7 +8,7 @@
 use super::pacing::{self, SKEW};
 use super::{PushDeliveryError, PushDispatcher};
 use crate::clock::lock;
-use crate::engine::EngineError;
+use crate::engine::error::EngineError;
 use crate::outbound::OutboundUrl;
 use crate::store::limits::{BucketPause, Rate, RateBucket, Tokens};
 use crate::task::{PushRecord, Timestamp};

@@ -2,8 +2,9 @@
 //! again, or takes the task out of the index of the sweep.
 
 use super::pacing::ATTEMPTS;
+use crate::engine::Leases;
 use crate::engine::background::redispatch::QUEUED;
-use crate::engine::{EngineError, Leases};
+use crate::engine::error::EngineError;
 use crate::store::queue::{PushItem, PushQueue};
 use crate::store::records::Deliveries;
 use crate::task::{PushRecord, TaskRecord, Timestamp};
