@@ -7,7 +7,8 @@
 mod accept;
 mod agents;
 mod background;
-mod cli;
+mod command_line;
+mod commands;
 mod config;
 mod dev;
 pub mod embedded;
@@ -16,11 +17,10 @@ mod local_settings;
 mod otlp;
 mod page;
 mod process;
-mod program;
 mod server;
 mod template;
 mod traces;
 
 pub use agents::{Agents, LocalAgent};
 pub use background::{pumps, queue};
-pub use program::serve;
+pub use command_line::serve;

@@ -11,9 +11,9 @@
 //! - `stream`: the stream of the table
 
 mod dynamodb;
-mod files;
 mod host;
-mod objects;
+mod object_files;
+mod object_service;
 mod sigv4;
 pub(crate) mod stream;
 
@@ -29,8 +29,8 @@ use async_trait::async_trait;
 use dynamodb::DynamoService;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
-use files::collect_unreferenced;
-use objects::ObjectService;
+use object_files::collect_unreferenced;
+use object_service::ObjectService;
 use std::error::Error;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -48,9 +48,9 @@ mod turn_break;
 /// The functions and types that the fuzz targets test.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz {
-    pub(crate) use super::SecretKeySet;
     pub(crate) use super::files::{content_type, disposition};
     pub(crate) use super::handler::page_token::{PagePosition, PagedList, TaskPosition};
+    pub(crate) use super::secret_keys::SecretKeySet;
 }
 
 pub use crate::clock::{Clock, Ids, RandomIds, SystemClock};
@@ -71,7 +71,6 @@ pub use limit_policy::{CallRate, LimitPolicy, RatePolicy, SharedStreams};
 pub use parts::Engine;
 pub use policy::Policy;
 pub use reader::Reader;
-pub(crate) use secret_keys::SecretKeySet;
 pub use secret_keys::{ReadSecretKeys, SECRET_KEY_MIN, SecretKeys};
 pub use services::Services;
 pub(crate) use slots::StopFrames;

@@ -1,11 +1,9 @@
 //! Decodes a request into a call, and makes the checks that need no identity.
 
-use super::ops::OpsPath;
-use super::{Function, HttpService, MAX_BODY};
+use super::function::Function;
+use super::{HttpService, MAX_BODY};
 use crate::task::A2aError;
-use a2a_lambda_wire::{
-    Endpoint, OpenedRequest, Operation, RawRequest, Rejected, RoutedRequest, WireResponse,
-};
+use a2a_lambda_wire::{OpenedRequest, RawRequest, Rejected, RoutedRequest, WireResponse};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request};
 use std::borrow::Cow;
@@ -100,50 +98,6 @@ fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
 /// The text of a header, of several the first; `None` if it is not text.
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-impl Function {
-    /// The function to which API Gateway routes a request, by the routes in
-    /// `template.yaml`. A request without a route belongs to `rpc`, which responds
-    /// with an error.
-    #[must_use]
-    pub fn of(method: &str, path: &str) -> Self {
-        if OpsPath::of(method, path).is_some() {
-            return Self::Ops;
-        }
-        Self::serving(a2a_lambda_wire::site(method, path), method)
-    }
-
-    fn serving(endpoint: Endpoint, method: &str) -> Self {
-        use Operation as O;
-        match endpoint {
-            Endpoint::JsonRpc | Endpoint::Nowhere => Self::Rpc,
-            Endpoint::Operation {
-                operation,
-                below_task,
-            } => match operation {
-                O::Card | O::LegacyCard | O::Schemas => Self::AgentCard,
-                O::Stream => Self::TasksStream,
-                O::Subscribe if method == "GET" => Self::TasksGet,
-                O::Subscribe => Self::TasksStream,
-                O::Cancel if below_task => Self::TasksStream,
-                O::Get
-                | O::List
-                | O::GetPushConfig
-                | O::ListPushConfigs
-                | O::ExtendedCard
-                | O::ListContexts
-                | O::ListSkills => Self::TasksGet,
-                O::Send
-                | O::Cancel
-                | O::CreatePushConfig
-                | O::DeletePushConfig
-                | O::CreateUpload
-                | O::DeleteContext
-                | O::DeleteTask => Self::TasksSend,
-            },
-        }
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ mod card;
 mod cards_by_url;
 pub mod cors;
 mod decode;
+mod edges;
 mod encode;
+mod function;
 mod ops;
 mod options;
 mod stream;
@@ -21,7 +23,9 @@ pub(crate) use backend::Backend;
 pub use call_log::{EdgeLog, InvocationInfo};
 pub use card::Cards;
 pub use cards_by_url::CardsByUrl;
+pub use edges::Edges;
 pub use encode::Body;
+pub use function::Function;
 pub(crate) use ops::{MetricsSource, Ops};
 
 use crate::auth::{AuthMode, Authentication, Identity};
@@ -37,35 +41,6 @@ use http::{Method, Request, Response};
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
-
-/// The function that a request reached. Each function accepts only its own
-/// operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Function {
-    /// The public card.
-    AgentCard,
-    /// Path operations that write.
-    TasksSend,
-    /// Path operations that read.
-    TasksGet,
-    /// Path operations that stream, and `POST /tasks/{id}:cancel`.
-    TasksStream,
-    /// JSON-RPC: one URL for all methods.
-    Rpc,
-    /// Health and metrics, for operators.
-    Ops,
-}
-
-impl Function {
-    /// Whether the function runs skills.
-    #[must_use]
-    pub const fn runs_skills(self) -> bool {
-        match self {
-            Self::TasksSend | Self::TasksStream | Self::Rpc => true,
-            Self::AgentCard | Self::TasksGet | Self::Ops => false,
-        }
-    }
-}
 
 /// The most bytes of a request body: 5 MiB. An event of Lambda has at most 6 MB.
 pub const MAX_BODY: usize = 5 * 1024 * 1024;
@@ -203,44 +178,5 @@ impl HttpService {
 
     fn reader(&self) -> Result<&Reader, A2aError> {
         self.backend.reader()
-    }
-}
-
-/// The edges of all functions of an agent, for a program that answers every route.
-#[derive(Debug, Clone)]
-pub struct Edges {
-    agent_card: HttpService,
-    tasks_send: HttpService,
-    tasks_get: HttpService,
-    tasks_stream: HttpService,
-    rpc: HttpService,
-    ops: HttpService,
-}
-
-impl Edges {
-    /// The edges that `edge` makes.
-    #[must_use]
-    pub(crate) fn of(edge: impl Fn(Function) -> HttpService) -> Self {
-        Self {
-            agent_card: edge(Function::AgentCard),
-            tasks_send: edge(Function::TasksSend),
-            tasks_get: edge(Function::TasksGet),
-            tasks_stream: edge(Function::TasksStream),
-            rpc: edge(Function::Rpc),
-            ops: edge(Function::Ops),
-        }
-    }
-
-    /// The edge of the function that API Gateway would call for this method and path.
-    #[must_use]
-    pub fn for_route(&self, method: &str, path: &str) -> &HttpService {
-        match Function::of(method, path) {
-            Function::AgentCard => &self.agent_card,
-            Function::TasksSend => &self.tasks_send,
-            Function::TasksGet => &self.tasks_get,
-            Function::TasksStream => &self.tasks_stream,
-            Function::Rpc => &self.rpc,
-            Function::Ops => &self.ops,
-        }
     }
 }

@@ -135,7 +135,7 @@ impl Turns {
                 let request = spec.record.request.as_ref();
                 let trace = request
                     .and_then(|request| TraceContext::parse(request.trace_parent.as_deref()?));
-                let turn = self.run(spec, Some(receipt), &mut sink);
+                let turn = async { self.run(spec, Some(receipt), &mut sink).await };
                 CallScope::current().in_span(trace).run(turn).await?
             }
             Err(error) => self.release(record, error).await?,

@@ -10,6 +10,7 @@ pub(super) mod page_token;
 pub(super) mod send_message;
 pub(super) mod stream_message;
 pub(super) mod subscribe;
+mod wait_for_rest;
 
 use super::commit::Commits;
 use super::reader::Reader;

@@ -19,9 +19,9 @@ use tokio::sync::mpsc::UnboundedSender;
 /// The most messages of history in the first frame of a subscription.
 const HISTORY: usize = 100;
 /// The wait between two reads of the log while events arrive …
-const SHORT: Duration = Duration::from_millis(50);
+pub(super) const SHORT: Duration = Duration::from_millis(50);
 /// … and while none arrive.
-const LONG: Duration = Duration::from_secs(1);
+pub(super) const LONG: Duration = Duration::from_secs(1);
 
 impl Reader {
     /// Shows a task and its events until the task ends, the stream is too old, or the
@@ -97,36 +97,9 @@ impl Reader {
         }
     }
 
-    /// The task when it is at rest, or as it is at `until`.
-    pub(in crate::engine) async fn wait_for_rest(
-        &self,
-        caller: &Caller,
-        record: TaskRecord,
-        until: Timestamp,
-    ) -> Result<TaskRecord, EngineError> {
-        if record.state().is_at_rest() {
-            return Ok(record);
-        }
-        let mut wait = SHORT;
-        let mut now = self.clock.now();
-        while now < until {
-            self.clock.sleep_until(now.plus(wait).min(until)).await;
-            wait = LONG.min(wait * 2);
-            // No event has this number, so the store returns only the state.
-            let tail = self.load_tail(caller, &record, u64::MAX).await?;
-            if tail.state.is_at_rest() {
-                break;
-            }
-            now = self.clock.now();
-        }
-        let current = self.load(caller, &record.id).await?;
-        let same = Some(current).filter(|current| current.is_same_task(&record));
-        Ok(same.ok_or(A2aError::TaskNotFound)?)
-    }
-
     /// The events after number `after` of this incarnation of the task. A new task with
     /// the same id counts as not found.
-    async fn load_tail(
+    pub(super) async fn load_tail(
         &self,
         caller: &Caller,
         record: &TaskRecord,

@@ -72,7 +72,7 @@ impl Turns {
 
     /// Runs a turn until the task rests, another writer takes it, or the
     /// turn is handed over. `receipt` is that of the queue message that brought the turn
-    /// to a worker.
+    /// to a worker. The report of the turn begins with this call, in the scope of its caller.
     ///
     /// # Errors
     /// When the opening cannot be stored; then nothing has changed. A later outage ends

@@ -1,7 +1,7 @@
 //! Answers HTTP requests to the embedded S3.
 
-use super::files::ObjectFiles;
 use super::host::only_programs_here;
+use super::object_files::ObjectFiles;
 use a2a_lambda::store::aws::EmulatorKeys;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};

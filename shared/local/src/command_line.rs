@@ -1,7 +1,7 @@
 //! The command line of a program, and what it does.
 
 use crate::agents::{Agents, LocalAgent};
-use crate::cli;
+use crate::commands;
 use crate::config::Cli;
 use a2a_lambda::settings::{Configuration, Settings};
 use a2a_lambda::skill::{AgentBuildError, AgentDefinition};
@@ -56,21 +56,23 @@ impl Agents {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build();
-        let folders = cli::folders(&matches);
+        let folders = commands::folders(&matches);
         let result = match runtime {
             Ok(runtime) => match find_export(&exports, &matches) {
-                Some((export, matches)) => runtime.block_on(cli::export(export, matches, &folders)),
+                Some((export, matches)) => {
+                    runtime.block_on(commands::export(export, matches, &folders))
+                }
                 None => {
                     let arguments = Cli::from_arg_matches(&matches);
                     let cli = arguments.unwrap_or_else(|error| error.exit());
-                    runtime.block_on(cli::run(cli, &folders, &self))
+                    runtime.block_on(commands::run(cli, &folders, &self))
                 }
             },
             Err(error) => Err(error.into()),
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => cli::fail(&error),
+            Err(error) => commands::fail(&error),
         }
     }
 
