@@ -104,7 +104,7 @@ pub(super) struct StateContent<'a> {
 /// does not need it.
 pub fn arrange(record: &mut TaskRecord) {
     let fields = record.fields_mut();
-    fields.layout.forget(fields.version);
+    fields.content.layout.forget(fields.version);
     move_values(fields);
     move_content(fields);
     fields.layout.status = fields.layout.messages_moved() > fields.history.len();
@@ -248,7 +248,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let (layout, version) = (&record.layout, record.version);
     let body = TaskBody::of(record, layout);
     let head = encoded::json(&body)?;
-    let bytes = layout.bytes().saturating_add(head.len()) - part_bytes(body.log());
+    let bytes = layout.bytes().saturating_add(head.len()) - part_bytes(&body.log);
     SizeError::check(bytes, MAX_BYTES - space)?;
     let head = Encoded::of(head)?;
     SizeError::check(head.size(), ITEM_MAX - space)?;

@@ -45,11 +45,14 @@ pub fn join(
     let has_values = join_values(fields, child_items.get(&ChildName::State))?;
     let is_whole = has_values && contents.len() == fields.layout.children.len();
     join_messages(fields, &mut contents)?;
-    let children = &fields.layout.children;
-    join_parts(&mut fields.artifacts, children, &contents, |it| {
+    let content = &mut fields.content;
+    let children = &content.layout.children;
+    join_parts(&mut content.artifacts, children, &contents, |it| {
         &it.artifacts
     })?;
-    join_parts(&mut fields.replaced, children, &contents, |it| &it.replaced)?;
+    join_parts(&mut content.replaced, children, &contents, |it| {
+        &it.replaced
+    })?;
     if is_whole {
         join_log(fields, contents)?;
     }

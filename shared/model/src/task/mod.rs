@@ -69,9 +69,10 @@ pub use push::{
     PushRegistration, Sealed, SealedAnswer, Secret,
 };
 pub use record::{
-    Base, Consents, NewTask, Saved, SavedSlot, Task, TaskFields, TaskRecord, Transition,
+    Base, Consents, Saved, SavedSlot, Task, TaskContent, TaskFields, TaskRecord, Transition,
     TurnRequest,
 };
+pub(crate) use record::{StatusBody, is_default};
 pub use route::{InputWriter, SkillRoute};
 pub use state::{TaskEvent, TaskState, TransitionError};
 pub use step::{

@@ -82,8 +82,8 @@ impl TokenUse {
 mod tests {
     use super::*;
     use crate::task::{
-        Change, ContextId, Generation, Message, Metadata, NewTask, OutputCounts, Owner, SavedSlot,
-        Subject, TaskId, TaskRecord, TenantId, WriteId,
+        Change, ContextId, Generation, Message, Metadata, OutputCounts, Owner, SavedSlot, Subject,
+        TaskId, TaskRecord, TenantId, WriteId,
     };
     use a2a_lambda_rows::each_row;
 
@@ -93,18 +93,18 @@ mod tests {
 
     /// A task made at second 0.
     fn task() -> TaskRecord {
-        TaskRecord::create(NewTask {
-            id: TaskId::made_of(1),
-            owner: Owner {
+        TaskRecord::create(
+            TaskId::made_of(1),
+            Owner {
                 tenant: TenantId::parse("acme").unwrap(),
                 subject: Subject::parse("ann").unwrap(),
             },
-            context_id: ContextId::made_of(1),
-            generation: Generation::V10,
-            incarnation: WriteId::made_of(1),
-            metadata: Metadata::new(),
-            created_at: at(0),
-        })
+            ContextId::made_of(1),
+            WriteId::made_of(1),
+            Generation::V10,
+            Metadata::new(),
+            at(0),
+        )
     }
 
     fn after(record: &TaskRecord, second: i64, change: Change) -> TaskRecord {
