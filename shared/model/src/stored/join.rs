@@ -1,9 +1,10 @@
 //! Restores a task from its own item and its children, whole or in part.
 
-use super::children::{ChildContent, ChildName, StateContent};
+use super::children::{ChildContent, ChildName};
 use super::encoded::Encoded;
 use super::place::{self, OwnIds, into_owned};
 use super::schema::corrupt;
+use super::task::StateContent;
 use crate::store::{Projection, StoreError};
 use crate::task::{
     Artifact, LoggedEvent, MovedContent, MovedParts, StoredValue, TaskFields, TaskRecord,

@@ -9,7 +9,7 @@ use crate::store::StoreError;
 use crate::task::{
     Artifact, ContextId, Layout, LoggedEvent, Message, Metadata, Owner, PushId, Saved, Sealed,
     Status, StatusBody, StoredValue, Subject, TaskContent, TaskFields, TaskId, TaskRecord,
-    TaskState, TenantId, Timestamp, WriteId, is_default,
+    TaskState, TenantId, Timestamp, WriteId, first_attempt, is_default,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -76,16 +76,48 @@ impl TaskFacts {
     }
 }
 
-/// The body of a task: its content, except that the members here are those that `of` leaves.
+/// Values that each change replaces: in `STATE`, or the body.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct StateContent<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) saved: Option<Cow<'a, Saved>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) metadata: Option<Cow<'a, Metadata>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) secret: Option<Cow<'a, Sealed>>,
+}
+
+impl<'a> StateContent<'a> {
+    /// Those of the values that `has` accepts, without defaults.
+    pub(super) fn of(record: &'a TaskFields, has: impl Fn(StoredValue) -> bool) -> Self {
+        let saved = Some(&record.saved).filter(|it| has(StoredValue::Saved) && !is_default(*it));
+        let metadata = Some(&record.metadata);
+        let metadata = metadata.filter(|it| has(StoredValue::Metadata) && !it.is_empty());
+        let secret = record.secret.as_ref();
+        Self {
+            saved: saved.map(Cow::Borrowed),
+            metadata: metadata.map(Cow::Borrowed),
+            secret: secret
+                .filter(|_| has(StoredValue::Secret))
+                .map(Cow::Borrowed),
+        }
+    }
+}
+
+/// The body of a task: its content, of which the members named here depend on the facts or the
+/// layout.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TaskBody<'a> {
     #[serde(flatten, serialize_with = "TaskContent::serialize")]
     content: &'a TaskContent,
-    #[serde(skip_serializing_if = "is_default")]
-    metadata: Option<&'a Metadata>,
+    /// The values that are not in `STATE`.
+    #[serde(flatten)]
+    values: StateContent<'a>,
     #[serde(skip_serializing_if = "is_default", with = "StatusBody")]
     status: Status,
+    #[serde(skip_serializing_if = "is_default")]
+    attempt: Option<u32>,
     /// Left out if only the creating write is known.
     #[serde(skip_serializing_if = "is_default")]
     write_ids: Option<&'a [WriteId]>,
@@ -96,11 +128,7 @@ pub(super) struct TaskBody<'a> {
     #[serde(skip_serializing_if = "is_default")]
     pub(super) log: Vec<Cow<'a, LoggedEvent>>,
     #[serde(skip_serializing_if = "is_default")]
-    saved: Option<&'a Saved>,
-    #[serde(skip_serializing_if = "is_default")]
     replaced: Vec<Cow<'a, Artifact>>,
-    #[serde(skip_serializing_if = "is_default")]
-    secret: Option<&'a Sealed>,
     /// Left out at rest: then it is a fact.
     #[serde(skip_serializing_if = "is_default")]
     expires_at: Option<Timestamp>,
@@ -124,7 +152,6 @@ impl<'a> TaskBody<'a> {
     /// The body without the content that `layout` says is in children.
     pub(super) fn of(record: &'a TaskFields, layout: &Layout) -> Self {
         let own_ids = OwnIds::of(record);
-        let here = |value| !layout.has_value(value);
         let mut status = Status::default();
         if let Some(message) = record.status.message.as_ref().filter(|_| !layout.status) {
             status.message = Some(own_ids.leave(message).into_owned());
@@ -134,20 +161,17 @@ impl<'a> TaskBody<'a> {
         }
         let history = messages_left(record, layout).iter();
         let log = record.events_after(layout.events_moved());
-        let metadata = Some(&record.metadata).filter(|it| !it.is_empty());
-        let saved = Some(&record.saved).filter(|it| !is_default(*it));
         Self {
             content: &record.content,
-            metadata: metadata.filter(|_| here(StoredValue::Metadata)),
+            values: StateContent::of(record, |value| !layout.has_value(value)),
             status,
+            attempt: Some(record.attempt).filter(|it| *it != first_attempt()),
             write_ids: Some(record.write_ids.as_slice())
                 .filter(|ids| *ids != std::slice::from_ref(&record.incarnation)),
             history: history.map(|it| own_ids.leave(it)).collect(),
             artifacts: rests(&record.artifacts, |id| layout.parts_moved(id)),
             log: log.map(|it| own_ids.leave_in(it)).collect(),
-            saved: saved.filter(|_| here(StoredValue::Saved)),
             replaced: rests(&record.replaced, |id| layout.replaced_moved(id)),
-            secret: (record.secret.as_ref()).filter(|_| here(StoredValue::Secret)),
             expires_at: Some(record.expires_at).filter(|_| !record.state().is_at_rest()),
         }
     }

@@ -11,7 +11,7 @@ use super::{
     Artifact, BuildId, Change, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent,
     Message, Metadata, OutputCounts, Owner, Part, PushId, SavePlace, Sealed, SessionRead,
     SessionReads, SkillId, SkillRoute, Status, StepResult, StepTries, TaskId, TaskState, Timestamp,
-    TransitionError, Used, WriteId, is_below, media_types_meet,
+    TransitionError, Used, WriteId, is_below, is_default, media_types_meet,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -208,8 +208,8 @@ impl DerefMut for TaskFields {
     }
 }
 
-/// The content of a [`TaskRecord`], with the members of its stored body. A member that has its
-/// default is left out. The module `stored` writes those that are not the same there.
+/// The content of a [`TaskRecord`]: the members of its stored body, which leaves defaults out.
+/// `stored` writes those that depend on the facts or the layout, and fills them in again.
 ///
 /// It implements no trait of serde (`remote`), so that no request can contain one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -241,7 +241,7 @@ pub struct TaskContent {
     pub consents: Consents,
     /// The number of the attempt that runs, or that runs next. A run that an outage ended
     /// is no attempt.
-    #[serde(default = "first_attempt", skip_serializing_if = "is_first_attempt")]
+    #[serde(default = "first_attempt", skip_serializing)]
     pub attempt: u32,
     /// The last version that dispatched the turn, also after its claim; 0 if none has.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -333,21 +333,9 @@ pub(crate) struct StatusBody {
     timestamp: Timestamp,
 }
 
-pub(crate) fn is_default<T: Default + PartialEq>(member: &T) -> bool {
-    *member == T::default()
-}
-
 /// The attempt that a stored form leaves out.
-const fn first_attempt() -> u32 {
+pub(crate) const fn first_attempt() -> u32 {
     1
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the form that `skip_serializing_if` calls"
-)]
-const fn is_first_attempt(attempt: &u32) -> bool {
-    *attempt == first_attempt()
 }
 
 /// The view of a task that a response shows.
@@ -409,8 +397,10 @@ impl TaskFields {
         }
     }
 
-    /// Drops all but the last write ids.
-    fn forget_writes(&mut self) {
+    /// Counts the commit, and notes its id in place of the oldest one.
+    fn note_write(&mut self, write: WriteId) {
+        self.version += 1;
+        self.write_ids.push(write);
         let surplus = self.write_ids.len().saturating_sub(WRITE_IDS);
         self.write_ids.drain(..surplus);
     }
@@ -495,9 +485,7 @@ impl TaskRecord {
     ) -> Result<Self, TransitionError> {
         let mut record = self.clone();
         let next = record.fields_mut();
-        next.version += 1;
-        next.write_ids.push(write);
-        next.forget_writes();
+        next.note_write(write);
         next.updated_at = at;
         let mut n = 0;
         let mut only_listens = false;
@@ -547,9 +535,7 @@ impl TaskRecord {
     pub fn with_expiry(&self, write: WriteId, at: Timestamp) -> Self {
         let mut record = self.clone();
         let fields = record.fields_mut();
-        fields.version += 1;
-        fields.write_ids.push(write);
-        fields.forget_writes();
+        fields.note_write(write);
         fields.expires_at = at;
         record
     }
