@@ -8,8 +8,8 @@ use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{CommitResult, ExpiringThread, ThreadQuery};
 use a2a_lambda::task::{
-    A2aError, Change, ContextId, Generation, Message, Metadata, NewTask, Part, PartContent,
-    SendCommand, SendMode, SendResponse, Task, TaskId, TaskRecord, Timestamp,
+    A2aError, Change, ContextId, Generation, Message, Metadata, Part, PartContent, SendCommand,
+    SendMode, SendResponse, Task, TaskId, TaskRecord, Timestamp,
 };
 use a2a_lambda::testing::TestClock;
 use a2a_lambda_rows::each_row_async;
@@ -356,15 +356,15 @@ async fn a_pointer_lives_as_long_as_its_task() {
     let sample = SampleData::new(run(), "renewed").unwrap();
     let (owner, context) = (&stage.caller.owner, own(1).remove(0));
     let incarnation = sample.write_id();
-    let task = TaskRecord::create(NewTask {
-        id: TaskId::made_of(sample.number()),
-        owner: owner.clone(),
-        context_id: context.clone(),
-        generation: Generation::V10,
-        incarnation: incarnation.clone(),
-        metadata: Metadata::new(),
-        created_at: sample.now,
-    });
+    let task = TaskRecord::create(
+        TaskId::made_of(sample.number()),
+        owner.clone(),
+        context.clone(),
+        incarnation.clone(),
+        Generation::V10,
+        Metadata::new(),
+        sample.now,
+    );
     let message = Message::from_user("m-1", vec![Part::text("hi")]);
     let opening = [Change::Accept { message }, sample.start()];
     let mut record = task

@@ -33,7 +33,7 @@ pub use self::task::TaskFacts;
 
 use self::encoded::{json, length};
 use self::schema::{NamedForm, corrupt};
-use self::task::{TaskBody, WholeTask};
+use self::task::{FoundBody, TaskBody, WholeTask};
 use crate::store::{SizeError, StoreError, ThreadRecord, ThreadState};
 use crate::task::{Layout, Message, Metadata, PushRecord, Saved, TaskRecord, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ pub fn encode(record: &TaskRecord) -> Value {
 /// [`StoreError::Corrupt`] when it is not a stored task.
 pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
     check_form(NamedForm::deserialize(&value).map_err(corrupt)?.schema)?;
-    let task: WholeTask<'_> = serde_json::from_value(value).map_err(corrupt)?;
+    let task: WholeTask<FoundBody> = serde_json::from_value(value).map_err(corrupt)?;
     task.body.into_record(task.facts)
 }
 
@@ -83,7 +83,7 @@ pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when the body is damaged.
 pub fn head_of(body: &Encoded<'_>, facts: TaskFacts) -> Result<TaskRecord, StoreError> {
-    let mut record = body.read::<TaskBody<'_>>()?.into_record(facts)?;
+    let mut record = body.read::<FoundBody>()?.into_record(facts)?;
     record.fields_mut().is_partial = !record.layout.is_empty();
     Ok(record)
 }

@@ -6,8 +6,8 @@ use a2a_lambda::store::contract::{SampleData, noise};
 use a2a_lambda::store::{CommitResult, KeyWrite, ThreadRecord, ThreadWrite};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, IdempotencyKey, Message, Metadata,
-    NewTask, OutputCounts, Part, PushId, SavedSlot, SkillId, StepOutcome, StepResult, TaskId,
-    TaskRecord, Timestamp, TurnRequest, WriteId,
+    OutputCounts, Part, PushId, SavedSlot, SkillId, StepOutcome, StepResult, TaskId, TaskRecord,
+    Timestamp, TurnRequest, WriteId,
 };
 use a2a_lambda_tests::world::Request;
 use serde_json::{Value, json};
@@ -160,15 +160,15 @@ impl Maker {
         let write = self.write_id();
         let mut metadata = Metadata::new();
         metadata.insert("ticket".to_owned(), json!(4711));
-        let task = TaskRecord::create(NewTask {
+        let task = TaskRecord::create(
             id,
-            owner: owner(),
+            owner(),
             context_id,
-            generation: Generation::V03,
-            incarnation: write.clone(),
+            write.clone(),
+            Generation::V03,
             metadata,
-            created_at: at(0),
-        });
+            at(0),
+        );
         let mut changes = vec![
             Change::Accept {
                 message: said(text),
@@ -376,15 +376,15 @@ impl Maker {
     async fn keyed(&mut self) {
         let context = ContextId::parse("about-keyed").unwrap();
         let write = self.write_id();
-        let task = TaskRecord::create(NewTask {
-            id: TaskId::made_of(77),
-            owner: owner(),
-            context_id: context,
-            generation: Generation::V10,
-            incarnation: write.clone(),
-            metadata: Metadata::new(),
-            created_at: at(0),
-        });
+        let task = TaskRecord::create(
+            TaskId::made_of(77),
+            owner(),
+            context,
+            write.clone(),
+            Generation::V10,
+            Metadata::new(),
+            at(0),
+        );
         let opening = [
             Change::Accept {
                 message: said("echo keyed"),

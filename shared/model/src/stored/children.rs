@@ -6,12 +6,12 @@
 
 use super::encoded::{self, Encoded, exceeds, length};
 use super::place::OwnIds;
-use super::task::{TaskBody, messages_left};
+use super::task::{StateContent, TaskBody, messages_left};
 use super::{END_ROOM, ITEM_MAX, MAX_BYTES};
 use crate::store::{SizeError, StoreError};
 use crate::task::{
-    Artifact, Event, Layout, LoggedEvent, Message, Metadata, MovedContent, MovedParts, MovedValues,
-    Part, Saved, Sealed, StoredValue, TaskFields, TaskRecord,
+    Artifact, Event, Layout, LoggedEvent, Message, MovedContent, MovedParts, MovedValues, Part,
+    StoredValue, TaskFields, TaskRecord,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -88,23 +88,12 @@ pub(super) struct ChildContent<'a> {
     pub(super) replaced: PartsById<'a>,
 }
 
-/// The values in `STATE`.
-#[derive(Default, Serialize, Deserialize)]
-pub(super) struct StateContent<'a> {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) saved: Option<Cow<'a, Saved>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) metadata: Option<Cow<'a, Metadata>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) secret: Option<Cow<'a, Sealed>>,
-}
-
 /// Lays out a record before its write: moves content that is too large for the task's own item
 /// to children of this version. A repeat changes nothing. A store that keeps a task in one piece
 /// does not need it.
 pub fn arrange(record: &mut TaskRecord) {
     let fields = record.fields_mut();
-    fields.layout.forget(fields.version);
+    fields.content.layout.forget(fields.version);
     move_values(fields);
     move_content(fields);
     fields.layout.status = fields.layout.messages_moved() > fields.history.len();
@@ -127,7 +116,8 @@ fn move_values(record: &mut TaskFields) {
         return;
     }
     // Infallible: plain values with text keys are always valid JSON.
-    let json = serde_json::to_string(&StateContent::of(record, &values)).unwrap_or_default();
+    let state = StateContent::of(record, |it| values.contains(&it));
+    let json = serde_json::to_string(&state).unwrap_or_default();
     let sha256 = hex::encode(Sha256::digest(&json));
     let before = record.layout.state.as_ref();
     if before.is_none_or(|state| state.sha256 != sha256) {
@@ -217,18 +207,6 @@ fn parts_left(artifacts: &[Artifact], start_of: impl Fn(&str) -> usize) -> Parts
     rests.collect()
 }
 
-impl<'a> StateContent<'a> {
-    fn of(record: &'a TaskFields, values: &BTreeSet<StoredValue>) -> Self {
-        let has = |value| values.contains(&value);
-        let secret = record.secret.as_ref().map(Cow::Borrowed);
-        Self {
-            saved: has(StoredValue::Saved).then_some(Cow::Borrowed(&record.saved)),
-            metadata: has(StoredValue::Metadata).then_some(Cow::Borrowed(&record.metadata)),
-            secret: secret.filter(|_| has(StoredValue::Secret)),
-        }
-    }
-}
-
 /// What the commit of `record` writes. The record must have been laid out by [`arrange`].
 ///
 /// # Errors
@@ -248,7 +226,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let (layout, version) = (&record.layout, record.version);
     let body = TaskBody::of(record, layout);
     let head = encoded::json(&body)?;
-    let bytes = layout.bytes().saturating_add(head.len()) - part_bytes(body.log());
+    let bytes = layout.bytes().saturating_add(head.len()) - part_bytes(&body.log);
     SizeError::check(bytes, MAX_BYTES - space)?;
     let head = Encoded::of(head)?;
     SizeError::check(head.size(), ITEM_MAX - space)?;
@@ -265,7 +243,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     if let Some(state) = layout.state.as_ref().filter(|it| it.version == version) {
         children.push(Child {
             name: ChildName::State,
-            content: encoded::encode(&StateContent::of(record, &state.values))?,
+            content: encoded::encode(&StateContent::of(record, |it| state.values.contains(&it)))?,
         });
     }
     Ok(Pieces {

@@ -1,9 +1,10 @@
 //! Restores a task from its own item and its children, whole or in part.
 
-use super::children::{ChildContent, ChildName, StateContent};
+use super::children::{ChildContent, ChildName};
 use super::encoded::Encoded;
 use super::place::{self, OwnIds, into_owned};
 use super::schema::corrupt;
+use super::task::StateContent;
 use crate::store::{Projection, StoreError};
 use crate::task::{
     Artifact, LoggedEvent, MovedContent, MovedParts, StoredValue, TaskFields, TaskRecord,
@@ -45,11 +46,14 @@ pub fn join(
     let has_values = join_values(fields, child_items.get(&ChildName::State))?;
     let is_whole = has_values && contents.len() == fields.layout.children.len();
     join_messages(fields, &mut contents)?;
-    let children = &fields.layout.children;
-    join_parts(&mut fields.artifacts, children, &contents, |it| {
+    let content = &mut fields.content;
+    let children = &content.layout.children;
+    join_parts(&mut content.artifacts, children, &contents, |it| {
         &it.artifacts
     })?;
-    join_parts(&mut fields.replaced, children, &contents, |it| &it.replaced)?;
+    join_parts(&mut content.replaced, children, &contents, |it| {
+        &it.replaced
+    })?;
     if is_whole {
         join_log(fields, contents)?;
     }

@@ -55,11 +55,11 @@ impl<'a> OwnIds<'a> {
 
 /// Adds the ids of a task to its messages that name none.
 pub(super) fn fill_record(record: &mut TaskFields) {
-    let (task, context) = (record.id.clone(), record.context_id.clone());
-    let ids = OwnIds(&task, &context);
-    record.history.iter_mut().for_each(|it| ids.fill(it));
-    record.log.iter_mut().for_each(|it| ids.fill_in(it));
-    if let Some(message) = &mut record.status.message {
+    let ids = OwnIds(&record.id, &record.context_id);
+    let content = &mut record.content;
+    content.history.iter_mut().for_each(|it| ids.fill(it));
+    content.log.iter_mut().for_each(|it| ids.fill_in(it));
+    if let Some(message) = &mut content.status.message {
         ids.fill(message);
     }
 }

@@ -3,14 +3,13 @@
 //! The facts are attributes of its item, because keys, conditions, indexes and filters read them.
 //! The body is the rest. It says no fact again, and leaves defaults out.
 
-use super::place::{self, OwnIds, into_owned};
+use super::place::{self, OwnIds};
 use super::schema::{SCHEMA, corrupt};
 use crate::store::StoreError;
 use crate::task::{
-    Artifact, Base, Consents, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent,
-    Message, Metadata, NewTask, Owner, PushId, Saved, Sealed, SkillId, SkillRoute, Status,
-    StoredValue, Subject, TaskFields, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
-    Transition, TurnRequest, Used, WriteId,
+    Artifact, ContextId, Layout, LoggedEvent, Message, Metadata, Owner, PushId, Saved, Sealed,
+    Status, StatusBody, StoredValue, Subject, TaskContent, TaskFields, TaskId, TaskRecord,
+    TaskState, TenantId, Timestamp, WriteId, first_attempt, is_default,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -77,240 +76,142 @@ impl TaskFacts {
     }
 }
 
-/// The body of a task. A member that has its default is left out.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TaskBody<'a> {
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "is_default")]
-    generation: Generation,
-    #[serde(default, skip_serializing_if = "is_default")]
-    metadata: Cow<'a, Metadata>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    status: StatusBody<'a>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    skill: Option<SkillId>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    route: Option<SkillRoute>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    consents: Consents,
-    /// Left out for the first one.
-    #[serde(default, skip_serializing_if = "is_default")]
-    attempt: Option<u32>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    last_dispatch: u64,
-    #[serde(default, skip_serializing_if = "is_default")]
-    dispatched_at: Option<Timestamp>,
-    /// Left out if only the creating write is known.
-    #[serde(default, skip_serializing_if = "is_default")]
-    write_ids: Option<Cow<'a, [WriteId]>>,
-    /// Left out if the creating write opened the turn.
-    #[serde(default, skip_serializing_if = "is_default")]
-    turn_write: Option<WriteId>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    history: Vec<Cow<'a, Message>>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    artifacts: Vec<Cow<'a, Artifact>>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    log: Vec<Cow<'a, LoggedEvent>>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    last_seq: u64,
-    #[serde(default, skip_serializing_if = "is_default")]
-    last_event: Option<EventId>,
-    transitions: Cow<'a, [Transition]>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    saved: Cow<'a, Saved>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    base: Cow<'a, Base>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    replaced: Vec<Cow<'a, Artifact>>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    secret: Option<Cow<'a, Sealed>>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    fingerprint: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    request: Option<Cow<'a, TurnRequest>>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    reads_text_alone: bool,
-    #[serde(default, skip_serializing_if = "is_default")]
-    used: Used,
-    #[serde(default, skip_serializing_if = "is_default")]
-    registrations: u64,
-    updated_at: Timestamp,
-    /// Left out at rest: then it is a fact.
-    #[serde(default, skip_serializing_if = "is_default")]
-    expires_at: Option<Timestamp>,
-    kept_until: Timestamp,
-    #[serde(default, skip_serializing_if = "is_default")]
-    keys: Cow<'a, [KeyHash]>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    layout: Cow<'a, Layout>,
-    /// Members that a later version of this program added.
-    #[serde(flatten)]
-    unknown: Cow<'a, Metadata>,
+/// Values that each change replaces: in `STATE`, or the body.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct StateContent<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) saved: Option<Cow<'a, Saved>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) metadata: Option<Cow<'a, Metadata>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) secret: Option<Cow<'a, Sealed>>,
 }
 
-/// A status without its state, which is a fact.
-#[derive(Default, PartialEq, Serialize, Deserialize)]
-struct StatusBody<'a> {
-    #[serde(default, skip_serializing_if = "is_default")]
-    message: Option<Cow<'a, Message>>,
-    /// Left out if it is the time of the last transition.
-    #[serde(default, skip_serializing_if = "is_default")]
-    timestamp: Option<Timestamp>,
+impl<'a> StateContent<'a> {
+    /// Those of the values that `has` accepts, without defaults.
+    pub(super) fn of(record: &'a TaskFields, has: impl Fn(StoredValue) -> bool) -> Self {
+        let saved = Some(&record.saved).filter(|it| has(StoredValue::Saved) && !is_default(*it));
+        let metadata = Some(&record.metadata);
+        let metadata = metadata.filter(|it| has(StoredValue::Metadata) && !it.is_empty());
+        let secret = record.secret.as_ref();
+        Self {
+            saved: saved.map(Cow::Borrowed),
+            metadata: metadata.map(Cow::Borrowed),
+            secret: secret
+                .filter(|_| has(StoredValue::Secret))
+                .map(Cow::Borrowed),
+        }
+    }
 }
+
+/// The body of a task: its content, of which the members named here depend on the facts or the
+/// layout.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TaskBody<'a> {
+    #[serde(flatten, serialize_with = "TaskContent::serialize")]
+    content: &'a TaskContent,
+    /// The values that are not in `STATE`.
+    #[serde(flatten)]
+    values: StateContent<'a>,
+    #[serde(skip_serializing_if = "is_default", with = "StatusBody")]
+    status: Status,
+    #[serde(skip_serializing_if = "is_default")]
+    attempt: Option<u32>,
+    /// Left out if only the creating write is known.
+    #[serde(skip_serializing_if = "is_default")]
+    write_ids: Option<&'a [WriteId]>,
+    #[serde(skip_serializing_if = "is_default")]
+    history: Vec<Cow<'a, Message>>,
+    #[serde(skip_serializing_if = "is_default")]
+    artifacts: Vec<Cow<'a, Artifact>>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(super) log: Vec<Cow<'a, LoggedEvent>>,
+    #[serde(skip_serializing_if = "is_default")]
+    replaced: Vec<Cow<'a, Artifact>>,
+    /// Left out at rest: then it is a fact.
+    #[serde(skip_serializing_if = "is_default")]
+    expires_at: Option<Timestamp>,
+}
+
+/// A body as it is read. A member that it leaves out has its default.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct FoundBody(#[serde(with = "TaskContent")] TaskContent);
 
 /// Facts and body as one JSON object.
 #[derive(Serialize, Deserialize)]
-pub(super) struct WholeTask<'a> {
+pub(super) struct WholeTask<B> {
     #[serde(flatten)]
     pub(super) facts: TaskFacts,
     #[serde(flatten)]
-    pub(super) body: TaskBody<'a>,
-}
-
-fn is_default<T: Default + PartialEq>(member: &T) -> bool {
-    *member == T::default()
+    pub(super) body: B,
 }
 
 impl<'a> TaskBody<'a> {
-    /// The events that have not moved.
-    pub(super) fn log(&self) -> &[Cow<'a, LoggedEvent>] {
-        &self.log
-    }
-
     /// The body without the content that `layout` says is in children.
     pub(super) fn of(record: &'a TaskFields, layout: &Layout) -> Self {
         let own_ids = OwnIds::of(record);
-        let here = |value| !layout.has_value(value);
-        let first = &record.incarnation;
-        let status = &record.status;
-        let last = record.transitions.last().map(|it| it.at);
+        let mut status = Status::default();
+        if let Some(message) = record.status.message.as_ref().filter(|_| !layout.status) {
+            status.message = Some(own_ids.leave(message).into_owned());
+        }
+        if record.transitions.last().map(|it| it.at) != Some(record.status.timestamp) {
+            status.timestamp = record.status.timestamp;
+        }
+        let history = messages_left(record, layout).iter();
+        let log = record.events_after(layout.events_moved());
         Self {
-            created_at: record.created_at,
-            generation: record.generation,
-            metadata: borrow_if(here(StoredValue::Metadata), &record.metadata),
-            status: StatusBody {
-                message: status
-                    .message
-                    .as_ref()
-                    .filter(|_| !layout.status)
-                    .map(|it| own_ids.leave(it)),
-                timestamp: Some(status.timestamp).filter(|at| Some(*at) != last),
-            },
-            skill: record.skill.clone(),
-            route: record.route.clone(),
-            consents: record.consents.clone(),
-            attempt: Some(record.attempt).filter(|it| *it != 1),
-            last_dispatch: record.last_dispatch,
-            dispatched_at: record.dispatched_at,
+            content: &record.content,
+            values: StateContent::of(record, |value| !layout.has_value(value)),
+            status,
+            attempt: Some(record.attempt).filter(|it| *it != first_attempt()),
             write_ids: Some(record.write_ids.as_slice())
-                .filter(|ids| *ids != [first.clone()])
-                .map(Cow::Borrowed),
-            turn_write: Some(&record.turn_write).filter(|id| *id != first).cloned(),
-            history: messages_left(record, layout)
-                .iter()
-                .map(|it| own_ids.leave(it))
-                .collect(),
+                .filter(|ids| *ids != std::slice::from_ref(&record.incarnation)),
+            history: history.map(|it| own_ids.leave(it)).collect(),
             artifacts: rests(&record.artifacts, |id| layout.parts_moved(id)),
-            log: record
-                .events_after(layout.events_moved())
-                .map(|it| own_ids.leave_in(it))
-                .collect(),
-            last_seq: record.last_seq,
-            last_event: record.last_event,
-            transitions: Cow::Borrowed(&record.transitions),
-            saved: borrow_if(here(StoredValue::Saved), &record.saved),
-            base: Cow::Borrowed(&record.base),
+            log: log.map(|it| own_ids.leave_in(it)).collect(),
             replaced: rests(&record.replaced, |id| layout.replaced_moved(id)),
-            secret: record
-                .secret
-                .as_ref()
-                .filter(|_| here(StoredValue::Secret))
-                .map(Cow::Borrowed),
-            fingerprint: record.fingerprint.as_deref().map(Cow::Borrowed),
-            request: record.request.as_ref().map(Cow::Borrowed),
-            reads_text_alone: record.reads_text_alone,
-            used: record.used,
-            registrations: record.registrations,
-            updated_at: record.updated_at,
             expires_at: Some(record.expires_at).filter(|_| !record.state().is_at_rest()),
-            kept_until: record.kept_until,
-            keys: Cow::Borrowed(&record.keys),
-            layout: Cow::Borrowed(&record.layout),
-            unknown: Cow::Borrowed(&record.unknown),
         }
     }
+}
 
+impl FoundBody {
     /// The record of these facts and this body.
     pub(super) fn into_record(self, facts: TaskFacts) -> Result<TaskRecord, StoreError> {
-        let incarnation = facts.incarnation;
-        let mut record = TaskRecord::create(NewTask {
+        let Self(mut content) = self;
+        content.status.state = facts.state;
+        if is_default(&content.status.timestamp) {
+            let last = content.transitions.last();
+            content.status.timestamp = last.map_or(content.created_at, |it| it.at);
+        }
+        // A task that is not stored yet has no write.
+        if content.write_ids.is_empty() && facts.version > 0 {
+            content.write_ids.push(facts.incarnation.clone());
+        }
+        let own = Some(content.expires_at).filter(|it| !is_default(it));
+        let ends = facts.expires_at.or(own);
+        content.expires_at = ends.ok_or_else(|| corrupt("no `expiresAt`"))?;
+        let mut fields = TaskFields {
             id: facts.id,
             owner: Owner {
                 tenant: facts.tenant,
                 subject: facts.subject,
             },
             context_id: facts.context_id,
-            generation: self.generation,
-            incarnation: incarnation.clone(),
-            metadata: self.metadata.into_owned(),
-            created_at: self.created_at,
-        });
-        let fields = record.fields_mut();
-        let last = self.transitions.last().map_or(self.created_at, |it| it.at);
-        fields.status = Status {
-            state: facts.state,
-            message: self.status.message.map(Cow::into_owned),
-            timestamp: self.status.timestamp.unwrap_or(last),
+            incarnation: facts.incarnation,
+            version: facts.version,
+            epoch: facts.epoch,
+            turn: facts.turn,
+            lease_until: facts.lease_until,
+            not_before: facts.not_before,
+            push_ids: facts.push_configs,
+            is_partial: false,
+            content,
         };
-        fields.skill = self.skill;
-        fields.route = self.route;
-        fields.consents = self.consents;
-        fields.version = facts.version;
-        fields.epoch = facts.epoch;
-        fields.turn = facts.turn;
-        fields.attempt = self.attempt.unwrap_or(1);
-        fields.lease_until = facts.lease_until;
-        fields.last_dispatch = self.last_dispatch;
-        fields.dispatched_at = self.dispatched_at;
-        fields.not_before = facts.not_before;
-        let first = || Cow::Owned(vec![incarnation.clone()]);
-        fields.write_ids = self.write_ids.unwrap_or_else(first).into_owned();
-        fields.turn_write = self.turn_write.unwrap_or(incarnation);
-        fields.history = into_owned(self.history);
-        fields.artifacts = into_owned(self.artifacts);
-        fields.log = into_owned(self.log);
-        fields.last_seq = self.last_seq;
-        fields.last_event = self.last_event;
-        fields.transitions = self.transitions.into_owned();
-        fields.saved = self.saved.into_owned();
-        fields.base = self.base.into_owned();
-        fields.replaced = into_owned(self.replaced);
-        fields.secret = self.secret.map(Cow::into_owned);
-        fields.fingerprint = self.fingerprint.map(Cow::into_owned);
-        fields.request = self.request.map(Cow::into_owned);
-        fields.reads_text_alone = self.reads_text_alone;
-        fields.used = self.used;
-        fields.push_ids = facts.push_configs;
-        fields.registrations = self.registrations;
-        fields.updated_at = self.updated_at;
-        let ends = facts.expires_at.or(self.expires_at);
-        fields.expires_at = ends.ok_or_else(|| corrupt("no `expiresAt`"))?;
-        fields.kept_until = self.kept_until;
-        fields.keys = self.keys.into_owned();
-        fields.layout = self.layout.into_owned();
-        fields.unknown = self.unknown.into_owned();
-        place::fill_record(fields);
-        Ok(record)
-    }
-}
-
-fn borrow_if<T: Clone + Default>(here: bool, value: &T) -> Cow<'_, T> {
-    if here {
-        Cow::Borrowed(value)
-    } else {
-        Cow::default()
+        place::fill_record(&mut fields);
+        Ok(TaskRecord::of(fields))
     }
 }
 

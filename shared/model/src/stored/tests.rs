@@ -3,9 +3,9 @@ use crate::store::ThreadStatus;
 use crate::task::distinct::Values;
 use crate::task::{
     Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Delivery, Generation, Message,
-    Metadata, NewTask, OutputCounts, Owner, Part, PartContent, PushRecord, SavedSlot, Sealed,
-    SkillId, Status, StepOutcome, StepResult, Subject, TaskId, TaskState, TenantId, Timestamp,
-    TokenUse, TurnRequest, Used, WriteId,
+    Metadata, OutputCounts, Owner, Part, PartContent, PushRecord, SavedSlot, Sealed, SkillId,
+    Status, StepOutcome, StepResult, Subject, TaskId, TaskState, TenantId, Timestamp, TokenUse,
+    TurnRequest, Used, WriteId,
 };
 use a2a_lambda_rows::each_row;
 use serde_json::json;
@@ -66,15 +66,15 @@ fn every_part() -> Vec<Part> {
 /// A record with every member in use.
 fn full() -> TaskRecord {
     let at = Timestamp::from_millis(5);
-    let mut record = TaskRecord::create(NewTask {
-        id: TaskId::parse("order:1").unwrap(),
-        owner: owner(),
-        context_id: ContextId::made_of(9),
-        generation: Generation::V03,
-        incarnation: WriteId::made_of(1),
-        metadata: meta(),
-        created_at: at,
-    })
+    let mut record = TaskRecord::create(
+        TaskId::parse("order:1").unwrap(),
+        owner(),
+        ContextId::made_of(9),
+        WriteId::made_of(1),
+        Generation::V03,
+        meta(),
+        at,
+    )
     .next(
         every_change(at),
         WriteId::made_of(2),
@@ -183,15 +183,15 @@ fn distinct(state: TaskState) -> TaskRecord {
 
 /// An ordinary record before its first commit.
 pub(super) fn plain() -> TaskRecord {
-    TaskRecord::create(NewTask {
-        id: TaskId::made_of(1),
-        owner: owner(),
-        context_id: ContextId::made_of(2),
-        generation: Generation::V10,
-        incarnation: WriteId::made_of(3),
-        metadata: Metadata::new(),
-        created_at: Timestamp::from_millis(4),
-    })
+    TaskRecord::create(
+        TaskId::made_of(1),
+        owner(),
+        ContextId::made_of(2),
+        WriteId::made_of(3),
+        Generation::V10,
+        Metadata::new(),
+        Timestamp::from_millis(4),
+    )
 }
 
 /// A record before its first commit, of whose members no two are equal: for tests that make

@@ -4,6 +4,7 @@
 //! stays there. The layout names the children that belong to the task; any other child does
 //! not. A store that keeps a task in one piece stores the layout and ignores it.
 
+use super::is_default;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Not;
@@ -27,7 +28,7 @@ pub struct MovedContent {
     /// The number of the last event that has moved, in this commit or before; 0 if none has.
     pub last_event: u64,
     /// How many messages of the child belong to the task, counted from the first.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub messages: usize,
     /// The parts of artifacts, by artifact id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -38,14 +39,6 @@ pub struct MovedContent {
     /// The bytes of the child as JSON, before it is compressed. The parts of artifacts, which
     /// are in the log too, count once.
     pub bytes: usize,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the form that `skip_serializing_if` calls"
-)]
-const fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 /// A value that moves as a whole to the item `STATE`.

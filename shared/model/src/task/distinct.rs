@@ -8,8 +8,8 @@ use super::{
     Generation, InputWriter, KeyHash, Layout, LoggedEvent, Message, MovedContent, MovedParts,
     MovedValues, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role,
     SavePlace, Saved, SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepError, StepOutcome,
-    StepResult, StepTries, StoredValue, TaskFields, TaskRecord, TaskState, ThreadOperation,
-    Timestamp, TokenUse, Transition, TurnRequest, Used,
+    StepResult, StepTries, StoredValue, TaskContent, TaskFields, TaskRecord, TaskState,
+    ThreadOperation, Timestamp, TokenUse, Transition, TurnRequest, Used,
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
@@ -178,11 +178,14 @@ members! {
     MovedValues { version, sha256, values, bytes }
     Layout { children, status, state }
     TaskFields {
-        id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
-        route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
-        history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
-        secret, fingerprint, request, reads_text_alone, dispatched_at, used, push_ids, registrations, updated_at,
-        expires_at, consents, kept_until, keys, layout, is_partial, unknown,
+        id, owner, context_id, incarnation, version, epoch, turn, lease_until, not_before, push_ids,
+        content, is_partial,
+    }
+    TaskContent {
+        generation, created_at, metadata, status, skill, route, consents, attempt, last_dispatch,
+        dispatched_at, write_ids, turn_write, history, artifacts, log, last_seq, last_event,
+        transitions, saved, base, replaced, secret, fingerprint, request, reads_text_alone, used,
+        registrations, updated_at, expires_at, kept_until, keys, layout, unknown,
     }
     ThreadState { events, session, unknown }
     ThreadRecord {

@@ -8,7 +8,7 @@ use std::ops::Not;
 use std::str::FromStr;
 
 /// The state of a task, and the agent's message for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Status {
     /// The state.
     pub state: TaskState,

@@ -69,9 +69,10 @@ pub use push::{
     PushRegistration, Sealed, SealedAnswer, Secret,
 };
 pub use record::{
-    Base, Consents, NewTask, Saved, SavedSlot, Task, TaskFields, TaskRecord, Transition,
+    Base, Consents, Saved, SavedSlot, Task, TaskContent, TaskFields, TaskRecord, Transition,
     TurnRequest,
 };
+pub(crate) use record::{StatusBody, first_attempt};
 pub use route::{InputWriter, SkillRoute};
 pub use state::{TaskEvent, TaskState, TransitionError};
 pub use step::{
@@ -84,6 +85,11 @@ pub use used::{TokenUse, Used};
 
 /// Free-form members of a message, part, artifact or task.
 pub type Metadata = serde_json::Map<String, serde_json::Value>;
+
+/// Whether a stored form leaves the member out.
+pub(crate) fn is_default<T: Default + PartialEq>(member: &T) -> bool {
+    *member == T::default()
+}
 
 /// The protocol generation a caller speaks (protocol versions 0.1, 0.3, 1.0).
 #[derive(

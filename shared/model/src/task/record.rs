@@ -11,12 +11,12 @@ use super::{
     Artifact, BuildId, Change, ContextId, EventId, Generation, KeyHash, Layout, LoggedEvent,
     Message, Metadata, OutputCounts, Owner, Part, PushId, SavePlace, Sealed, SessionRead,
     SessionReads, SkillId, SkillRoute, Status, StepResult, StepTries, TaskId, TaskState, Timestamp,
-    TransitionError, Used, WriteId, is_below, media_types_meet,
+    TransitionError, Used, WriteId, is_below, is_default, media_types_meet,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,26 +147,6 @@ pub struct Consents {
     pub digest: String,
 }
 
-/// The facts that are fixed when a task is created.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewTask {
-    /// Its id.
-    pub id: TaskId,
-    /// The owner.
-    pub owner: Owner,
-    /// Its context.
-    pub context_id: ContextId,
-    /// The generation of the request that creates it.
-    pub generation: Generation,
-    /// The id of the creating write. It distinguishes the task from an earlier one of
-    /// the same id.
-    pub incarnation: WriteId,
-    /// Metadata of the request.
-    pub metadata: Metadata,
-    /// When the task is created.
-    pub created_at: Timestamp,
-}
-
 /// A stored task. All read its fields; it changes in [`TaskRecord::next`].
 ///
 /// A turn moves and clones its record through many futures and results. So the clones of a
@@ -182,7 +162,8 @@ impl Deref for TaskRecord {
     }
 }
 
-/// The fields of a [`TaskRecord`].
+/// The fields of a [`TaskRecord`]: the facts, which keys, conditions and indexes of a store read,
+/// and the content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskFields {
     /// Its id.
@@ -191,94 +172,170 @@ pub struct TaskFields {
     pub owner: Owner,
     /// Its context.
     pub context_id: ContextId,
-    pub(crate) generation: Generation,
     /// The id of the creating write. It distinguishes the task from every other task
     /// that has had its id.
     pub incarnation: WriteId,
-    /// Metadata of the request that created it.
-    pub metadata: Metadata,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// Its status.
-    pub status: Status,
-    /// The skill that it is pinned to; `None` while the router asks.
-    pub skill: Option<SkillId>,
-    /// Why it has its skill. `None` while the router asks, when the client named the skill,
-    /// and when the agent has one skill.
-    pub route: Option<SkillRoute>,
     /// Its version, incremented by each commit.
     pub version: u64,
     /// Its epoch, incremented by a start, an answer, a claim or a cancel.
     pub epoch: u64,
     /// The number of its turn, incremented by each message of the client.
     pub turn: u32,
-    /// The number of the attempt that runs, or that runs next. A run that an outage ended
-    /// is no attempt.
-    pub attempt: u32,
     /// Until when no other worker may take the running turn.
     pub lease_until: Option<Timestamp>,
+    /// No worker begins the turn before: an outage ended its last run.
+    pub not_before: Option<Timestamp>,
+    /// The ids of its push configs; a removed one may be listed.
+    pub push_ids: Vec<PushId>,
+    /// Whether parts in children were not read. Such a record is enough to judge and
+    /// show the task, but a store refuses a commit on top of it.
+    pub is_partial: bool,
+    pub(crate) content: TaskContent,
+}
+
+impl Deref for TaskFields {
+    type Target = TaskContent;
+
+    fn deref(&self) -> &TaskContent {
+        &self.content
+    }
+}
+
+/// Only this crate, and tests, have fields to change: a [`TaskRecord`] gives them to be read.
+impl DerefMut for TaskFields {
+    fn deref_mut(&mut self) -> &mut TaskContent {
+        &mut self.content
+    }
+}
+
+/// The content of a [`TaskRecord`]: the members of its stored body, which leaves defaults out.
+/// `stored` writes those that depend on the facts or the layout, and fills them in again.
+///
+/// It implements no trait of serde (`remote`), so that no request can contain one.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", remote = "Self")]
+pub struct TaskContent {
+    /// When it was created.
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) generation: Generation,
+    /// Metadata of the request that created it.
+    #[serde(default, skip_serializing)]
+    pub metadata: Metadata,
+    /// Its status.
+    #[serde(
+        default,
+        skip_serializing,
+        deserialize_with = "StatusBody::deserialize"
+    )]
+    pub status: Status,
+    /// The skill that it is pinned to; `None` while the router asks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub skill: Option<SkillId>,
+    /// Why it has its skill. `None` while the router asks, when the client named the skill,
+    /// and when the agent has one skill.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub route: Option<SkillRoute>,
+    /// Its questions whether skills may run with what a model wrote.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub consents: Consents,
+    /// The number of the attempt that runs, or that runs next. A run that an outage ended
+    /// is no attempt.
+    #[serde(default = "first_attempt", skip_serializing)]
+    pub attempt: u32,
     /// The last version that dispatched the turn, also after its claim; 0 if none has.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub last_dispatch: u64,
+    /// When the version in `last_dispatch` was committed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub dispatched_at: Option<Timestamp>,
     /// The ids of the last commits, newest last.
+    #[serde(default, skip_serializing)]
     pub write_ids: Vec<WriteId>,
-    /// The write that opened the current turn.
-    pub(crate) turn_write: WriteId,
+    /// The write that opened the current turn; `None` if the creating one did.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) turn_write: Option<WriteId>,
     /// Its messages, oldest first.
+    #[serde(default, skip_serializing)]
     pub history: Vec<Message>,
     /// Its artifacts.
+    #[serde(default, skip_serializing)]
     pub artifacts: Vec<Artifact>,
     /// The event log, oldest first. The numbers increase without a gap.
+    #[serde(default, skip_serializing)]
     pub log: Vec<LoggedEvent>,
     /// The number of the last logged event.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub last_seq: u64,
     /// The id of the last logged event.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) last_event: Option<EventId>,
     /// The last state changes, oldest first.
     pub transitions: Vec<Transition>,
     /// The data that its skill keeps between turns.
+    #[serde(default, skip_serializing)]
     pub saved: Saved,
     /// What its running turn starts from if it runs again.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub base: Base,
     /// Artifacts of the base that the turn has replaced since.
+    #[serde(default, skip_serializing)]
     pub(crate) replaced: Vec<Artifact>,
     /// An answer that stays out of the history (credentials).
+    #[serde(default, skip_serializing)]
     pub secret: Option<Sealed>,
     /// The keyed hash of the client's last message, if that was an answer that stays out of
     /// the history.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub fingerprint: Option<String>,
     /// The request of the running turn; kept until the turn has ended.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub request: Option<TurnRequest>,
     /// Whether the client of the last send reads text and no data.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub reads_text_alone: bool,
-    /// When the version in `last_dispatch` was committed.
-    pub dispatched_at: Option<Timestamp>,
-    /// No worker begins the turn before: an outage ended its last run.
-    pub not_before: Option<Timestamp>,
     /// What its turns have used.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub used: Used,
-    /// Its questions whether skills may run with what a model wrote.
-    pub consents: Consents,
-    /// The ids of its push configs; a removed one may be listed.
-    pub push_ids: Vec<PushId>,
     /// How many commits only registered a push config.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) registrations: u64,
     /// When it last changed.
     pub updated_at: Timestamp,
     /// When a task at rest expires.
+    #[serde(default, skip_serializing)]
     pub expires_at: Timestamp,
     /// Until when the table keeps all items beside it at least: its pointer, children,
     /// idempotency keys and push configs. It is never before the expiry.
     pub kept_until: Timestamp,
     /// The hashed idempotency keys of its sends that it keeps (the newest 32).
+    #[serde(default, skip_serializing_if = "is_default")]
     pub keys: Vec<KeyHash>,
     /// Which parts of it are in children.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub layout: Layout,
-    /// Whether parts in children were not read. Such a record is enough to judge and
-    /// show the task, but a store refuses a commit on top of it.
-    pub is_partial: bool,
     /// Members of the stored form that a later version of this program added. Every
     /// commit keeps them.
+    #[serde(flatten)]
     pub unknown: Metadata,
+}
+
+/// A status without its state, which is a fact.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Status")]
+pub(crate) struct StatusBody {
+    #[serde(skip)]
+    state: TaskState,
+    #[serde(default, skip_serializing_if = "is_default")]
+    message: Option<Message>,
+    /// Left out if it is the time of the last transition.
+    #[serde(default, skip_serializing_if = "is_default")]
+    timestamp: Timestamp,
+}
+
+/// The attempt that a stored form leaves out.
+pub(crate) const fn first_attempt() -> u32 {
+    1
 }
 
 /// The view of a task that a response shows.
@@ -340,8 +397,10 @@ impl TaskFields {
         }
     }
 
-    /// Drops all but the last write ids.
-    fn forget_writes(&mut self) {
+    /// Counts the commit, and notes its id in place of the oldest one.
+    fn note_write(&mut self, write: WriteId) {
+        self.version += 1;
+        self.write_ids.push(write);
         let surplus = self.write_ids.len().saturating_sub(WRITE_IDS);
         self.write_ids.drain(..surplus);
     }
@@ -359,69 +418,54 @@ impl TaskRecord {
         self.fields_mut()
     }
 
-    /// A record with these fields.
-    #[cfg(any(test, feature = "contract-tests"))]
-    pub(in crate::task) fn of(fields: TaskFields) -> Self {
+    pub(crate) fn of(fields: TaskFields) -> Self {
         Self(Arc::new(fields))
     }
 
     /// A task that is not stored yet: submitted, version 0.
+    ///
+    /// `incarnation` is the id of the creating write, `generation` and `metadata` are those of the
+    /// request.
     #[must_use]
-    pub fn create(new: NewTask) -> Self {
-        let at = new.created_at;
-        Self(Arc::new(TaskFields {
-            id: new.id,
-            owner: new.owner,
-            context_id: new.context_id,
-            generation: new.generation,
-            turn_write: new.incarnation.clone(),
-            incarnation: new.incarnation,
-            metadata: new.metadata,
+    pub fn create(
+        id: TaskId,
+        owner: Owner,
+        context_id: ContextId,
+        incarnation: WriteId,
+        generation: Generation,
+        metadata: Metadata,
+        at: Timestamp,
+    ) -> Self {
+        let state = TaskState::Submitted;
+        let content = TaskContent {
             created_at: at,
+            generation,
+            metadata,
             status: Status {
-                state: TaskState::Submitted,
+                state,
                 message: None,
                 timestamp: at,
             },
-            skill: None,
-            route: None,
-            version: 0,
-            epoch: 0,
-            turn: 1,
-            attempt: 0,
-            lease_until: None,
-            last_dispatch: 0,
-            write_ids: Vec::new(),
-            history: Vec::new(),
-            artifacts: Vec::new(),
-            log: Vec::new(),
-            last_seq: 0,
-            last_event: None,
-            transitions: vec![Transition {
-                state: TaskState::Submitted,
-                at,
-            }],
-            saved: Saved::default(),
-            base: Base::default(),
-            replaced: Vec::new(),
-            secret: None,
-            fingerprint: None,
-            request: None,
-            reads_text_alone: false,
-            dispatched_at: None,
-            not_before: None,
-            used: Used::default(),
-            consents: Consents::default(),
-            push_ids: Vec::new(),
-            registrations: 0,
+            transitions: vec![Transition { state, at }],
             updated_at: at,
             expires_at: at,
             kept_until: at,
-            keys: Vec::new(),
-            layout: Layout::default(),
+            ..TaskContent::default()
+        };
+        Self::of(TaskFields {
+            id,
+            owner,
+            context_id,
+            incarnation,
+            version: 0,
+            epoch: 0,
+            turn: 1,
+            lease_until: None,
+            not_before: None,
+            push_ids: Vec::new(),
             is_partial: false,
-            unknown: Metadata::new(),
-        }))
+            content,
+        })
     }
 
     /// The record after one commit: all `changes`, one version, one write id.
@@ -441,9 +485,7 @@ impl TaskRecord {
     ) -> Result<Self, TransitionError> {
         let mut record = self.clone();
         let next = record.fields_mut();
-        next.version += 1;
-        next.write_ids.push(write);
-        next.forget_writes();
+        next.note_write(write);
         next.updated_at = at;
         let mut n = 0;
         let mut only_listens = false;
@@ -493,9 +535,7 @@ impl TaskRecord {
     pub fn with_expiry(&self, write: WriteId, at: Timestamp) -> Self {
         let mut record = self.clone();
         let fields = record.fields_mut();
-        fields.version += 1;
-        fields.write_ids.push(write);
-        fields.forget_writes();
+        fields.note_write(write);
         fields.expires_at = at;
         record
     }

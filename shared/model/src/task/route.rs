@@ -1,5 +1,6 @@
 //! Why a task has its skill.
 
+use super::is_default;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -19,7 +20,7 @@ pub struct SkillRoute {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// Who wrote the input.
-    #[serde(default, skip_serializing_if = "InputWriter::is_caller")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub writer: InputWriter,
 }
 
@@ -38,13 +39,6 @@ pub enum InputWriter {
     Model,
 }
 
-impl InputWriter {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-    const fn is_caller(&self) -> bool {
-        matches!(self, Self::Caller)
-    }
-}
-
 impl SkillRoute {
     /// Whether the client chose the skill in its answer to the router's question. Then the skill
     /// gets the messages before it, with what the answer carries beside its words.
@@ -55,7 +49,8 @@ impl SkillRoute {
 
     /// The input as the task shows it for good, if a model wrote it.
     pub(crate) fn model_input(&self) -> Option<Value> {
-        let input = self.input.as_ref().filter(|_| !self.writer.is_caller())?;
+        let input = self.input.as_ref();
+        let input = input.filter(|_| self.writer == InputWriter::Model)?;
         let text = input.to_string();
         if text.len() <= SHOWN {
             return Some(input.clone());

@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The state of a task (A2A 1.0 §4.1.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
     /// Accepted; no turn has started.
+    #[default]
     Submitted,
     /// A turn runs.
     Working,

@@ -1,7 +1,7 @@
 //! What a turn has met, as the same turn finds it when it runs again: the results of its steps,
 //! its waits and saved values, and what it has read.
 
-use super::{Message, Metadata, Timestamp};
+use super::{Message, Metadata, Timestamp, is_default};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ pub struct StepResult {
     /// How the step ended.
     pub outcome: StepOutcome,
     /// Its position among the steps of its scope, from 1; 0 for a wait or a saved value.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub ordinal: u32,
     /// Its place in the order of all results of the turn, from 1. An abandoned step has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,11 +101,6 @@ impl StepResult {
             ..Self::default()
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-const fn is_zero(ordinal: &u32) -> bool {
-    *ordinal == 0
 }
 
 /// Where a scope was when it saved a value. A run that loads the value there continues behind it.

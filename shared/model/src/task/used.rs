@@ -1,6 +1,6 @@
 //! What the turns of a task have used.
 
-use super::{Metadata, Timestamp, metadata_keys};
+use super::{Metadata, Timestamp, is_default, metadata_keys};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub struct Used {
     #[serde(default)]
     pub deaths: u32,
     /// What the calls of models have used.
-    #[serde(default, skip_serializing_if = "TokenUse::is_nothing")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub models: TokenUse,
     /// Whether a result is partial, because there was no room for more calls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -29,7 +29,7 @@ pub struct Used {
 impl Used {
     /// The metadata of an ended task about its calls of models.
     pub(in crate::task) fn metadata(&self) -> Metadata {
-        let usage = (!self.models.is_nothing()).then(|| json!(self.models));
+        let usage = (!is_default(&self.models)).then(|| json!(self.models));
         let partial = self.is_partial.then_some(Value::Bool(true));
         let members = [
             (metadata_keys::USAGE, usage),
@@ -59,10 +59,6 @@ pub struct TokenUse {
 }
 
 impl TokenUse {
-    fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// The tokens of requests and answers.
     #[must_use]
     pub const fn tokens(&self) -> u64 {
@@ -82,8 +78,8 @@ impl TokenUse {
 mod tests {
     use super::*;
     use crate::task::{
-        Change, ContextId, Generation, Message, Metadata, NewTask, OutputCounts, Owner, SavedSlot,
-        Subject, TaskId, TaskRecord, TenantId, WriteId,
+        Change, ContextId, Generation, Message, Metadata, OutputCounts, Owner, SavedSlot, Subject,
+        TaskId, TaskRecord, TenantId, WriteId,
     };
     use a2a_lambda_rows::each_row;
 
@@ -93,18 +89,18 @@ mod tests {
 
     /// A task made at second 0.
     fn task() -> TaskRecord {
-        TaskRecord::create(NewTask {
-            id: TaskId::made_of(1),
-            owner: Owner {
+        TaskRecord::create(
+            TaskId::made_of(1),
+            Owner {
                 tenant: TenantId::parse("acme").unwrap(),
                 subject: Subject::parse("ann").unwrap(),
             },
-            context_id: ContextId::made_of(1),
-            generation: Generation::V10,
-            incarnation: WriteId::made_of(1),
-            metadata: Metadata::new(),
-            created_at: at(0),
-        })
+            ContextId::made_of(1),
+            WriteId::made_of(1),
+            Generation::V10,
+            Metadata::new(),
+            at(0),
+        )
     }
 
     fn after(record: &TaskRecord, second: i64, change: Change) -> TaskRecord {

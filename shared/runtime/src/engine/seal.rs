@@ -319,9 +319,7 @@ impl Secrets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{
-        ContextId, Generation, Metadata, NewTask, Subject, TenantId, Timestamp, WriteId,
-    };
+    use crate::task::{ContextId, Generation, Metadata, Subject, TenantId, Timestamp, WriteId};
     use a2a_lambda_rows::each_row;
 
     fn keys_of(keys: &[&str]) -> SecretKeySet {
@@ -389,15 +387,15 @@ mod tests {
 
     /// The task of `acme` and `ann` in this incarnation.
     fn record(incarnation: u128) -> TaskRecord {
-        TaskRecord::create(NewTask {
-            id: TaskId::made_of(1),
-            owner: owner("acme"),
-            context_id: ContextId::made_of(1),
-            generation: Generation::V10,
-            incarnation: WriteId::made_of(incarnation),
-            metadata: Metadata::new(),
-            created_at: Timestamp::default(),
-        })
+        TaskRecord::create(
+            TaskId::made_of(1),
+            owner("acme"),
+            ContextId::made_of(1),
+            WriteId::made_of(incarnation),
+            Generation::V10,
+            Metadata::new(),
+            Timestamp::default(),
+        )
     }
 
     #[test]

@@ -8,8 +8,8 @@ use a2a_lambda_model::store::{
 };
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{
-    Change, ContextId, Generation, IdError, Message, Metadata, NewTask, Owner, Part, Subject,
-    TaskId, TaskRecord, TenantId, Timestamp, TransitionError, WriteId,
+    Change, ContextId, Generation, IdError, Message, Metadata, Owner, Part, Subject, TaskId,
+    TaskRecord, TenantId, Timestamp, TransitionError, WriteId,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -147,15 +147,15 @@ impl SampleData {
         message: Message,
     ) -> Result<TaskRecord, Broken> {
         let write = self.write_id();
-        let task = TaskRecord::create(NewTask {
+        let task = TaskRecord::create(
             id,
-            owner: owner.clone(),
-            context_id: ContextId::made_of(self.number()),
-            generation: Generation::V10,
-            incarnation: write.clone(),
-            metadata: Metadata::new(),
-            created_at: self.now,
-        });
+            owner.clone(),
+            ContextId::made_of(self.number()),
+            write.clone(),
+            Generation::V10,
+            Metadata::new(),
+            self.now,
+        );
         let mut task = task.next([Change::Accept { message }], write, self.now, self.expiry())?;
         task.fields().unknown = later();
         stored::arrange(&mut task);

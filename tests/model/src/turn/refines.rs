@@ -4,8 +4,8 @@
 use super::{Action as A, At, Do, Kind, Lease, Proc, Reply::Heard, Scenario, State, Turn, Who};
 use a2a_lambda::store::{queue::TaskImage, stored};
 use a2a_lambda::task::{
-    Change, ContextId, Generation, Message, NewTask, Owner, Part, SavedSlot, Subject, TaskId,
-    TaskRecord, TaskState, TenantId, Timestamp, WriteId,
+    Change, ContextId, Generation, Message, Owner, Part, SavedSlot, Subject, TaskId, TaskRecord,
+    TaskState, TenantId, Timestamp, WriteId,
 };
 use stateright::Model as _;
 
@@ -36,18 +36,18 @@ impl Walk {
         };
         let mutant = None;
         let model = Turn { scenario, mutant };
-        let record = TaskRecord::create(NewTask {
-            id: TaskId::made_of(1),
-            owner: Owner {
+        let record = TaskRecord::create(
+            TaskId::made_of(1),
+            Owner {
                 tenant: TenantId::parse("acme").unwrap(),
                 subject: Subject::parse("ann").unwrap(),
             },
-            context_id: ContextId::made_of(1),
-            generation: Generation::V10,
-            incarnation: WriteId::made_of(1),
-            metadata: serde_json::Map::new(),
-            created_at: AT,
-        });
+            ContextId::made_of(1),
+            WriteId::made_of(1),
+            Generation::V10,
+            serde_json::Map::new(),
+            AT,
+        );
         let world = model.init_states().remove(0);
         Self {
             model,

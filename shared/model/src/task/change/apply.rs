@@ -181,11 +181,8 @@ impl TaskFields {
             mark: again.then(|| EventMark::of(&self.incarnation)),
         };
         self.last_event = Some(id);
-        self.log.push(LoggedEvent {
-            id,
-            seq: self.last_seq,
-            event,
-        });
+        let seq = self.last_seq;
+        self.log.push(LoggedEvent { id, seq, event });
     }
 
     /// Pins the skill. If the turn answered the router's question, the skill starts
@@ -382,9 +379,7 @@ impl TaskFields {
         self.used.progress_at = Some(at);
         self.used.deaths = 0;
         self.saved.steps.clear();
-        if let Some(write) = self.write_ids.last() {
-            self.turn_write = write.clone();
-        }
+        self.turn_write = self.write_ids.last().cloned();
         self.fingerprint = None;
         self.reads_text_alone = false;
         match secret {

@@ -1,10 +1,10 @@
 //! Marks the output that a turn keeps if it runs again, and goes back to that mark.
 
 use crate::task::{
-    Artifact, Base, OutputCounts, SessionRead, TaskEvent, TaskFields, Timestamp, TransitionError,
+    Artifact, Base, OutputCounts, SessionRead, TaskContent, TaskEvent, Timestamp, TransitionError,
 };
 
-impl TaskFields {
+impl TaskContent {
     /// Keeps the output so far if the turn runs again, and what it has read. `outputs` is how
     /// many outputs that are.
     pub(super) fn checkpoint(
@@ -76,7 +76,7 @@ impl TaskFields {
     }
 }
 
-impl TaskFields {
+impl TaskContent {
     /// Work of the turn is stored: its attempts count from 1 again.
     pub(super) fn make_progress(&mut self, at: Timestamp) {
         self.used.progress_at = Some(at);

@@ -13,7 +13,7 @@ const DEATHS_MAX: u32 = 50;
 impl TaskFields {
     /// The state.
     #[must_use]
-    pub const fn state(&self) -> TaskState {
+    pub fn state(&self) -> TaskState {
         self.status.state
     }
 
@@ -39,7 +39,7 @@ impl TaskFields {
     /// Whether a turn whose lease has run out, or that has none, has used up its `most`
     /// attempts, or has died 50 times although it made progress.
     #[must_use]
-    pub const fn is_spent(&self, most: u32) -> bool {
+    pub fn is_spent(&self, most: u32) -> bool {
         match self.lease_until {
             Some(_) => self.attempt >= most || self.used.deaths + 1 >= DEATHS_MAX,
             None => self.attempt > most || self.used.deaths >= DEATHS_MAX,
@@ -48,7 +48,7 @@ impl TaskFields {
 
     /// The version that dispatched the turn, while it waits for a worker.
     #[must_use]
-    pub const fn dispatch(&self) -> Option<u64> {
+    pub fn dispatch(&self) -> Option<u64> {
         match (self.lease_until, self.last_dispatch) {
             (Some(_), _) | (_, 0) => None,
             (None, version) => Some(version),
@@ -118,7 +118,9 @@ impl TaskFields {
     /// task.
     #[must_use]
     pub fn was_written_by(&self, write: &WriteId) -> bool {
-        self.write_ids.contains(write) || self.turn_write == *write || self.incarnation == *write
+        self.write_ids.contains(write)
+            || self.turn_write.as_ref() == Some(write)
+            || self.incarnation == *write
     }
 
     /// Whether the commits between `base` and this record only registered push

@@ -17,8 +17,8 @@ use crate::engine::repeat::MessagePrint;
 use crate::engine::seal::check_answer;
 use crate::engine::turn::spec::{Acceptance, TurnInput, TurnSpec, facts_of};
 use crate::task::{
-    A2aError, Change, ContextId, Message, NewTask, SendCommand, SendMode, TaskId, TaskRecord,
-    TaskState, Timestamp, WriteId,
+    A2aError, Change, ContextId, Message, SendCommand, SendMode, TaskId, TaskRecord, TaskState,
+    Timestamp, WriteId,
 };
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
@@ -161,18 +161,18 @@ impl Accept {
                     .fresh_context(owner, ContextId::made_of(number), replaces, now)
             }
         };
-        let record = TaskRecord::create(NewTask {
-            id: command
+        let record = TaskRecord::create(
+            command
                 .client_task_id
                 .clone()
                 .unwrap_or_else(|| TaskId::made_of(number)),
-            owner: owner.clone(),
-            context_id: context_status.id.clone(),
-            generation: command.generation,
-            incarnation: WriteId::made_of(self.commits.ids.next()),
-            metadata: command.metadata.clone(),
-            created_at: now,
-        });
+            owner.clone(),
+            context_status.id.clone(),
+            WriteId::made_of(self.commits.ids.next()),
+            command.generation,
+            command.metadata.clone(),
+            now,
+        );
         Ok((record, context_status))
     }
 

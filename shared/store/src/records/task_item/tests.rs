@@ -4,7 +4,7 @@ use crate::table::{QuerySource, Value};
 use a2a_lambda_model::stored::ITEM_MAX;
 use a2a_lambda_model::task::distinct::Values;
 use a2a_lambda_model::task::{
-    Change, Generation, Layout, Metadata, NewTask, Subject, TaskId, TenantId, Timestamp,
+    Change, Generation, Layout, Metadata, Subject, TaskId, TenantId, Timestamp,
 };
 use std::collections::BTreeMap;
 
@@ -48,18 +48,18 @@ fn size(item: &Item) -> usize {
 }
 
 fn with_the_longest_names(at: Timestamp) -> TaskRecord {
-    TaskRecord::create(NewTask {
-        id: TaskId::parse("x".repeat(128)).unwrap(),
-        owner: Owner {
+    TaskRecord::create(
+        TaskId::parse("x".repeat(128)).unwrap(),
+        Owner {
             tenant: TenantId::parse("t".repeat(64)).unwrap(),
             subject: Subject::parse("s".repeat(256)).unwrap(),
         },
-        context_id: ContextId::parse("c".repeat(128)).unwrap(),
-        generation: Generation::V10,
-        incarnation: WriteId::made_of(1),
-        metadata: Metadata::new(),
-        created_at: at,
-    })
+        ContextId::parse("c".repeat(128)).unwrap(),
+        WriteId::made_of(1),
+        Generation::V10,
+        Metadata::new(),
+        at,
+    )
 }
 
 #[test]

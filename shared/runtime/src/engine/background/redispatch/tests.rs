@@ -13,8 +13,7 @@ use crate::store::queue::{WorkMessage, WorkQueue};
 use crate::store::table::{Item, Position, Query, QueryPage, ReadTable as _, Table, Value};
 use crate::store::{Expect, TaskWrite, keys};
 use crate::task::{
-    Change, ContextId, Generation, Metadata, NewTask, TaskId, TaskKey, TaskRecord, Timestamp,
-    WriteId,
+    Change, ContextId, Generation, Metadata, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
 };
 use crate::testing::{TableHooks, TableLayer};
 use async_trait::async_trait;
@@ -54,15 +53,15 @@ struct Backlog {
 impl Backlog {
     /// Makes `count` tasks with intents spread evenly over the time `over` before `now`.
     async fn of(count: u32, over: Duration, now: Timestamp) -> Self {
-        let task = TaskRecord::create(NewTask {
-            id: TaskId::made_of(0),
-            owner: owner(),
-            context_id: ContextId::made_of(1),
-            generation: Generation::V10,
-            incarnation: WriteId::made_of(1),
-            metadata: Metadata::new(),
-            created_at: now,
-        });
+        let task = TaskRecord::create(
+            TaskId::made_of(0),
+            owner(),
+            ContextId::made_of(1),
+            WriteId::made_of(1),
+            Generation::V10,
+            Metadata::new(),
+            now,
+        );
         let record = task.next([Change::Dispatch], WriteId::made_of(1), now, now);
         let write = TaskWrite {
             record: record.unwrap(),

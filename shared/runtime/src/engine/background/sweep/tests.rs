@@ -207,15 +207,15 @@ fn a_walk_begins_at_any_shard_and_reads_all() {
 }
 
 fn new_task(created_at: Timestamp) -> crate::task::TaskRecord {
-    crate::task::TaskRecord::create(crate::task::NewTask {
-        id: TaskId::made_of(1),
-        owner: owner(),
-        context_id: ContextId::made_of(1),
-        generation: crate::task::Generation::V10,
-        incarnation: WriteId::made_of(1),
-        metadata: crate::task::Metadata::new(),
+    crate::task::TaskRecord::create(
+        TaskId::made_of(1),
+        owner(),
+        ContextId::made_of(1),
+        WriteId::made_of(1),
+        crate::task::Generation::V10,
+        crate::task::Metadata::new(),
         created_at,
-    })
+    )
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,20 +1,20 @@
 use super::*;
-use crate::task::{ContextId, Generation, Metadata, NewTask, Subject, TaskId, TenantId, WriteId};
+use crate::task::{ContextId, Generation, Metadata, Subject, TaskId, TenantId, WriteId};
 use a2a_lambda_rows::each_row;
 
 fn record(tenant: &str, subject: &str, id: TaskId) -> TaskRecord {
-    TaskRecord::create(NewTask {
+    TaskRecord::create(
         id,
-        owner: Owner {
+        Owner {
             tenant: TenantId::parse(tenant).unwrap(),
             subject: Subject::parse(subject).unwrap(),
         },
-        context_id: ContextId::made_of(1),
-        generation: Generation::V01,
-        incarnation: WriteId::made_of(7),
-        metadata: Metadata::new(),
-        created_at: Timestamp::from_millis(0),
-    })
+        ContextId::made_of(1),
+        WriteId::made_of(7),
+        Generation::V01,
+        Metadata::new(),
+        Timestamp::from_millis(0),
+    )
 }
 
 /// `v1/<32 hex>/<32 hex, or task-<32 hex>>/<16 hex>-<epoch>-<hex>-<rest>`.
