@@ -2,6 +2,7 @@
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Function;
+use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::StoreError;
@@ -397,13 +398,20 @@ impl Table for StackTable {
     }
 }
 
+/// Says a text twice.
+#[skill(id = "twice", tags = ["test"])]
+async fn twice(text: String) -> AgentResult<String> {
+    Ok(format!("{text} {text}"))
+}
+
 #[tokio::test]
 async fn a_send_passes_the_functions_that_the_documents_name() {
     let table = Arc::new(StackTable::default());
     let settings = Settings::read(&Development).unwrap();
-    let runtime = Runtime::builder(reference_agent::agent().unwrap(), settings);
+    let agent = Agent::builder("test").skill(twice).build().unwrap();
+    let runtime = Runtime::builder(agent, settings);
     let runtime = runtime.table(table.clone()).build().unwrap();
-    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "/echo hi"}]});
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]});
     let request = http::Request::post("/message:send").header("A2A-Version", "1.0");
     let request = request.header("Content-Type", "application/json");
     let body = Bytes::from(json!({"message": message}).to_string());
