@@ -57,8 +57,7 @@ pub use event::{
     ArtifactUpdate, Event, EventId, EventIdError, EventMark, LoggedEvent, Status, StatusUpdate,
 };
 pub use id::{
-    BuildId, ContextId, IdError, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId,
-    WriteId,
+    BuildId, ContextId, IdError, Owner, PushId, SkillId, Subject, TaskId, TenantId, WriteId,
 };
 pub use idempotency::{IdempotencyKey, KeyHash};
 pub use message::{Message, Role};
@@ -79,7 +78,7 @@ pub use step::{
     OutputCounts, PATH_SEPARATOR, SavePlace, SessionRead, SessionReads, StepError, StepOutcome,
     StepResult, StepTries, ThreadOperation, is_below,
 };
-pub use store_key::{SubjectKey, ThreadKey};
+pub use store_key::{SubjectKey, TaskKey, ThreadKey};
 pub use timestamp::Timestamp;
 pub use used::{TokenUse, Used};
 

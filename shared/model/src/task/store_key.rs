@@ -1,7 +1,73 @@
-//! The addresses of a thread and of a subject in a store.
+//! The addresses of a task, a thread and a subject in a store.
 
 use super::id::short_hash;
-use super::{ContextId, Owner, TenantId};
+use super::{ContextId, Owner, TaskId, TenantId};
+
+/// The address of a task in a store. Every address contains a tenant, so a read
+/// across tenants is impossible. A client-made id is also per subject, so no caller
+/// can occupy the ids of another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskKey {
+    tenant: TenantId,
+    local: String,
+}
+
+impl TaskKey {
+    /// The address of task `id` for `owner`.
+    #[must_use]
+    pub fn new(owner: &Owner, id: &TaskId) -> Self {
+        let local = if id.is_server_made() {
+            id.to_string()
+        } else {
+            format!("{}~{id}", owner.subject.hash())
+        };
+        Self {
+            tenant: owner.tenant.clone(),
+            local,
+        }
+    }
+
+    /// The address from the two parts that a store keeps; `None` if they are
+    /// malformed.
+    #[must_use]
+    pub fn from_stored(tenant: &str, local: &str) -> Option<Self> {
+        let tenant = TenantId::parse(tenant).ok()?;
+        let id = match local.split_once('~') {
+            Some((subject, id)) if subject.len() == 32 => id,
+            Some(_) => return None,
+            None => local,
+        };
+        let is_server_made = TaskId::parse(id).ok()?.is_server_made();
+        (is_server_made != local.contains('~')).then(|| Self {
+            tenant,
+            local: local.to_owned(),
+        })
+    }
+
+    /// The folder of the task in an object store. The tenant and a client-made id are
+    /// hashed, so that the folder is short and has a restricted alphabet.
+    #[must_use]
+    pub fn folder(&self) -> String {
+        let tenant = short_hash(self.tenant.as_str());
+        if self.local.contains('~') {
+            format!("{tenant}/{}", short_hash(&self.local))
+        } else {
+            format!("{tenant}/{}", self.local)
+        }
+    }
+
+    /// The tenant of the task.
+    #[must_use]
+    pub const fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// The name of the task inside its tenant, as keys contain it.
+    #[must_use]
+    pub fn local(&self) -> &str {
+        &self.local
+    }
+}
 
 /// The address of a thread in a store. It contains only the hash of the subject.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -112,6 +178,13 @@ mod tests {
     use crate::task::{Subject, TaskId, TaskKey};
     use a2a_lambda_rows::each_row;
 
+    fn owner(subject: &str) -> Owner {
+        Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse(subject).unwrap(),
+        }
+    }
+
     #[test]
     fn a_thread_key_reads_back_from_its_stored_parts() {
         let owner = Owner {
@@ -149,5 +222,27 @@ mod tests {
         let ann = SubjectKey::of(&owner("acme", "ann"));
         assert!(ann.is_of(&owner("acme", "ann")));
         assert!(!ann.is_of(&owner("acme", "bob")) && !ann.is_of(&owner("other", "ann")));
+    }
+
+    #[test]
+    fn two_subjects_can_use_the_same_client_made_task_id() {
+        let id = TaskId::parse("order:1").unwrap();
+        assert_ne!(
+            TaskKey::new(&owner("ann"), &id),
+            TaskKey::new(&owner("bob"), &id)
+        );
+        let made = TaskId::made_of(1);
+        assert_eq!(
+            TaskKey::new(&owner("ann"), &made),
+            TaskKey::new(&owner("bob"), &made)
+        );
+    }
+
+    #[test]
+    fn a_client_made_id_never_takes_the_place_of_a_server_made_one() {
+        // A client-made id has a `~` in its local name, which no id may contain.
+        let id = TaskId::parse("x").unwrap();
+        assert!(TaskKey::new(&owner("ann"), &id).local().contains('~'));
+        assert!(TaskId::parse("a~b").is_err());
     }
 }
