@@ -17,7 +17,7 @@ use tokio::time::sleep;
 
 /// How long a listener waits after a failed accept. An immediate retry would fail
 /// again while there is no free file descriptor.
-const REST: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The limits of a listener.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,7 @@ pub(crate) async fn accept<H, F, B>(
                     // No free file descriptor, or the client disconnected: both pass.
                     Err(error) => {
                         tracing::warn!("failed to accept a connection: {error}");
-                        sleep(REST).await;
+                        sleep(PAUSE).await;
                     }
                 }
             }

@@ -21,7 +21,7 @@ const START: Duration = Duration::from_secs(60);
 /// How long a program may take to end. What it loses then, the next one takes over.
 const END: Duration = Duration::from_secs(5);
 /// How long what a program has said is read after its end.
-const REST: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(1);
 /// How often the newest report is written.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -101,7 +101,7 @@ impl Service {
             let rest =
                 async { tokio::join!(output.pass_on(io::stdout()), errors.pass_on(io::stderr())) };
             // A process that the program has started can keep the pipes open.
-            let _open = timeout(REST, rest).await;
+            let _open = timeout(PAUSE, rest).await;
             return Err(output.beginning.0 + &errors.beginning.0);
         };
         tokio::spawn(async move { output.pass_on(io::stdout()).await });

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 /// How long a reader waits after a read without records.
 const POLL: Duration = Duration::from_millis(100);
 /// How long a reader waits after a failure.
-const REST: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(1);
 /// A reader looks for new shards once in this many rounds.
 const DISCOVER: u32 = 100;
 
@@ -76,7 +76,7 @@ impl Stream {
                 && let Err(error) = self.discover().await
             {
                 tracing::warn!("{error}");
-                sleep(REST).await;
+                sleep(PAUSE).await;
                 continue;
             }
             rounds = rounds.wrapping_add(1);
@@ -87,7 +87,7 @@ impl Stream {
                     Ok(is_empty) => idle &= is_empty,
                     Err(error) => {
                         tracing::warn!("{error}");
-                        sleep(REST).await;
+                        sleep(PAUSE).await;
                     }
                 }
             }

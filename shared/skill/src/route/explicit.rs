@@ -1,5 +1,6 @@
-//! Reads explicit calls of a skill. All accepted forms are in this module, because a later
-//! A2A version may standardise one. In order:
+//! Reads explicit calls of a skill in metadata and data; `text` reads the command `/skill-id`. All
+//! forms in metadata and data are in this module, because a later A2A version may standardise
+//! one. In order:
 //!
 //! 1. `message.metadata["a2a-lambda/skillId"]`
 //! 2. `skillId`, `skill_id` or `skill` in `message.metadata`, then in the request's

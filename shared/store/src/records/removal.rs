@@ -19,7 +19,7 @@ fn is_same(current: &TaskRecord, record: &TaskRecord) -> bool {
 
 /// Removes an item if it is still the one that was seen. A later task with this id may already
 /// have replaced it. The attribute distinguishes the two.
-fn as_seen(item: &Item) -> Result<Statement, StoreError> {
+fn remove_if_as_seen(item: &Item) -> Result<Statement, StoreError> {
     let removal = Statement::delete(Key::of(item)?);
     let mark = [MARK, INCARNATION]
         .into_iter()
@@ -62,7 +62,7 @@ impl Records {
                 break;
             }
             for item in beside {
-                self.table.try_write(as_seen(item)?).await?;
+                self.table.try_write(remove_if_as_seen(item)?).await?;
             }
         }
         for key in &record.keys {

@@ -154,7 +154,7 @@ impl Accept {
         let number = self.commits.ids.next();
         let owner = &caller.owner;
         let context_status = match &command.message.context_id {
-            Some(id) => self.commits.status(owner, id, now).await?,
+            Some(id) => self.commits.context_status(owner, id, now).await?,
             None => {
                 let replaces = command.client_task_id.as_ref().map(|_| 0);
                 self.commits
@@ -369,7 +369,7 @@ impl Accept {
         budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
-        let mut context_status = self.commits.status_of(&record, now).await?;
+        let mut context_status = self.commits.context_status_of(&record, now).await?;
         if record.state() == TaskState::AuthRequired {
             check_answer(&command.message)?;
         }

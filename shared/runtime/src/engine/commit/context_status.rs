@@ -70,7 +70,7 @@ impl Commits {
     /// # Errors
     /// [`A2aError::ContextExpired`] for a server-made id that is absent, expired or
     /// another caller's, and for a client-made id with a tombstone.
-    pub(in crate::engine) async fn status(
+    pub(in crate::engine) async fn context_status(
         &self,
         owner: &Owner,
         id: &ContextId,
@@ -100,7 +100,7 @@ impl Commits {
     ///
     /// # Errors
     /// [`A2aError::ContextExpired`] if the context was deleted, or has begun again.
-    pub(in crate::engine) async fn status_of(
+    pub(in crate::engine) async fn context_status_of(
         &self,
         record: &TaskRecord,
         now: Timestamp,
