@@ -201,7 +201,8 @@ impl Deref for TaskFields {
     }
 }
 
-/// Only this crate, and tests, have fields to change: a [`TaskRecord`] gives them to be read.
+/// Outside of this crate and tests, the fields are only reachable through a [`TaskRecord`], which
+/// lends them for reading.
 impl DerefMut for TaskFields {
     fn deref_mut(&mut self) -> &mut TaskContent {
         &mut self.content

@@ -1,13 +1,17 @@
 //! The engine: loads a task, applies changes, commits them, runs the skill and finishes
 //! the turn.
 //!
-//! - `handler` has one file a method of the protocol, and one for each method of ours.
+//! - `parts` assembles the engine from its parts, over the `services` of its program; `reader` is
+//!   the part that reads, and the others have it too; `policy` has the sizes and durations.
+//! - `handler` has the methods of the protocol and ours, one file for most of them; `push_config`
+//!   has those of push configs.
 //! - `accept` finds the task, context and skill of a message before anything is written;
 //!   `accept::idempotency` recognises a send that a client repeats.
 //! - `turn` runs one turn of a skill. Unary, streaming and background calls share it;
 //!   they differ only in the event sink.
 //! - `commit` is the only writer of tasks and of threads.
-//! - `files` moves large parts to the bucket and back into responses.
+//! - `files` moves large parts to the bucket and back into responses, and has the uploads.
+//! - `seal` seals what is not kept; `repeat` recognises a message that is sent again.
 //! - `lots` charges calls to the rates of their tenant; `slots` leases a slot for each open
 //!   stream and each turn from the queue; `day_limits` counts stored bytes and tokens of models.
 //!   `brake` reads what an operator has stopped,

@@ -49,7 +49,7 @@ impl Engine {
             ..Reader::new(reads.0, reads.1, services.clock, policy)
         };
         let files = Files::new(reader.clone(), services.blobs, ids.clone());
-        let commits = Commits::new(files.clone(), records, services.recorder);
+        let commits = Arc::new(Commits::new(files.clone(), records, services.recorder));
         let secrets = Secrets::new(&reader);
         let pushes = Pushes::new(commits.clone());
         let turns = Turns {
@@ -91,7 +91,7 @@ impl Engine {
         self
     }
 
-    /// The same engine with at most `bytes` as its response budget.
+    /// The same engine with at most `bytes` as its response budget. Only these parts respond.
     #[must_use]
     pub(crate) fn with_budget(mut self, bytes: usize) -> Self {
         let readers = [

@@ -18,6 +18,7 @@ use crate::task::{
     PushPage, PushQuery, PushRecord, PushRegistration, Sealed, Secret, TaskRecord,
 };
 use crate::telemetry::scope::CallScope;
+use std::sync::Arc;
 
 impl Reader {
     /// A push config of a task.
@@ -93,11 +94,11 @@ impl Reader {
 #[derive(Clone)]
 pub(crate) struct Pushes {
     pub(in crate::engine) reader: Reader,
-    commits: Commits,
+    commits: Arc<Commits>,
 }
 
 impl Pushes {
-    pub(in crate::engine) fn new(commits: Commits) -> Self {
+    pub(in crate::engine) fn new(commits: Arc<Commits>) -> Self {
         let reader = commits.reader.clone();
         Self { reader, commits }
     }

@@ -38,9 +38,9 @@ pub struct Services {
     pub push: bool,
     /// Records what turns do, for the author of the agent. Deployed functions have none.
     pub recorder: Option<Arc<dyn RecordTrace>>,
-    /// For the tests of skills.
+    /// Gets the error of each turn that fails, for the tests of skills.
     pub failures: Option<ReportFailure>,
-    /// For the tests of skills.
+    /// Gets each fault in the output of a skill, for the tests of skills.
     pub output_faults: Option<ReportFault>,
 }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Accept {
     pub(in crate::engine) reader: Reader,
-    pub(in crate::engine) commits: Commits,
+    pub(in crate::engine) commits: Arc<Commits>,
     pub(in crate::engine) secrets: Secrets,
     pub(in crate::engine) pushes: Pushes,
     pub(in crate::engine) agent: Arc<AgentDefinition>,

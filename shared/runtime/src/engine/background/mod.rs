@@ -20,9 +20,9 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Sweeper {
     pub(in crate::engine) reader: Reader,
-    pub(in crate::engine) commits: Commits,
-    pub(in crate::engine) turns: Turns,
-    pub(in crate::engine) tasks: Tasks,
+    pub(in crate::engine) commits: Arc<Commits>,
+    pub(in crate::engine) turns: Arc<Turns>,
+    pub(in crate::engine) tasks: Arc<Tasks>,
     /// The queue with which a sweep repeats push deliveries.
     pub(in crate::engine) push_queue: Option<Arc<dyn PushQueue>>,
 }
@@ -33,7 +33,7 @@ impl Sweeper {
             reader: tasks.reader.clone(),
             commits: tasks.commits.clone(),
             turns: tasks.turns.clone(),
-            tasks,
+            tasks: Arc::new(tasks),
             push_queue: None,
         }
     }

@@ -15,13 +15,14 @@ mod wait_for_rest;
 use super::commit::Commits;
 use super::reader::Reader;
 use super::turn::Turns;
+use std::sync::Arc;
 
 /// Cancels and deletes tasks, and deletes contexts.
 #[derive(Clone)]
 pub struct Tasks {
     pub(super) reader: Reader,
-    pub(super) commits: Commits,
-    pub(super) turns: Turns,
+    pub(super) commits: Arc<Commits>,
+    pub(super) turns: Arc<Turns>,
 }
 
 impl Tasks {
@@ -29,7 +30,7 @@ impl Tasks {
         Self {
             reader: turns.reader.clone(),
             commits: turns.commits.clone(),
-            turns,
+            turns: Arc::new(turns),
         }
     }
 }

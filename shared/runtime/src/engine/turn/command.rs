@@ -40,8 +40,8 @@ pub(in crate::engine) enum SkillCommand {
     Flush(oneshot::Sender<()>),
 }
 
-/// An artifact of the task with this incarnation, identified by its name: a repeat replaces it, and
-/// a chunk appends to it.
+/// The update of an artifact in the task with this incarnation. Its name identifies it: a repeat
+/// replaces it, and a chunk appends to it.
 pub(in crate::engine) fn artifact_update(
     incarnation: &WriteId,
     artifact: SkillArtifact,

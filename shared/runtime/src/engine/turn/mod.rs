@@ -37,15 +37,15 @@ pub(in crate::engine) type ReportFailure = Arc<dyn Fn(&AgentError) + Send + Sync
 #[derive(Clone)]
 pub struct Turns {
     pub(in crate::engine) reader: Reader,
-    pub(in crate::engine) commits: Commits,
+    pub(in crate::engine) commits: Arc<Commits>,
     pub(in crate::engine) secrets: Secrets,
     pub(crate) agent: Arc<AgentDefinition>,
     /// The model that skills can call, if there is one.
     pub(in crate::engine) model: Option<Arc<dyn Model>>,
     /// What skills keep beside their tasks.
     pub(in crate::engine) documents: Option<Documents>,
-    /// Tests of skills use it.
+    /// Gets the error of each turn that fails, for the tests of skills.
     pub(in crate::engine) failures: Option<ReportFailure>,
-    /// Tests of skills use it.
+    /// Gets each fault in the output of a skill, for the tests of skills.
     pub(in crate::engine) output_faults: Option<ReportFault>,
 }

@@ -21,7 +21,7 @@ struct Outputs {
     /// The parts of the artifacts as the turn began to run again, and of those that its steps have
     /// written since, by name.
     artifacts: BTreeMap<String, Vec<Part>>,
-    /// The names of the artifacts that the task has. The first chunk of another one starts it.
+    /// The names of artifacts that have begun. The first chunk of any other name begins its artifact.
     names: BTreeSet<String>,
     /// The artifacts whose chunks were dropped, by name.
     dropped_chunks: BTreeMap<String, Chunks>,
@@ -97,16 +97,18 @@ impl ReplayedOutput {
         if is_left && may_differ {
             outputs.add(&artifact, append);
         }
-        if !is_left {
-            return None;
-        }
-        let is_known = !outputs.names.insert(artifact.name.clone());
-        Some(Emission::Artifact {
+        is_left.then_some(Emission::Artifact {
             artifact,
-            append: append && is_known,
+            append,
             last_chunk,
             writer,
         })
+    }
+
+    /// Whether the artifact of this name has begun; from now on it has. The chunk that begins it
+    /// must be on its way: one that is dropped before begins nothing.
+    pub(in crate::engine) fn begin(&self, name: &str) -> bool {
+        !lock(&self.0).names.insert(name.to_owned())
     }
 }
 

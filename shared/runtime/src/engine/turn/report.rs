@@ -79,7 +79,7 @@ impl<'e> TurnReport<'e> {
         }
     }
 
-    /// The work of this report, with its end.
+    /// `turn` in the scope of this report, which ends with it.
     pub(in crate::engine) fn follow<T>(self, turn: T) -> impl Future<Output = T::Output> + Send
     where
         T: Future<Output = Result<TurnEnd, EngineError>> + Send,

@@ -39,10 +39,11 @@ const WAIT_MIN: Duration = Duration::from_secs(10);
 const WAIT_MAX: Duration = crate::store::queue::DELAY_MAX;
 
 impl Turns {
-    /// Does what a message was accepted for. A turn waits for its client until `waits_until`.
+    /// Carries out an accepted message. Its client waits for a turn until `waits_until`.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run).
+    /// Those of [`run`](Self::run), [`enqueue`](Self::enqueue) and
+    /// [`cancel_task`](Self::cancel_task).
     pub(in crate::engine) async fn run_accepted(
         &self,
         caller: &Caller,
@@ -53,7 +54,7 @@ impl Turns {
         let mut spec = match acceptance {
             Acceptance::Repeat(record) => return Ok(TurnEnd::Duplicate(record)),
             Acceptance::Cancel(record, key) => {
-                let record = self.cancel_task(caller, *record, key).await?;
+                let record = Box::pin(self.cancel_task(caller, *record, key)).await?;
                 return Ok(TurnEnd::Duplicate(record));
             }
             Acceptance::Run(spec) => spec,

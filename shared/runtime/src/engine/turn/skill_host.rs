@@ -288,6 +288,7 @@ impl<'e> TurnHandle<'e> {
                 last_chunk,
                 writer,
             } => {
+                let append = self.replay.begin(&artifact.name) && append;
                 let mut update = artifact_update(incarnation, artifact, append, last_chunk);
                 update.artifact.chunks_of = writer.map(|_| turn);
                 Change::Artifact(update)
