@@ -6,6 +6,8 @@ use crate::task::{ArtifactUpdate, Event, Part};
 use crate::testing::{OutputFault, Reply, ScriptedModel, SkillTest, SkillTestError};
 use a2a_lambda_llm::LlmWorker;
 use a2a_lambda_skill::FileContent;
+use futures::future::{join, select};
+use std::pin::pin;
 
 /// Writes `what` in chunks.
 #[skill(id = "write", tags = ["test"], output_modes = ["text/plain", "text/csv"])]
@@ -46,6 +48,16 @@ async fn write(cx: &mut TaskContext<'_>, what: String) -> AgentResult<()> {
             let mut first = cx.artifact_chunks("text");
             first.push("a draft").await?;
             cx.artifact_chunks("text").finish_with("the text").await
+        }
+        "first dropped" => {
+            let mut text = cx.artifact_chunks("text");
+            {
+                let update = cx.send_intermediate_update("busy");
+                let outputs = join(update, text.push("never said"));
+                // The update is on its way, and the chunk waits for it.
+                select(pin!(outputs), pin!(tokio::task::yield_now())).await;
+            }
+            text.finish_with("the text").await
         }
         "too large" => {
             let bytes = FileContent::from(vec![0; 100 * 1024 * 1024 + 1]);
@@ -141,6 +153,15 @@ async fn writer_that_is_dropped_is_an_error_and_its_artifact_ends() {
         [false, true],
         "a client that waits for the end gets it"
     );
+}
+
+#[tokio::test]
+async fn artifact_begins_with_the_first_chunk_that_is_said() {
+    let (client, reply) = send("first dropped").await;
+    let text = reply.unwrap().artifact_text("text");
+    assert_eq!(text.as_deref(), Some("the text"));
+    let appends: Vec<_> = updates(&client).iter().map(|it| it.append).collect();
+    assert_eq!(appends.first(), Some(&false), "{:?}", updates(&client));
 }
 
 #[tokio::test]
