@@ -422,7 +422,7 @@ async fn a_send_passes_ten_functions_from_the_edge_to_the_table() {
         ("unary", "runtime/src/http/backend.rs"),
         ("unary", "runtime/src/http/call_context.rs"),
         ("one", "runtime/src/http/call_context.rs"),
-        ("handle", "runtime/src/http/mod.rs"),
+        ("respond", "runtime/src/http/mod.rs"),
     ];
     let stack = table.stack.get().unwrap();
     // A build with line tables shows files, and another one the names of functions.
