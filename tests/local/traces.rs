@@ -212,8 +212,8 @@ async fn the_state_of_a_skill_that_keeps_no_input_has_names_without_values() {
         let path = format!("tasks/{}/state", id_of(&noted));
         Reader::of(&agent).get(&path).await["session"].clone()
     };
-    let kept = session(&[]).await;
-    assert_eq!(kept[0]["value"], "canary", "{kept}");
+    let values = session(&[]).await;
+    assert_eq!(values[0]["value"], "canary", "{values}");
     let hidden = session(&[("FORGETS_OF_TEST", "on")]).await;
     assert_eq!(hidden[0]["name"], "noted", "{hidden}");
     assert_eq!(hidden[0]["isHidden"], true, "{hidden}");

@@ -5,8 +5,8 @@
 //! `s3/` the objects. Without one the table is in memory, and the objects are in a
 //! temporary folder that the process removes at its end.
 //!
-//! - `dynamodb`, `objects`: the two services, for programs with the credentials
-//! - `files`: the objects as files of the data folder
+//! - `dynamodb`, `object_service`: the two services, for programs with the credentials
+//! - `object_files`: the objects as files of the data folder
 //! - `host`, `sigv4`: which requests the services accept
 //! - `stream`: the stream of the table
 

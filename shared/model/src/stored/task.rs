@@ -190,8 +190,8 @@ impl FoundBody {
         if content.write_ids.is_empty() && facts.version > 0 {
             content.write_ids.push(facts.incarnation.clone());
         }
-        let own = Some(content.expires_at).filter(|it| !is_default(it));
-        let ends = facts.expires_at.or(own);
+        let expiry = Some(content.expires_at).filter(|it| !is_default(it));
+        let ends = facts.expires_at.or(expiry);
         content.expires_at = ends.ok_or_else(|| corrupt("no `expiresAt`"))?;
         let mut fields = TaskFields {
             id: facts.id,

@@ -20,7 +20,7 @@ pub struct Reader {
     pub(crate) answer_max: usize,
     /// Whether tasks have push configs.
     pub(crate) push: bool,
-    /// Counts what a tenant uses; `None` when nothing is limited.
+    /// Counts what a tenant uses; `None` when there are no limits.
     pub(crate) limits: Option<Limits>,
     /// The tokens that this process has taken; all copies of the reader share them.
     pub(super) lots: Arc<TokenCache>,

@@ -30,7 +30,7 @@ pub struct Services {
     pub router: Option<Arc<RouterModel>>,
     /// What skills keep beside their tasks.
     pub documents: Option<Documents>,
-    /// Counts what [`Policy::limits`](super::Policy::limits) allows; `None` when nothing is limited.
+    /// Counts what [`Policy::limits`](super::Policy::limits) allows; `None` when there are no limits.
     pub limits: Option<Limits>,
     /// What operators have stopped; `None` when nobody can brake the engine.
     pub brakes: Option<Brakes>,

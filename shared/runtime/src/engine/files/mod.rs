@@ -5,6 +5,7 @@
 //! - `verified_reader`: reads a file in pieces and checks it
 //! - `response`: what a response shows of stored bytes
 //! - `encoded_size`: the encoded size of a response
+//! - `upload`: files that clients send to the bucket, and messages that name them
 //! - `download`: the headers of a file that a client gets by URL
 
 pub(super) mod chained_reader;

@@ -106,7 +106,7 @@ impl ReplayedOutput {
     }
 
     /// Whether the artifact of this name has begun; from now on it has. The chunk that begins it
-    /// must be on its way: one that is dropped before begins nothing.
+    /// must be on its way: an artifact does not begin with one that is dropped before.
     pub(in crate::engine) fn begin(&self, name: &str) -> bool {
         !lock(&self.0).names.insert(name.to_owned())
     }
