@@ -91,19 +91,28 @@ fn percentile(values: &mut [usize], percent: usize) -> usize {
 }
 
 fn print_lines_of_packages(house: &House) {
-    println!("house: {:<24} files   lines    code", "package");
-    for (package, sources) in house.packages() {
+    println!("house: package                  files   lines    code    tests  browser");
+    let production = house.packages();
+    let mut sums = [0; 4];
+    for (package, [rust, browser]) in source::lines_of_packages() {
+        let sources = production
+            .get(package.as_str())
+            .map_or(&[][..], Vec::as_slice);
         let lines: usize = sources.iter().map(|source| source.lines).sum();
         let code: usize = sources.iter().map(|source| source.code).sum();
+        let row = [lines, code, rust - lines, browser];
+        let [lines, code, tests, browser] = row;
         println!(
-            "house: {package:<24} {:>5} {lines:>7} {code:>7}",
+            "house: {package:<24} {:>5} {lines:>7} {code:>7} {tests:>8} {browser:>8}",
             sources.len()
         );
+        for (sum, value) in sums.iter_mut().zip(row) {
+            *sum += value;
+        }
     }
-    let code: usize = house.sources.iter().map(|(source, _)| source.code).sum();
+    let [lines, code, tests, browser] = sums;
     println!(
-        "house: production has {} lines, {code} of them code",
-        house.lines()
+        "house: production has {lines} lines, {code} of them code; tests have {tests}, the page {browser}"
     );
 }
 
@@ -214,7 +223,7 @@ fn words_of_names(house: &House) -> Vec<String> {
     let mut faults = Vec::new();
     for (source, names) in &house.sources {
         let functions = names.functions.iter().map(|it| (&it.name, it.line));
-        let others = names.types.iter().chain(&names.values);
+        let others = names.types.iter().chain(&names.values).chain(&names.others);
         for (name, line) in functions.chain(others.map(|(name, line)| (name, *line))) {
             let has = |word: &str| {
                 names::words(name)

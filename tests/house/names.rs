@@ -30,6 +30,8 @@ pub(crate) struct Names {
     pub(crate) types: Vec<(String, usize)>,
     /// The names that values get, with their lines: in patterns and as fields.
     pub(crate) values: Vec<(String, usize)>,
+    /// Constants, variants, modules and methods without a body, with their lines.
+    pub(crate) others: Vec<(String, usize)>,
     /// Traits, with the number of their methods.
     pub(crate) traits: Vec<(String, usize)>,
 }
@@ -51,8 +53,11 @@ pub(crate) fn is_participle(name: &str) -> bool {
         || in_ed && !IN_ED.split(' ').any(|word| word == name)
 }
 
-/// The words of a name, in small letters: `load_thread` and `LoadThread` have two.
+/// The words of a name, in small letters: `load_thread`, `LoadThread` and `LOAD_THREAD` have two.
 pub(crate) fn words(name: &str) -> Vec<String> {
+    if !name.contains(char::is_lowercase) {
+        return name.to_lowercase().split('_').map(str::to_owned).collect();
+    }
     let mut words = vec![String::new()];
     for letter in name.chars() {
         if letter.is_ascii_uppercase() || letter == '_' {
@@ -98,6 +103,11 @@ impl Names {
             .push((name.to_string(), name.span().start().line));
     }
 
+    fn other(&mut self, name: &syn::Ident) {
+        self.others
+            .push((name.to_string(), name.span().start().line));
+    }
+
     fn declare(&mut self, name: &syn::Ident) {
         self.types
             .push((name.to_string(), name.span().start().line));
@@ -120,6 +130,8 @@ impl<'a> Visit<'a> for Names {
     fn visit_trait_item_fn(&mut self, item: &'a syn::TraitItemFn) {
         if let Some(body) = &item.default {
             self.function(&item.sig, body);
+        } else {
+            self.other(&item.sig.ident);
         }
         visit::visit_trait_item_fn(self, item);
     }
@@ -156,23 +168,32 @@ impl<'a> Visit<'a> for Names {
 
     fn visit_item_const(&mut self, item: &'a syn::ItemConst) {
         self.public(&item.vis, &item.ident, &item.attrs, false);
+        self.other(&item.ident);
         visit::visit_item_const(self, item);
     }
 
     fn visit_impl_item_const(&mut self, item: &'a syn::ImplItemConst) {
         self.public(&item.vis, &item.ident, &item.attrs, false);
+        self.other(&item.ident);
         visit::visit_impl_item_const(self, item);
     }
 
     fn visit_item_static(&mut self, item: &'a syn::ItemStatic) {
         self.public(&item.vis, &item.ident, &item.attrs, false);
+        self.other(&item.ident);
         visit::visit_item_static(self, item);
     }
 
     fn visit_item_mod(&mut self, item: &'a syn::ItemMod) {
         // The lint `missing_docs` finds a public module without a `//!`.
         self.public(&item.vis, &item.ident, &item.attrs, true);
+        self.other(&item.ident);
         visit::visit_item_mod(self, item);
+    }
+
+    fn visit_variant(&mut self, variant: &'a syn::Variant) {
+        self.other(&variant.ident);
+        visit::visit_variant(self, variant);
     }
 
     fn visit_pat_ident(&mut self, pattern: &'a syn::PatIdent) {

@@ -5,7 +5,7 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use syn::spanned::Spanned;
@@ -78,12 +78,50 @@ impl Source {
     }
 }
 
+fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap()
+}
+
+/// The lines of Rust and those for the browser, for each package.
+pub(crate) fn lines_of_packages() -> BTreeMap<String, [usize; 2]> {
+    let mut packages = BTreeMap::new();
+    for group in ["functions", "infra", "shared", "tests"] {
+        for package in fs::read_dir(root().join(group)).unwrap() {
+            let folder = package.unwrap().path();
+            let name = folder.strip_prefix(root()).unwrap().display().to_string();
+            let mut lines = [0; 2];
+            count_lines(&folder, &mut lines);
+            if lines != [0; 2] {
+                packages.insert(name, lines);
+            }
+        }
+    }
+    packages
+}
+
+fn count_lines(path: &Path, lines: &mut [usize; 2]) {
+    if path.is_dir() {
+        // Nothing that a build or a run left.
+        let is_source = !["target", "node_modules", "venv"]
+            .iter()
+            .any(|it| path.ends_with(it));
+        for entry in fs::read_dir(path).unwrap().filter(|_| is_source) {
+            count_lines(&entry.unwrap().path(), lines);
+        }
+        return;
+    }
+    let count = || fs::read_to_string(path).unwrap().lines().count();
+    match path.extension().and_then(|it| it.to_str()) {
+        Some("rs") => lines[0] += count(),
+        Some("js" | "css" | "html") => lines[1] += count(),
+        _ => {}
+    }
+}
+
 /// All production files, ordered by path.
 pub(crate) fn production() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .unwrap();
+    let root = root();
     let mut sources = Vec::new();
     for group in ["shared", "functions", "infra"] {
         for package in fs::read_dir(root.join(group)).unwrap() {
