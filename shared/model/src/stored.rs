@@ -50,10 +50,10 @@ pub const ITEM_MAX: usize = 399 * 1024 - 512;
 
 /// Bytes of a task and of its item that only the write that ends the task may fill. So a
 /// task can always end, however much its turns have stored.
-const END_ROOM: usize = 16 * 1024;
+const END_MARGIN: usize = 16 * 1024;
 
 /// The largest record of a task that has not ended.
-pub const OPEN_MAX_BYTES: usize = MAX_BYTES - END_ROOM;
+pub const OPEN_MAX_BYTES: usize = MAX_BYTES - END_MARGIN;
 
 /// The stored form of `record` as one JSON object.
 #[must_use]

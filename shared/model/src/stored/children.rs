@@ -7,7 +7,7 @@
 use super::encoded::{self, Encoded, exceeds, length};
 use super::place::OwnIds;
 use super::task::{StateContent, TaskBody, messages_left};
-use super::{END_ROOM, ITEM_MAX, MAX_BYTES};
+use super::{END_MARGIN, ITEM_MAX, MAX_BYTES};
 use crate::store::{SizeError, StoreError};
 use crate::task::{
     Artifact, Event, Layout, LoggedEvent, Message, MovedContent, MovedParts, MovedValues, Part,
@@ -222,7 +222,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     }
     // Whether this write ends the task: the task is terminal, or it expires.
     let ends = record.state().is_terminal() || record.expires_at <= record.updated_at;
-    let space = if ends { 0 } else { END_ROOM };
+    let space = if ends { 0 } else { END_MARGIN };
     let (layout, version) = (&record.layout, record.version);
     let body = TaskBody::of(record, layout);
     let head = encoded::json(&body)?;

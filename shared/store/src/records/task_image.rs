@@ -3,7 +3,7 @@
 //! The stream has a record for every item of the table. The relay needs only the `META`
 //! items of tasks, and of those only the attributes that identify a turn.
 
-use super::task_item::{DISPATCH, LISTENERS, NOT_BEFORE, NOTIFY, TURN, push_ids};
+use super::task_item::{DISPATCH, NOT_BEFORE, NOTIFY, PUSH_IDS, TURN, push_ids};
 use crate::item::{INCARNATION, OWNER_SUBJECT, VERSION};
 use crate::keys;
 use a2a_lambda_model::store::StoreError;
@@ -33,7 +33,7 @@ pub fn task_image(
         return Err(missing(INCARNATION));
     }
     let subject = Subject::parse(text(OWNER_SUBJECT)?).map_err(|_| missing(OWNER_SUBJECT))?;
-    let ids = attribute(LISTENERS).unwrap_or_default();
+    let ids = attribute(PUSH_IDS).unwrap_or_default();
     Ok(Some(TaskImage {
         owner: Owner { tenant, subject },
         task,
@@ -43,7 +43,7 @@ pub fn task_image(
         dispatch: optional(attribute, DISPATCH)?,
         not_before: optional(attribute, NOT_BEFORE)?.map(Timestamp::from_millis),
         notify: optional(attribute, NOTIFY)?,
-        push_ids: push_ids(&ids).map_err(|_| missing(LISTENERS))?,
+        push_ids: push_ids(&ids).map_err(|_| missing(PUSH_IDS))?,
     }))
 }
 

@@ -23,7 +23,7 @@ pub(super) const NOT_BEFORE: &str = "not_before";
 /// The number of the last event, in the commit that logged it, if the task has push configs.
 pub(super) const NOTIFY: &str = "notify";
 /// The ids of those push configs.
-pub(super) const LISTENERS: &str = "listeners";
+pub(super) const PUSH_IDS: &str = "push_ids";
 
 /// The attributes of a task's `META` item, without its key. `head` is its content without
 /// the children.
@@ -55,7 +55,7 @@ pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attribu
         (EXPIRES_AT, ends.map(item::millis)),
         (TTL, ends.map(item::seconds)),
         (NOTIFY, record.notify().map(count)),
-        (LISTENERS, join_push_ids(record).map(Into::into)),
+        (PUSH_IDS, join_push_ids(record).map(Into::into)),
         (SWEEP_PK, open.map(|open| open.key().into())),
         (SWEEP_SK, since),
     ]
@@ -109,9 +109,9 @@ fn facts(item: &Item) -> Result<TaskFacts, StoreError> {
         lease_until: item::optional_time(item, LEASE_UNTIL)?,
         not_before: item::optional_time(item, NOT_BEFORE)?,
         expires_at: item::optional_time(item, EXPIRES_AT)?,
-        push_configs: match item.get(LISTENERS) {
+        push_configs: match item.get(PUSH_IDS) {
             None => Vec::new(),
-            Some(_) => push_ids(item::text(item, LISTENERS)?).map_err(corrupt)?,
+            Some(_) => push_ids(item::text(item, PUSH_IDS)?).map_err(corrupt)?,
         },
     })
 }

@@ -148,7 +148,7 @@ async fn a_failing_push_queue_holds_up_no_turn() {
     let mut event: Value = serde_json::from_str(EVENT).unwrap();
     let heard = &mut event["Records"][0]["dynamodb"]["NewImage"];
     heard["notify"] = serde_json::json!({"N": "1"});
-    heard["listeners"] = serde_json::json!({"S": "p-1"});
+    heard["push_ids"] = serde_json::json!({"S": "p-1"});
     let order = Order::default();
     assert_eq!(answered(&order, Some(&order), event).await, [""; 0]);
     assert_eq!(order.0.into_inner().unwrap(), ["turns", "deliveries"]);
