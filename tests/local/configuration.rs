@@ -50,7 +50,10 @@ async fn an_empty_variable_hides_nothing_of_the_file() {
 async fn a_file_that_cannot_be_used_stops_the_start_and_names_the_member() {
     let rows = [
         (r#"{"A2A_PUHS": "on"}"#, "`A2A_PUHS` is not a setting"),
-        (r#"{"A2A_TASK_TTL": "bad"}"#, "`A2A_TASK_TTL` is `bad`"),
+        (
+            r#"{"A2A_TASK_TTL": "bad"}"#,
+            "setting `A2A_TASK_TTL` has a value",
+        ),
         (r#"{"A2A_TASK_TTL": null}"#, "`A2A_TASK_TTL`"),
         (
             r#"{"A2A_THREAD_TTL": "1h", "A2A_STATE_TTL": "2h"}"#,
@@ -69,6 +72,18 @@ async fn a_file_that_cannot_be_used_stops_the_start_and_names_the_member() {
         assert_eq!(said.lines().count(), 1, "{said}");
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_variable_that_is_not_a_setting_is_warned_of() {
+    let settings = [("A2A_LEAES", "1s"), ("A2A_LEASE", "hunter2")];
+    let said = refusal_in(&folder("{}"), &["--memory", "--port", "0"], &settings).await;
+    assert!(
+        said.contains("ignored unknown settings: A2A_LEAES"),
+        "{said}"
+    );
+    assert!(said.contains("setting `A2A_LEASE`"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
 }
 
 #[tokio::test]

@@ -98,7 +98,7 @@ async fn a_folder_of_another_release_is_refused_with_what_to_do() {
         table.write(note.into()).await.unwrap();
         data.stop().await;
         let error = refusal_in(&folder, &["--port", "0"], &[]).await;
-        let what = format!("use a release that reads {form}, or choose another folder with --data");
+        let what = format!("create it again, or use a release that reads {form}, or choose");
         assert!(error.contains(&what), "{error}");
     }
 }

@@ -41,8 +41,8 @@ pub(crate) enum ConfigError {
     #[error("`keys` with --memory accepts nobody, since no key can be made; use --data DIR")]
     NoKeys,
     /// `A2A_AUTH` is nothing that the program can do.
-    #[error("setting `A2A_AUTH` is `{0}`: here {1}")]
-    Auth(String, String),
+    #[error("setting `A2A_AUTH` has a value that is not allowed here; expected: one of {0}")]
+    Auth(String),
     /// The file of `--env-file` or the data folder cannot be used.
     #[error("failed to use `{path}`: {source}")]
     File {
@@ -203,7 +203,7 @@ fn auth_of(configuration: &dyn Source) -> Result<String, ConfigError> {
     if AUTH.contains(&auth.as_str()) {
         return Ok(auth);
     }
-    Err(ConfigError::Auth(auth, AUTH.join(", ")))
+    Err(ConfigError::Auth(AUTH.join(", ")))
 }
 
 /// The credentials that a local agent with these settings compares with.

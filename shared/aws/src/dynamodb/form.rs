@@ -21,11 +21,13 @@ pub enum FormError {
     Store(#[from] StoreError),
     /// It notes a form that this program does not read.
     #[error(
-        "it has the stored form {0}, and this release reads {SCHEMA}: use a release that reads {0}"
+        "it has the stored form {0}, and this release reads {SCHEMA}: create it again, or use a release that reads {0}"
     )]
     Unknown(u32),
     /// It has items, and no program has noted their form.
-    #[error("it has items of a build before the stored form {SCHEMA}: use that build")]
+    #[error(
+        "it has items of a build before the stored form {SCHEMA}: create it again, or use that build"
+    )]
     Unnoted,
 }
 

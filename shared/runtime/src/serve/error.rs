@@ -13,10 +13,8 @@ pub enum ServeError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// `A2A_FUNCTION` names no function.
-    #[error("setting `A2A_FUNCTION` is `{name}`: one of {names}")]
+    #[error("setting `A2A_FUNCTION` has a value that is not allowed; expected: one of {names}")]
     Function {
-        /// Its value.
-        name: String,
         /// The names of the functions.
         names: String,
     },

@@ -68,7 +68,6 @@ pub async fn function(agent: impl BuildAgent) -> Result<(), ServeError> {
         "tasks-stream" => Box::pin(tasks_stream(agent)).await,
         "worker" => Box::pin(worker(agent)).await,
         _ => Err(ServeError::Function {
-            name,
             names: NAMES.join(", "),
         }),
     }

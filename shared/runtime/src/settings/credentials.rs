@@ -79,7 +79,6 @@ impl Variables {
         {
             return Err(SettingsError::Bad {
                 name: "A2A_JWT_ISSUER",
-                value: issuer.clone(),
                 rule: ISSUER_URL.to_owned(),
             });
         }

@@ -3,13 +3,12 @@
 /// Why the settings cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// A setting has a value that is not allowed.
-    #[error("setting `{name}` is `{value}`: {rule}")]
+    /// A setting has a value that is not allowed. The text does not contain the value: it may be a
+    /// secret in the wrong setting, and the text ends in logs.
+    #[error("setting `{name}` has a value that is not allowed; expected: {rule}")]
     Bad {
         /// The name of the setting.
         name: &'static str,
-        /// Its value.
-        value: String,
         /// The allowed values.
         rule: String,
     },

@@ -168,8 +168,11 @@ fn object_of(text: &str) -> Result<KnownAndUnknown, FileError> {
 
 /// The members of an object as the texts that the environment would have: `true` is `on`.
 fn members(text: &str) -> Result<KnownAndUnknown, FileError> {
-    let members: BTreeMap<String, Value> = serde_json::from_str(text)
-        .map_err(|error| FileError::Content(format!("an object of settings: {error}")))?;
+    let members: BTreeMap<String, Value> = serde_json::from_str(text).map_err(|error| {
+        // Another value than an object may be a secret, and serde's text would contain it.
+        let at = (!error.is_data()).then(|| format!(": {error}"));
+        FileError::Content("an object of settings".to_owned() + &at.unwrap_or_default())
+    })?;
     if let Some((name, why)) = MISPLACED.iter().find(|it| members.contains_key(it.0)) {
         return Err(FileError::Misplaced { name, why });
     }
@@ -289,6 +292,7 @@ mod tests {
         let rows = [
             "",
             "[]",
+            r#""hunter2""#,
             "7",
             "{",
             r#"{"A2A_PUSH": null}"#,
@@ -298,7 +302,7 @@ mod tests {
         each_row(rows, |text| {
             let refused = members(text).unwrap_err();
             assert!(
-                matches!(refused, FileError::Content(_)),
+                matches!(&refused, FileError::Content(why) if !why.contains("hunter2")),
                 "{text}: {refused}"
             );
         });

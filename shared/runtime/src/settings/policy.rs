@@ -149,10 +149,8 @@ fn fixed_keys(text: &str) -> Result<SecretKeys, SettingsError> {
     if keys.iter().all(|key| key.len() >= SECRET_KEY_MIN) {
         return Ok(SecretKeys::from_keys(keys));
     }
-    // The error ends in the log, so it must not hold the secret.
     Err(SettingsError::Bad {
         name: SECRET_KEY,
-        value: "(too short)".to_owned(),
         rule: KEY.to_owned(),
     })
 }

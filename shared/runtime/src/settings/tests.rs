@@ -175,14 +175,20 @@ fn a_key_has_one_place() {
 }
 
 #[test]
-fn an_error_does_not_contain_the_secret() {
-    let env = BTreeMap::from([("A2A_SECRET_KEY", "hunter2")]);
-    assert!(
-        !Settings::read(&env)
-            .unwrap_err()
-            .to_string()
-            .contains("hunter2")
-    );
+fn an_error_does_not_contain_a_secret_that_is_in_the_wrong_setting() {
+    let names = super::variables::Variables::names().iter().copied();
+    let refusals: Vec<_> = names
+        .filter_map(|name| {
+            let env = BTreeMap::from([("A2A_AUTH", "dev"), (name, "hunter2")]);
+            let refused = Settings::read(&env).err()?.to_string();
+            assert!(refused.contains(name), "{refused}");
+            assert!(!refused.contains("hunter2"), "{refused}");
+            Some(name)
+        })
+        .collect();
+    for name in ["A2A_SECRET_KEY", "A2A_PUBLIC_URL", "A2A_AUTH", "A2A_LEASE"] {
+        assert!(refusals.contains(&name), "{refusals:?}");
+    }
 }
 
 #[test]

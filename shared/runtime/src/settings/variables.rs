@@ -110,7 +110,7 @@ impl Variables {
             // Serde's list of choices, without the value.
             let choice = rule.strip_prefix(&format!("unknown variant `{value}`, expected "));
             let rule = choice.unwrap_or(&rule).to_owned();
-            SettingsError::Bad { name, value, rule }
+            SettingsError::Bad { name, rule }
         })
     }
 
