@@ -172,15 +172,6 @@ pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
     Ok(json)
 }
 
-/// The text by which a delivery recognises a registration. A member added to the
-/// stored form later must not enter it, because programs of both versions deliver.
-///
-/// # Errors
-/// As [`push_text`].
-pub fn push_identity(push: &PushRecord) -> Result<String, StoreError> {
-    push_text(push)
-}
-
 /// The push config of a stored text, with no delivery recorded.
 ///
 /// # Errors

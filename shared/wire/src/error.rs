@@ -46,19 +46,16 @@ impl ErrorRow {
     /// The row of `error` in `generation`.
     #[must_use]
     pub const fn of(error: &A2aError, generation: Generation) -> Self {
-        let row = row(error);
-        match generation {
-            Generation::V10 => row,
-            Generation::V03 => Self {
-                status: status_before_v10(error, row.status),
-                ..row
-            },
-            Generation::V01 => Self {
-                code: code_in_v01(error, row.code),
-                status: status_before_v10(error, row.status),
-                ..row
-            },
+        let mut row = row(error);
+        let is_media = matches!(error, A2aError::UnsupportedMediaType);
+        // 0.3 and 0.1 define no status of REST.
+        if is_media && !matches!(generation, Generation::V10) {
+            row.status = 415;
         }
+        if matches!(generation, Generation::V01) {
+            row.code = code_in_v01(error, row.code);
+        }
+        row
     }
 
     /// The HTTP status in a binding.
@@ -80,14 +77,6 @@ const fn json_rpc_status(error: &A2aError, status: u16) -> u16 {
         (A2aError::UnsupportedMediaType, _) => 415,
         (_, 401 | 403 | 413 | 429 | 503) => status,
         _ => 200,
-    }
-}
-
-/// The HTTP status of REST in 0.3 and 0.1, which define none; `status` is that of 1.0.
-const fn status_before_v10(error: &A2aError, status: u16) -> u16 {
-    match error {
-        A2aError::UnsupportedMediaType => 415,
-        _ => status,
     }
 }
 

@@ -110,6 +110,15 @@ impl<'de> DeserializeSeed<'de> for &mut JsonReader {
     }
 }
 
+/// The visits of scalars.
+macro_rules! visit {
+    ($($visit:ident: $scalar:ty),*) => {
+        $(fn $visit<E>(self, value: $scalar) -> Result<Value, E> {
+            Ok(value.into())
+        })*
+    };
+}
+
 impl<'de> Visitor<'de> for &mut JsonReader {
     type Value = Value;
 
@@ -117,25 +126,7 @@ impl<'de> Visitor<'de> for &mut JsonReader {
         f.write_str("a JSON value")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
+    visit!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
 
     fn visit_unit<E>(self) -> Result<Value, E> {
         Ok(Value::Null)

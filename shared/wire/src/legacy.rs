@@ -5,7 +5,7 @@
 //! the Python SDK refuses unknown members.
 
 use super::Dialect;
-use super::payload::{Members, put};
+use super::payload::{Members, keep, put};
 use super::v1::View;
 use super::words::{KINDS, VALUE, WRAPPED, state_name, words_of_file};
 use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
@@ -286,11 +286,6 @@ fn object(view: View<'_, false>) -> Members {
         // Unreachable: what is viewed here is an object, and its keys are texts.
         Ok(_) | Err(_) => Members::new(),
     }
-}
-
-/// Keeps the members with these names, which spaces divide.
-fn keep(object: &mut Members, names: &str) {
-    object.retain(|name, _| names.split(' ').any(|it| it == name));
 }
 
 fn rename(object: &mut Members, from: &str, to: &str) {

@@ -23,6 +23,11 @@ pub(super) fn put(members: &mut Members, name: &str, value: impl Into<Value>) {
     members.insert(name.to_owned(), value.into());
 }
 
+/// Keeps the members with these names, which spaces divide.
+pub(super) fn keep(members: &mut Members, names: &str) {
+    members.retain(|name, _| names.split(' ').any(|it| it == name));
+}
+
 impl<T: Into<Value>> From<T> for Payload<'_> {
     fn from(value: T) -> Self {
         Self::Value(value.into())

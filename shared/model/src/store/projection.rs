@@ -27,18 +27,6 @@ pub struct ProjectedTask {
     pub read: usize,
 }
 
-impl ProjectedTask {
-    /// The projection of a whole record.
-    #[must_use]
-    pub const fn of_whole(record: TaskRecord) -> Self {
-        Self {
-            record,
-            complete: true,
-            read: 0,
-        }
-    }
-}
-
 /// What a reader of a task's event log gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tail {

@@ -5,11 +5,11 @@
 
 use super::{
     Artifact, ArtifactUpdate, Base, Blob, Consents, Delivery, Event, EventId, EventMark,
-    Generation, InputWriter, KeyHash, Layout, LoggedEvent, Message, MovedContent, MovedParts,
-    MovedValues, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role,
-    SavePlace, Saved, SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepError, StepOutcome,
-    StepResult, StepTries, StoredValue, TaskContent, TaskFields, TaskRecord, TaskState,
-    ThreadOperation, Timestamp, TokenUse, Transition, TurnRequest, Used,
+    Generation, InputWriter, Layout, LoggedEvent, Message, MovedContent, MovedParts, MovedValues,
+    Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role, SavePlace, Saved,
+    SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepError, StepOutcome, StepResult,
+    StepTries, StoredValue, TaskContent, TaskFields, TaskRecord, TaskState, ThreadOperation,
+    Timestamp, TokenUse, Transition, TurnRequest, Used,
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
@@ -88,7 +88,6 @@ simple! {
     // Whole seconds, since some are stored as the time of DynamoDB's TTL.
     Timestamp: values => Timestamp::from_millis(4_000_000_000_000 + 1000 * i64::from(values.number()));
     Duration: values => Duration::from_millis(values.make());
-    KeyHash: values => Self::from_stored(values.make());
     Sealed: values => Self::from_text(values.make::<String>());
     EventMark: values => Self::of(&values.make());
     Generation: values => match values.choice(3) {

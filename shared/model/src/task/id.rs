@@ -15,9 +15,9 @@ pub struct IdError {
     pub rule: &'static str,
 }
 
-macro_rules! name {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $($(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String")]
         pub struct $name(String);
@@ -42,53 +42,34 @@ macro_rules! name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)
             }
-        }
+        })*
     };
 }
 
-name! {
+names! {
     /// The tenant, which is billed and owns the data: 1-64 of `A-Za-z0-9._-`, and not
     /// a reserved first path segment. So no `#` or `/` can reach a key or a route.
-    TenantId
-}
-
-name! {
+    TenantId;
     /// A user or machine inside a tenant; any text of 1-256 bytes.
-    Subject
-}
-
-name! {
+    Subject;
     /// A task id: 1-128 of `A-Za-z0-9._:-`. Ids made by the server start with
     /// `task-`; 0.1 clients make their own.
-    TaskId
-}
-
-name! {
+    TaskId;
     /// A context (thread) id: 1-128 of `A-Za-z0-9._:-`. Ids made by the server
     /// start with `ctx-`.
-    ContextId
-}
-
-name! {
+    ContextId;
     /// The id of a push config of a task: 1-128 of `A-Za-z0-9._:-`. Ids made by the
     /// server start with `push-`.
-    PushId
-}
-
-name! {
+    PushId;
     /// A skill id: `[a-z0-9][a-z0-9._-]{0,63}`.
-    SkillId
-}
-
-name! {
+    SkillId;
     /// The id of one write. A writer recognises by it whether its write was applied.
-    WriteId
-}
-
-name! {
+    WriteId;
     /// The identity of a build: 16 hexadecimal digits. All functions of a deployment have the
     /// same, and each change of the sources of the agent or of the library gives another.
-    BuildId
+    BuildId;
+    /// The address of an idempotency key: 64 hex digits over caller and key.
+    KeyHash;
 }
 
 macro_rules! parsed {
@@ -128,17 +109,17 @@ parsed! {
     SkillId: "skill id" must be "`[a-z0-9][a-z0-9._-]{0,63}`", as is_skill_id;
 }
 
-impl From<String> for BuildId {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
+macro_rules! any_text {
+    ($($name:ident)*) => {
+        $(impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text)
+            }
+        })*
+    };
 }
 
-impl From<String> for WriteId {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
+any_text! { BuildId KeyHash WriteId }
 
 /// First path segments that cannot be a tenant, because routes begin with them.
 const RESERVED: [&str; 12] = [

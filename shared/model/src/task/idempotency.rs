@@ -1,10 +1,8 @@
 //! Idempotency keys: the name of one send, so that a repeat after a lost response is
 //! not a second request.
 
-use super::{IdError, Owner};
-use serde::{Deserialize, Serialize};
+use super::{IdError, KeyHash, Owner};
 use sha2::{Digest as _, Sha256};
-use std::fmt;
 
 /// The longest key in bytes. The limit is this project's own; A2A has no idempotency
 /// key.
@@ -53,7 +51,7 @@ impl IdempotencyKey {
     pub fn hash(&self, owner: &Owner) -> KeyHash {
         let tenant = owner.tenant.as_str();
         let fields = [tenant, owner.subject.as_str(), self.kind, &self.text];
-        KeyHash(hash_of(&fields))
+        hash_of(&fields).into()
     }
 
     /// A hash of `content` that reveals nothing without the key, because an answer
@@ -73,29 +71,6 @@ fn hash_of(fields: &[&str]) -> String {
         hash.update(field);
     }
     hex::encode(hash.finalize())
-}
-
-/// The address of an idempotency key: 64 hex digits over caller and key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct KeyHash(String);
-
-impl KeyHash {
-    /// The address as read from a store.
-    pub const fn from_stored(text: String) -> Self {
-        Self(text)
-    }
-
-    /// The address as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for KeyHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 #[cfg(test)]

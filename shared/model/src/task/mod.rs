@@ -57,9 +57,10 @@ pub use event::{
     ArtifactUpdate, Event, EventId, EventIdError, EventMark, LoggedEvent, Status, StatusUpdate,
 };
 pub use id::{
-    BuildId, ContextId, IdError, Owner, PushId, SkillId, Subject, TaskId, TenantId, WriteId,
+    BuildId, ContextId, IdError, KeyHash, Owner, PushId, SkillId, Subject, TaskId, TenantId,
+    WriteId,
 };
-pub use idempotency::{IdempotencyKey, KeyHash};
+pub use idempotency::IdempotencyKey;
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent, media_types_meet};
 pub use push::{

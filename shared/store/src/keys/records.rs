@@ -311,15 +311,6 @@ pub(crate) fn list_sort(at: Timestamp, id: impl std::fmt::Display) -> String {
     format!("{}#{id}", millis(at))
 }
 
-/// The position of a task that [`list_sort`] encoded as `text`.
-pub(crate) fn position(text: &str) -> Option<ListPosition> {
-    let (at, task) = text.split_once('#')?;
-    Some(ListPosition {
-        at: Timestamp::from_millis(at.parse().ok()?),
-        task: TaskId::parse(task).ok()?,
-    })
-}
-
 /// The position of a context that [`list_sort`] encoded as `text`.
 pub(crate) fn context_position(text: &str) -> Option<ThreadPosition> {
     let (at, context) = text.split_once('#')?;

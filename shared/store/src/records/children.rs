@@ -191,7 +191,11 @@ impl RecordReader {
         let (mut bytes, mut reads) = (0, TornReads::default());
         for _ in 0..TRIES {
             if !head.is_partial {
-                return Ok(Some(ProjectedTask::of_whole(head)));
+                return Ok(Some(ProjectedTask {
+                    record: head,
+                    complete: true,
+                    read: 0,
+                }));
             }
             let needs = stored::needs(&head, projection);
             bytes += needs.bytes;

@@ -12,7 +12,7 @@ use crate::item::{self, CONTEXT, STATE, corrupt};
 use crate::keys::{self, Key, LISTS_SK, Partition};
 use crate::table::{Item, Position, Query};
 use a2a_lambda_model::store::{
-    IN_CONTEXT, StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord,
+    IN_CONTEXT, ListPosition, StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord,
 };
 use a2a_lambda_model::task::{
     ContextId, Owner, TaskId, TaskKey, TaskRecord, TaskState, ThreadKey, Timestamp,
@@ -206,7 +206,7 @@ fn thread_place(item: &Item, _: &ThreadQuery) -> Option<ContextPosition> {
 /// been without activity for longer than contexts live. `None` if a task has ended so long ago:
 /// it is kept much longer than its context is listed.
 fn task_place(item: &Item, query: &ThreadQuery) -> Option<ContextPosition> {
-    let position = keys::position(item::text(item, LISTS_SK).ok()?)?;
+    let position = ListPosition::parse(item::text(item, LISTS_SK).ok()?).ok()?;
     let state = item::text(item, STATE).ok().and_then(TaskState::parse);
     let is_old = position.at.plus(query.ttl) <= query.now;
     if is_old && state.is_some_and(TaskState::is_terminal) {

@@ -143,6 +143,6 @@ fn index_query(owner: &Owner, query: &RecordQuery, last: Option<&ListPosition>) 
 
 fn position(item: &Item) -> Result<ListPosition, StoreError> {
     let text = item::text(item, LISTS_SK)?;
-    keys::position(text)
-        .ok_or_else(|| corrupt(format_args!("invalid position in a list: `{text}`")))
+    ListPosition::parse(text)
+        .map_err(|_| corrupt(format_args!("invalid position in a list: `{text}`")))
 }

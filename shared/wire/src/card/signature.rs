@@ -17,6 +17,7 @@
 //! A card is authentic if one of its signatures is (A2A 1.0 §8.4.3).
 
 use super::jcs;
+use crate::payload::keep;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
@@ -166,29 +167,12 @@ fn hash(payload: &str) -> String {
 }
 
 /// The members of an `AgentCard` (A2A 1.0 §4.4.1), without its signatures.
-const CARD: [&str; 13] = [
-    "capabilities",
-    "defaultInputModes",
-    "defaultOutputModes",
-    "description",
-    "documentationUrl",
-    "iconUrl",
-    "name",
-    "provider",
-    "securityRequirements",
-    "securitySchemes",
-    "skills",
-    "supportedInterfaces",
-    "version",
-];
+const CARD: &str = "capabilities defaultInputModes defaultOutputModes description \
+    documentationUrl iconUrl name provider securityRequirements securitySchemes skills \
+    supportedInterfaces version";
 
 /// The members of `AgentCapabilities` (A2A 1.0 §4.4.3).
-const CAPABILITIES: [&str; 4] = [
-    "extendedAgentCard",
-    "extensions",
-    "pushNotifications",
-    "streaming",
-];
+const CAPABILITIES: &str = "extendedAgentCard extensions pushNotifications streaming";
 
 /// The part of a card that a reader of 1.0 keeps: its 1.0 members, without empty
 /// values and defaults. Names are filtered only where the generations differ, as
@@ -198,9 +182,9 @@ fn as_read(card: &Value) -> Value {
     let Value::Object(members) = &mut card else {
         return card;
     };
-    members.retain(|name, _| CARD.contains(&name.as_str()));
+    keep(members, CARD);
     if let Some(Value::Object(capabilities)) = members.get_mut("capabilities") {
-        capabilities.retain(|name, _| CAPABILITIES.contains(&name.as_str()));
+        keep(capabilities, CAPABILITIES);
         if let Some(Value::Array(extensions)) = capabilities.get_mut("extensions") {
             let extensions = extensions.iter_mut().filter_map(Value::as_object_mut);
             // A2A 1.0 §8.4.1: `required` is not `optional` in the proto, so its default
