@@ -175,11 +175,7 @@ async fn from_environment(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -
     } else {
         environment
     };
-    let chain = if emulator {
-        credentials(keys)
-    } else {
-        deployed_credentials(&provider)
-    };
+    let chain = credentials(emulator, keys, &provider);
     let mut config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(region)
@@ -268,30 +264,25 @@ async fn from_profiles(endpoint: Option<&str>) -> SdkConfig {
     loader.load().await
 }
 
-/// The credentials of a deployed process: those of the environment, else those of the
-/// container, which a function after a `SnapStart` restore has.
-fn deployed_credentials(provider: &ProviderConfig) -> CredentialsProviderChain {
-    let container = EcsCredentialsProvider::builder().configure(provider);
-    CredentialsProviderChain::first_try(
-        "environment",
-        EnvironmentVariableCredentialsProvider::new(),
-    )
-    .or_else("container", container.build())
-}
-
-/// The credentials for an endpoint on this machine.
-fn credentials(keys: Option<&EmulatorKeys>) -> CredentialsProviderChain {
-    let credentials = |id: &str, secret: &str| Credentials::new(id, secret, None, None, "loopback");
-    match keys {
-        Some(EmulatorKeys { id, secret }) => {
-            CredentialsProviderChain::first_try("keys", credentials(id, secret))
-        }
-        None => CredentialsProviderChain::first_try(
-            "environment",
-            EnvironmentVariableCredentialsProvider::new(),
-        )
-        .or_else("loopback", credentials("test", "test")),
+/// The credentials of the environment. Behind them come those of the container, which a function
+/// after a `SnapStart` restore has. An endpoint on this machine gets the `keys` alone, if they are
+/// known, and behind the environment some that an emulator does not check.
+fn credentials(
+    emulator: bool,
+    keys: Option<&EmulatorKeys>,
+    provider: &ProviderConfig,
+) -> CredentialsProviderChain {
+    let fixed = |id: &str, secret: &str| Credentials::new(id, secret, None, None, "loopback");
+    if let (true, Some(EmulatorKeys { id, secret })) = (emulator, keys) {
+        return CredentialsProviderChain::first_try("keys", fixed(id, secret));
     }
+    let environment = EnvironmentVariableCredentialsProvider::new();
+    let chain = CredentialsProviderChain::first_try("environment", environment);
+    if emulator {
+        return chain.or_else("loopback", fixed("test", "test"));
+    }
+    let container = EcsCredentialsProvider::builder().configure(provider);
+    chain.or_else("container", container.build())
 }
 
 /// Whether `url` names this machine.

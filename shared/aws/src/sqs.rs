@@ -229,14 +229,9 @@ fn whole_seconds(time: Duration) -> i32 {
     i32::try_from(time.as_secs() + extra).unwrap_or(i32::MAX)
 }
 
-/// The body of the message for `item`.
+/// The body of the message for `item`, with its members.
 #[must_use]
-pub fn encode(item: &WorkItem) -> String {
-    body_of(item)
-}
-
-/// The body with the members of `item`.
-fn body_of(item: &impl Serialize) -> String {
+pub fn encode(item: &impl Serialize) -> String {
     #[derive(Serialize)]
     struct QueueBody<'a, T> {
         v: u32,

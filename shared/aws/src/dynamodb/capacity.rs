@@ -69,43 +69,35 @@ impl Intercept for Capacity {
             return Ok(());
         };
         macro_rules! take {
-            ($($output:ty => $add:ident),+) => {
+            ($($output:ty => $reads:literal),+) => {
                 $(if let Some(output) = output.downcast_ref::<$output>() {
-                    self.$add(output.consumed_capacity());
+                    self.count($reads, output.consumed_capacity());
                     return Ok(());
                 })+
             };
         }
         take!(
-            GetItemOutput => read,
-            PutItemOutput => write,
-            UpdateItemOutput => write,
-            QueryOutput => read,
-            BatchGetItemOutput => read,
-            TransactWriteItemsOutput => write,
-            DeleteItemOutput => write,
-            BatchWriteItemOutput => write
+            GetItemOutput => true,
+            PutItemOutput => false,
+            UpdateItemOutput => false,
+            QueryOutput => true,
+            BatchGetItemOutput => true,
+            TransactWriteItemsOutput => false,
+            DeleteItemOutput => false,
+            BatchWriteItemOutput => false
         );
         Ok(())
     }
 }
 
 impl Capacity {
-    fn read<'a>(&self, of: impl IntoIterator<Item = &'a ConsumedCapacity>) {
-        if let Some(units) = total(of) {
-            self.0.add(units, 0.0);
+    /// Counts all units of a response, if it reports some.
+    fn count<'a>(&self, reads: bool, of: impl IntoIterator<Item = &'a ConsumedCapacity>) {
+        let units = of.into_iter().filter_map(|used| used.capacity_units);
+        match units.reduce(|all, units| all + units) {
+            Some(units) if reads => self.0.add(units, 0.0),
+            Some(units) => self.0.add(0.0, units),
+            None => {}
         }
     }
-
-    fn write<'a>(&self, of: impl IntoIterator<Item = &'a ConsumedCapacity>) {
-        if let Some(units) = total(of) {
-            self.0.add(0.0, units);
-        }
-    }
-}
-
-/// All units of a response; `None` if it reports none.
-fn total<'a>(of: impl IntoIterator<Item = &'a ConsumedCapacity>) -> Option<f64> {
-    let units = of.into_iter().filter_map(|used| used.capacity_units);
-    units.reduce(|all, units| all + units)
 }

@@ -3,17 +3,12 @@
 //! The message group is the tenant, as for turns. The queue shares its receivers fairly, so
 //! that the webhooks of one tenant do not delay those of another.
 
-use super::{SqsQueue, body_of, entry, read};
+pub use super::encode;
+use super::{SqsQueue, entry, read};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::store::queue::{PushItem, PushQueue};
 use async_trait::async_trait;
 use std::time::Duration;
-
-/// The body of the message for `item`.
-#[must_use]
-pub fn encode(item: &PushItem) -> String {
-    body_of(item)
-}
 
 /// Decodes the body of a message. Ignores members that a later release adds.
 ///
