@@ -115,6 +115,19 @@
 #[cfg(test)]
 extern crate self as a2a_lambda;
 
+/// Shows the name of a type and one of its fields at most: the others may hold secrets.
+macro_rules! debug_as_name {
+    ($($type:ident $({ $field:ident })?)+) => {$(
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($type))
+                    $(.field(stringify!($field), &self.$field))?
+                    .finish_non_exhaustive()
+            }
+        }
+    )+};
+}
+
 pub mod auth;
 mod clock;
 pub mod engine;

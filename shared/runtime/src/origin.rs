@@ -63,7 +63,7 @@ pub(crate) fn parse_url(text: &str) -> Option<&str> {
 
 /// An origin whose pages may read responses: `https://app.example.com`, or `*` for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CorsOrigin(HeaderValue);
+pub struct CorsOrigin(pub(crate) HeaderValue);
 
 impl CorsOrigin {
     /// An origin as browsers write it (RFC 6454 §6.2): scheme, host in lower case, and the
@@ -96,11 +96,6 @@ impl CorsOrigin {
     #[must_use]
     pub(crate) fn is_any(&self) -> bool {
         self.0 == "*"
-    }
-
-    /// The header that names the origin.
-    pub(crate) const fn header(&self) -> &HeaderValue {
-        &self.0
     }
 
     /// Whether a page of this very origin sent a request.

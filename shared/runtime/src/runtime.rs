@@ -281,7 +281,15 @@ impl RuntimeBuilder {
         }
         let settings = self.settings.clone();
         let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
-        let metrics = metrics_source(self.metrics.take(), self.table.as_ref(), &settings);
+        // A process that counts its own shows them; deployed functions have many processes, which
+        // add up in the table.
+        let metrics = match (self.metrics.take(), &self.table) {
+            (Some(metrics), _) => MetricsSource::Process(metrics),
+            (None, Some(table)) if settings.metrics == MetricsMode::Table => {
+                MetricsSource::Table(Counters::new(table.clone()))
+            }
+            _ => MetricsSource::Off,
+        };
         let (mut checks, clock) = (std::mem::take(&mut self.checks), Arc::clone(&self.clock));
         let credentials = self.credentials.take();
         let table = self
@@ -293,10 +301,14 @@ impl RuntimeBuilder {
         for name in engine.agent().kept_in_table() {
             checks = checks.like("table", name);
         }
-        let services = (limits, engine.reader.clone());
-        let operator = settings.credentials.first_owner.tenant.clone();
-        let health = Health::new(checks, clock);
-        let ops = Ops::new(health, metrics, services, operator, settings.fingerprint());
+        let ops = Ops {
+            health: Health::new(checks, clock),
+            metrics,
+            limits,
+            reader: engine.reader.clone(),
+            operator: settings.credentials.first_owner.tenant.clone(),
+            settings: settings.fingerprint(),
+        };
         Ok(Runtime {
             engine,
             cards,
@@ -346,22 +358,6 @@ impl RuntimeBuilder {
         };
         warn_of_unknown(&agent, &settings.policy.limits.rates);
         Ok(Engine::new(agent, services, settings.policy))
-    }
-}
-
-/// Where `/metrics` reads its numbers. A process that counts its own shows them; deployed
-/// functions have many processes, which add up in the table.
-fn metrics_source(
-    metrics: Option<Metrics>,
-    table: Option<&Arc<dyn Table>>,
-    settings: &Settings,
-) -> MetricsSource {
-    match (metrics, table) {
-        (Some(metrics), _) => MetricsSource::Process(metrics),
-        (None, Some(table)) if settings.metrics == MetricsMode::Table => {
-            MetricsSource::Table(Counters::new(table.clone()))
-        }
-        _ => MetricsSource::Off,
     }
 }
 
@@ -458,8 +454,4 @@ fn edge(
     }
 }
 
-impl std::fmt::Debug for RuntimeBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RuntimeBuilder").finish_non_exhaustive()
-    }
-}
+debug_as_name!(RuntimeBuilder);

@@ -121,9 +121,7 @@ impl SkillSecrets {
 /// secret, so a client is made when it is needed.
 #[cfg(feature = "secrets")]
 pub(crate) async fn secrets_manager() -> crate::store::secretsmanager::SecretsClient {
-    let everywhere = || Environment.get("AWS_ENDPOINT_URL");
-    let endpoint = Environment.get("AWS_ENDPOINT_URL_SECRETS_MANAGER");
-    let endpoint = endpoint.or_else(everywhere);
+    let endpoint = Environment::aws_endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER");
     crate::store::secretsmanager::SecretsClient::connect(endpoint.as_deref()).await
 }
 

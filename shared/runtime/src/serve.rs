@@ -71,18 +71,14 @@ use crate::health::Checks;
 use crate::http::Function;
 #[cfg(feature = "aws")]
 use crate::runtime::Runtime;
-#[cfg(feature = "aws")]
-use crate::settings::Settings;
 #[cfg(all(feature = "aws", feature = "secrets"))]
 use crate::settings::{Environment, Source as _};
 #[cfg(feature = "aws")]
-use crate::store::counters::Counters;
-#[cfg(feature = "aws")]
 use crate::store::dynamodb::DynamoTable;
 #[cfg(feature = "aws")]
-use a2a_lambda_skill::{AgentDefinition, check_turns};
+use a2a_lambda_skill::check_turns;
 #[cfg(feature = "aws")]
-use services::{clients, counters, push_queue, queue};
+use services::{clients, over_stores, push_queue, queue};
 #[cfg(all(feature = "aws", feature = "secrets"))]
 use stored_keys::SecretsManagerKeys;
 
@@ -118,8 +114,8 @@ pub async fn tasks_get(agent: impl BuildAgent) -> Result<(), ServeError> {
     let start = Start::begin("tasks-get")?;
     let settings = start.settings()?;
     let agent = agent.build().map_err(ServeError::Agent)?;
-    let (runtime, counters) = with_store(agent, &settings).await?;
-    let edge = runtime.reader_edge();
+    let (runtime, counters) = over_stores(agent, &settings).await;
+    let edge = runtime.build()?.reader_edge();
     serve(Integration::Streaming, edge, start.ready(counters), None).await
 }
 
@@ -173,7 +169,7 @@ async fn ops_edge(
     let settings = start.public_settings()?;
     // The authorizer does not start without them.
     settings.credentials.issuer()?;
-    let unknown = start.unknown_settings().to_vec();
+    let unknown = start.configuration.unknown().to_vec();
     let mut checks = own_checks;
     if settings.work_queue_url.is_some() {
         checks = checks.with("work-queue", Arc::new(queue(&settings).await?));
@@ -206,21 +202,9 @@ async fn run_skills(
     let settings = start.settings()?;
     let agent = agent.build().map_err(ServeError::Agent)?;
     agent.make_states().await?;
-    let (runtime, counters) = with_store(agent, &settings).await?;
-    let edge = runtime.engine_edge(function);
+    let (runtime, counters) = over_stores(agent, &settings).await;
+    let edge = runtime.build()?.engine_edge(function);
     serve(integration, edge, start.ready(counters), None).await
-}
-
-/// The runtime over the stores of the settings, and what counts calls there.
-#[cfg(feature = "aws")]
-async fn with_store(
-    agent: AgentDefinition,
-    settings: &Settings,
-) -> Result<(Runtime, Option<Counters>), ServeError> {
-    let clients = clients().await;
-    let counters = counters(&clients, settings);
-    let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
-    Ok((runtime.build()?, counters))
 }
 
 async fn serve(

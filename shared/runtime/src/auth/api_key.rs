@@ -97,13 +97,7 @@ impl ApiKey {
     }
 }
 
-impl std::fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ApiKey")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
+debug_as_name!(ApiKey { id });
 
 /// The letters that prove `text` under the secret of a check.
 fn proof(check: &str, text: &str) -> String {

@@ -163,11 +163,7 @@ fn token(header: &str) -> &str {
     }
 }
 
-impl std::fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials").finish_non_exhaustive()
-    }
-}
+debug_as_name!(Credentials);
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -86,10 +86,4 @@ impl FirstKey {
     }
 }
 
-impl std::fmt::Debug for FirstKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FirstKey")
-            .field("owner", &self.owner)
-            .finish_non_exhaustive()
-    }
-}
+debug_as_name!(FirstKey { owner });

@@ -17,7 +17,7 @@ use http::{HeaderMap, Method};
 use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::Value;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long one fetch may take.
@@ -80,10 +80,6 @@ struct KnownKeys {
 }
 
 impl KnownKeys {
-    fn is_fresh(&self, now: Timestamp) -> bool {
-        self.fetched_at.is_some_and(|at| now < at.plus(REFRESH))
-    }
-
     /// The key for a token. A token without a key id fits a set with one key only.
     fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let keys = self.keys.as_ref()?;
@@ -148,12 +144,12 @@ impl KeySet {
         algorithm: Algorithm,
     ) -> Result<DecodingKey, AuthError> {
         let find = || {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             let now = self.clock.now();
             if state.fetched_at.is_some_and(|at| now >= at.plus(OLDEST)) {
                 state.keys = None;
             }
-            let fresh = state.is_fresh(now);
+            let fresh = state.fetched_at.is_some_and(|at| now < at.plus(REFRESH));
             (state.find(kid, algorithm), fresh)
         };
         let _gate = match find() {
@@ -169,7 +165,7 @@ impl KeySet {
             return Ok(key);
         }
         self.refresh().await;
-        let state = self.state();
+        let state = lock(&self.state);
         match (state.find(kid, algorithm), &state.keys) {
             (Some(key), _) => Ok(key),
             (None, Some(_)) => Err(AuthError::Refused(RefusalReason::TokenSignature)),
@@ -183,7 +179,7 @@ impl KeySet {
     async fn refresh(&self) {
         let now = self.clock.now();
         {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             let pause = state.keys.as_ref().map_or(FIRST_PAUSE, |_| PAUSE);
             if state.tried_at.is_some_and(|at| now < at.plus(pause)) {
                 return;
@@ -192,7 +188,7 @@ impl KeySet {
         }
         match self.fetch().await {
             Ok(keys) => {
-                let mut state = self.state();
+                let mut state = lock(&self.state);
                 state.keys = Some(keys);
                 state.fetched_at = Some(now);
             }
@@ -237,10 +233,5 @@ impl KeySet {
         let body = self.fetch.get(url).await;
         let body = body.map_err(|why| format!("failed to fetch `{url}`: {why}"))?;
         Ok(serde_json::from_slice(&body).unwrap_or_default())
-    }
-
-    fn state(&self) -> MutexGuard<'_, KnownKeys> {
-        // Each change is complete before the lock is released.
-        lock(&self.state)
     }
 }

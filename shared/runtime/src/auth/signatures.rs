@@ -19,13 +19,14 @@ const MODULUS: RangeInclusive<usize> = 256..=1024;
 
 /// How an algorithm verifies (RFC 7518 §3, RFC 8037 §3.1).
 #[derive(Clone, Copy)]
-enum Scheme {
+pub(super) enum Scheme {
     Rsa(&'static RsaParameters),
     Point(&'static dyn VerificationAlgorithm),
 }
 
-/// HMAC has no scheme: the secret of an issuer is no key for its audience.
-fn scheme(algorithm: Algorithm) -> Option<Scheme> {
+/// HMAC has no scheme: the secret of an issuer is no key for its audience, since a key that
+/// verifies could sign.
+pub(super) fn scheme(algorithm: Algorithm) -> Option<Scheme> {
     Some(match algorithm {
         Algorithm::RS256 => Scheme::Rsa(&RSA_PKCS1_2048_8192_SHA256),
         Algorithm::RS384 => Scheme::Rsa(&RSA_PKCS1_2048_8192_SHA384),

@@ -118,15 +118,4 @@ impl Engine {
     }
 }
 
-/// Shows the name of a type only: a service may hold secrets.
-macro_rules! debug_as_name {
-    ($($type:ident)+) => {$(
-        impl std::fmt::Debug for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($type)).finish_non_exhaustive()
-            }
-        }
-    )+};
-}
-
 debug_as_name!(Reader Engine Services Accept Turns Tasks Pushes Sweeper);

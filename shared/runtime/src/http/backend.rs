@@ -166,15 +166,7 @@ impl RunCalls for Engine {
                 Box::pin(self.tasks.delete_task(caller, &id)).await?;
                 MethodResult::Deleted
             }
-            read @ (UnaryCall::Get(_)
-            | UnaryCall::List(_)
-            | UnaryCall::GetPush(_)
-            | UnaryCall::ListPushes(_)
-            | UnaryCall::ListContexts(_)
-            | UnaryCall::ExtendedCard
-            | UnaryCall::Skills) => {
-                return self.reader().unary(caller, read, budget, share).await;
-            }
+            read => return self.reader().unary(caller, read, budget, share).await,
         })
     }
 

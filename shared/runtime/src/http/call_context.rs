@@ -8,7 +8,7 @@ use crate::origin::StageUrl;
 use crate::task::A2aError;
 use a2a_lambda_skill::CallNames;
 use a2a_lambda_wire::{
-    self, Call, CardForm, MethodCall, MethodResult, Rejected, RpcId, UnaryCall, WireResponse,
+    self, Call, MethodCall, MethodResult, Rejected, RpcId, UnaryCall, WireResponse,
 };
 use bytes::Bytes;
 use http::{Request, Response};
@@ -58,7 +58,7 @@ impl CallContext<'_> {
     /// Answers the calls of a batch, in order, each in its own entry.
     pub(super) async fn batch(&self, entries: Vec<Result<Call, Rejected>>) -> Response<Body> {
         let mut responses = Vec::with_capacity(entries.len());
-        let reader = self.edge.reader();
+        let reader = self.edge.backend.reader();
         let mut remaining = reader.map_or(usize::MAX, |reader| reader.policy.response_max);
         let mut waiting = entries.len();
         for entry in entries {
@@ -104,12 +104,7 @@ impl CallContext<'_> {
         let MethodCall::Card(form) = call.decode()? else {
             return Err(EngineError::internal("a card call decoded as another one"));
         };
-        let cards = self.cards()?;
-        match form {
-            CardForm::AgentCard => cards.agent_card.respond(request),
-            CardForm::LegacyAgentJson => cards.legacy.respond(request),
-            CardForm::Schemas => cards.schemas.respond(request),
-        }
+        self.cards()?.respond(form, request)
     }
 
     /// Begins the stream of a call, whose line `log` writes at its end.
@@ -165,7 +160,7 @@ impl CallContext<'_> {
         let admission = self.authenticate().await?;
         let caller = &admission.caller;
         CallNames::note(|names| &names.tenant, caller.owner.tenant.as_str());
-        if let Ok(reader) = self.edge.reader() {
+        if let Ok(reader) = self.edge.backend.reader() {
             reader.admit(caller).await?;
         }
         if let Some(newer) = call.newer_version() {
@@ -200,7 +195,7 @@ impl CallContext<'_> {
     /// The caller of this request. The calls of a batch share one lookup.
     async fn authenticate(&self) -> Result<Authenticated, A2aError> {
         let look = async || {
-            let now = self.edge.reader().map(|reader| reader.clock.now());
+            let now = self.edge.backend.reader().map(|reader| reader.clock.now());
             let now = now.unwrap_or_else(|_| SystemClock.now());
             let admission = self.edge.auth.caller(&self.identity, now).await;
             admission.map_err(EngineError::log_cause)

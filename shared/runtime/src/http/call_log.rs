@@ -3,7 +3,7 @@
 //! - [`EdgeLog`]: what the calls of a process share
 //! - [`CallLog`]: one call, or one entry of a batch
 
-use crate::clock::{Clock, Ids, RandomIds, SystemClock, lock};
+use crate::clock::{Clock, Ids, lock};
 use crate::engine::EngineError;
 use crate::task::{A2aError, Generation, Timestamp};
 use crate::telemetry::TraceContext;
@@ -48,12 +48,6 @@ struct Shared {
     sampler: Mutex<Sampler>,
     /// When the last warning about a newer version was written.
     warned_at: Mutex<Option<Timestamp>>,
-}
-
-impl Default for EdgeLog {
-    fn default() -> Self {
-        Self::new(Arc::new(SystemClock), Arc::new(RandomIds))
-    }
 }
 
 impl EdgeLog {
@@ -253,8 +247,4 @@ impl Drop for StreamLog {
     }
 }
 
-impl std::fmt::Debug for EdgeLog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EdgeLog").finish_non_exhaustive()
-    }
-}
+debug_as_name!(EdgeLog);

@@ -7,7 +7,9 @@ use super::encode;
 use super::encode::Body;
 use crate::engine::EngineError;
 use crate::task::{A2aError, Timestamp};
-use a2a_lambda_wire::{CardDocument, CardError, CardInfo, CardShape, CardSignature, MethodResult};
+use a2a_lambda_wire::{
+    CardDocument, CardError, CardForm, CardInfo, CardShape, CardSignature, MethodResult,
+};
 use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
     LAST_MODIFIED,
@@ -23,26 +25,21 @@ const MAX_AGE: &str = "public, max-age=300";
 #[derive(Debug, Clone)]
 pub struct Cards {
     /// The card at `/.well-known/agent-card.json`.
-    pub(super) agent_card: Card,
+    agent_card: CardDocument,
     /// The card at `/.well-known/agent.json` and `/agent.json`.
-    pub(super) legacy: Card,
+    legacy: CardDocument,
     /// The schemas at `/a2a-lambda/schemas`.
-    pub(super) schemas: Card,
+    schemas: CardDocument,
     /// Whether the public card announces an extended card.
     has_extended: bool,
-    /// The extended card, for authenticated callers.
-    extended_card: Option<CardDocument>,
+    /// The extended card, for authenticated callers (A2A 1.0 §3.1.11).
+    pub(crate) extended_card: Option<CardDocument>,
     /// The manifests of the skills on the public card.
-    public_skills: Value,
+    pub(crate) public_skills: Value,
     /// The manifests of all skills.
-    all: Value,
-}
-
-/// One public card.
-#[derive(Debug, Clone)]
-pub(super) struct Card {
-    document: CardDocument,
-    modified_at: Option<Timestamp>,
+    pub(crate) all: Value,
+    /// When the public cards last changed.
+    pub(crate) modified_at: Option<Timestamp>,
 }
 
 impl Cards {
@@ -54,45 +51,15 @@ impl Cards {
     pub fn new(info: &CardInfo, shape: CardShape) -> Result<Self, CardError> {
         let (agent_card, schemas) = info.agent_card(shape)?.with_schemas_apart(&info.base_url);
         Ok(Self {
-            agent_card: Card::new(agent_card),
-            legacy: Card::new(info.legacy_agent_json()?),
-            schemas: Card::new(schemas),
+            agent_card,
+            legacy: info.legacy_agent_json()?,
+            schemas,
             has_extended: info.capabilities.extended_agent_card,
             extended_card: None,
             public_skills: json!([]),
             all: json!([]),
+            modified_at: None,
         })
-    }
-
-    /// Adds an extended card, for authenticated callers (A2A 1.0 §3.1.11).
-    ///
-    /// # Errors
-    /// [`CardError`] when something the protocol requires is empty.
-    pub(crate) fn with_extended_card(
-        mut self,
-        info: &CardInfo,
-        shape: CardShape,
-    ) -> Result<Self, CardError> {
-        self.extended_card = Some(info.agent_card(shape)?);
-        Ok(self)
-    }
-
-    /// Adds a catalogue: the manifests of the skills on the public card, and those of
-    /// all skills, as JSON lists.
-    #[must_use]
-    pub(crate) fn catalogue(mut self, public_skills: Value, all: Value) -> Self {
-        self.public_skills = public_skills;
-        self.all = all;
-        self
-    }
-
-    /// Sets when the public cards last changed.
-    #[must_use]
-    pub(crate) const fn with_modified_at(mut self, at: Option<Timestamp>) -> Self {
-        self.agent_card.modified_at = at;
-        self.legacy.modified_at = at;
-        self.schemas.modified_at = at;
-        self
     }
 
     /// Adds each signature to the card it belongs to, and leaves out signatures of other
@@ -100,7 +67,7 @@ impl Cards {
     #[must_use]
     pub fn with_signatures(mut self, signatures: &[CardSignature]) -> Self {
         if !signatures.is_empty() {
-            self.agent_card.document = self.agent_card.document.with_signatures(signatures);
+            self.agent_card = self.agent_card.with_signatures(signatures);
             self.extended_card = self
                 .extended_card
                 .map(|document| document.with_signatures(signatures));
@@ -110,7 +77,7 @@ impl Cards {
 
     /// The cards that can be signed, the public one first.
     pub fn documents(&self) -> impl Iterator<Item = &CardDocument> {
-        std::iter::once(&self.agent_card.document).chain(&self.extended_card)
+        std::iter::once(&self.agent_card).chain(&self.extended_card)
     }
 
     /// The extended card. `proven` is an error if the sender has no credentials.
@@ -137,23 +104,23 @@ impl Cards {
         let skills = proven.map_or(&self.public_skills, |()| &self.all);
         MethodResult::Document(json!({"skills": skills}))
     }
-}
 
-impl Card {
-    const fn new(document: CardDocument) -> Self {
-        Self {
-            document,
-            modified_at: None,
-        }
-    }
-
-    /// Responds with the card, or with 304 if the client has these bytes.
-    pub(super) fn respond<B>(&self, request: &Request<B>) -> Result<Response<Body>, EngineError> {
-        let fresh = self.is_known_to(request);
+    /// Responds with a public card, or with 304 if the client has these bytes.
+    pub(super) fn respond<B>(
+        &self,
+        form: CardForm,
+        request: &Request<B>,
+    ) -> Result<Response<Body>, EngineError> {
+        let document = match form {
+            CardForm::AgentCard => &self.agent_card,
+            CardForm::LegacyAgentJson => &self.legacy,
+            CardForm::Schemas => &self.schemas,
+        };
+        let fresh = self.is_known_to(request, document);
         let body = if fresh {
             Vec::new()
         } else {
-            self.document.body.clone()
+            document.body.clone()
         };
         let mut response = Response::new(encode::full_body(body));
         if fresh {
@@ -168,7 +135,7 @@ impl Card {
             headers.insert(name, value);
             Ok::<_, EngineError>(())
         };
-        put(ETAG, &self.document.etag)?;
+        put(ETAG, &document.etag)?;
         if let Some(date) = self.modified_at.and_then(format_date) {
             put(LAST_MODIFIED, &date)?;
         }
@@ -176,7 +143,7 @@ impl Card {
     }
 
     /// Whether the client has these bytes.
-    fn is_known_to<B>(&self, request: &Request<B>) -> bool {
+    fn is_known_to<B>(&self, request: &Request<B>, document: &CardDocument) -> bool {
         let header = |name: HeaderName| {
             let value = request.headers().get(name)?;
             value.to_str().ok()
@@ -188,7 +155,7 @@ impl Card {
             let tags = lists.filter_map(|list| list.to_str().ok());
             return tags.flat_map(|tags| tags.split(',')).any(|tag| {
                 let tag = tag.trim();
-                tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.document.etag
+                tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == document.etag
             });
         }
         let since = header(IF_MODIFIED_SINCE).and_then(read_date);

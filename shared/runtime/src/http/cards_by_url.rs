@@ -8,7 +8,6 @@ use crate::engine::EngineError;
 use crate::origin::{BaseUrl, StageUrl};
 use a2a_lambda_wire::CardError;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 /// The most base URLs whose cards a process keeps. With more it begins again.
@@ -61,14 +60,7 @@ impl CardsByUrl {
     }
 }
 
-impl fmt::Debug for CardsByUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = &self.url;
-        f.debug_struct("CardsByUrl")
-            .field("url", url)
-            .finish_non_exhaustive()
-    }
-}
+debug_as_name!(CardsByUrl { url });
 
 #[cfg(test)]
 mod tests {

@@ -48,7 +48,7 @@ impl CorsOrigin {
     /// Lets the page read a response.
     pub(super) fn allow(&self, response: &mut Response<Body>) {
         let headers = response.headers_mut();
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.header().clone());
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.0.clone());
         headers.insert(
             ACCESS_CONTROL_EXPOSE_HEADERS,
             HeaderValue::from_static(RESPONSE_HEADERS),

@@ -22,15 +22,6 @@ pub enum Function {
 }
 
 impl Function {
-    /// Whether the function runs skills.
-    #[must_use]
-    pub const fn runs_skills(self) -> bool {
-        match self {
-            Self::TasksSend | Self::TasksStream | Self::Rpc => true,
-            Self::AgentCard | Self::TasksGet | Self::Ops => false,
-        }
-    }
-
     /// The function to which API Gateway routes a request, by the routes in
     /// `template.yaml`. A request without a route belongs to `rpc`, which responds
     /// with an error.

@@ -29,9 +29,9 @@ pub use function::Function;
 pub(crate) use ops::{MetricsSource, Ops};
 
 use crate::auth::{AuthMode, Authentication, Identity};
-use crate::engine::{CallBudget, Reader};
+use crate::engine::{CallBudget, RandomIds, SystemClock};
 use crate::origin::{CorsOrigin, HostError, Hosts};
-use crate::task::{A2aError, Timestamp};
+use crate::task::Timestamp;
 use a2a_lambda_wire::OpenedRequest;
 use bytes::Bytes;
 use call_context::CallContext;
@@ -79,7 +79,7 @@ impl HttpService {
             streaming: true,
             hosts: Hosts::Any,
             cors: None,
-            log: EdgeLog::default(),
+            log: EdgeLog::new(Arc::new(SystemClock), Arc::new(RandomIds)),
         }
     }
 
@@ -174,9 +174,5 @@ impl HttpService {
                     _ => Err(error),
                 }
             })
-    }
-
-    fn reader(&self) -> Result<&Reader, A2aError> {
-        self.backend.reader()
     }
 }

@@ -55,7 +55,7 @@ impl OpsPath {
 }
 
 /// Where the metrics come from.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum MetricsSource {
     /// There are none: the path says how to get them.
     #[default]
@@ -66,29 +66,19 @@ pub(crate) enum MetricsSource {
     Table(Counters),
 }
 
-impl std::fmt::Debug for MetricsSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Off => "Off",
-            Self::Process(_) => "Process",
-            Self::Table(_) => "Table",
-        })
-    }
-}
-
 /// What the paths for operators show.
 #[derive(Debug)]
 pub(crate) struct Ops {
-    health: Health,
-    metrics: MetricsSource,
-    limits: Limits,
+    pub(crate) health: Health,
+    pub(crate) metrics: MetricsSource,
+    pub(crate) limits: Limits,
     /// Admits the calls of tenants.
-    reader: Reader,
+    pub(crate) reader: Reader,
     /// The tenant whose callers may have the scope. An issuer of JWTs gives scopes to callers of
     /// every tenant.
-    operator: TenantId,
+    pub(crate) operator: TenantId,
     /// The fingerprint of the settings.
-    settings: String,
+    pub(crate) settings: String,
 }
 
 /// Answers operators. Only a function that has an implementation links it.
@@ -112,58 +102,33 @@ impl AnswerOperator for Ops {
     ) -> Option<BoxFuture<'a, Result<WireResponse, A2aError>>> {
         let uri = request.uri();
         let path = OpsPath::of(request.method().as_str(), uri.path())?;
-        Some(Box::pin(self.respond((path, uri.query()), auth, identity)))
+        Some(Box::pin(async move {
+            match path {
+                OpsPath::Status => Ok(self.status(auth.mode()).await),
+                OpsPath::Report => {
+                    self.authorize(auth, identity).await?;
+                    let report = self.health.report().await;
+                    // A developer's own table needs no protection.
+                    let warnings = match auth.mode() {
+                        AuthMode::Gateway => self.health.warnings().await,
+                        AuthMode::Dev | AuthMode::Keys | AuthMode::Jwt => Vec::new(),
+                    };
+                    Ok(self.health_response(&report, &warnings))
+                }
+                OpsPath::Metrics => {
+                    self.authorize(auth, identity).await?;
+                    self.text().await
+                }
+                OpsPath::Usage => {
+                    let caller = find_caller(auth, identity).await?;
+                    self.usage(&caller, uri.query().unwrap_or_default()).await
+                }
+            }
+        }))
     }
 }
 
 impl Ops {
-    pub(crate) fn new(
-        health: Health,
-        metrics: MetricsSource,
-        (limits, reader): (Limits, Reader),
-        operator: TenantId,
-        settings: String,
-    ) -> Self {
-        Self {
-            health,
-            metrics,
-            limits,
-            reader,
-            operator,
-            settings,
-        }
-    }
-
-    /// Answers a request to one of the paths.
-    async fn respond(
-        &self,
-        (path, query): (OpsPath, Option<&str>),
-        auth: &Authentication,
-        identity: &Identity,
-    ) -> Result<WireResponse, A2aError> {
-        match path {
-            OpsPath::Status => Ok(self.status(auth.mode()).await),
-            OpsPath::Report => {
-                self.authorize(auth, identity).await?;
-                let report = self.health.report().await;
-                // A developer's own table needs no protection.
-                let warnings = match auth.mode() {
-                    AuthMode::Gateway => self.health.warnings().await,
-                    AuthMode::Dev | AuthMode::Keys | AuthMode::Jwt => Vec::new(),
-                };
-                Ok(self.health_response(&report, &warnings))
-            }
-            OpsPath::Metrics => {
-                self.authorize(auth, identity).await?;
-                self.text().await
-            }
-            OpsPath::Usage => {
-                let caller = find_caller(auth, identity).await?;
-                self.usage(&caller, query.unwrap_or_default()).await
-            }
-        }
-    }
-
     /// The tokens of the last days, with today.
     async fn usage(&self, caller: &Caller, query: &str) -> Result<WireResponse, A2aError> {
         let days = query.split('&').find_map(|pair| pair.strip_prefix("days="));

@@ -11,6 +11,7 @@ use crate::engine::{Clock, EngineError, StopFrames};
 use crate::task::{A2aError, Frame, Timestamp};
 use a2a_lambda_wire::{Call, StreamEncoder};
 use bytes::Bytes;
+use futures::future::{Fuse, FutureExt as _};
 use futures::stream;
 use http::Response;
 use http_body::Frame as Chunk;
@@ -74,7 +75,7 @@ where
     let flow = SseBody {
         frames,
         turn: Some(turn),
-        stop_receiver: Some(stop_receiver),
+        stop_receiver: stop_receiver.fuse(),
         over: false,
         encoder,
         next: Some(first),
@@ -90,8 +91,9 @@ where
 struct SseBody {
     frames: UnboundedReceiver<Frame>,
     turn: Option<JoinHandle<Result<(), EngineError>>>,
-    /// Gets the error with which the frames end before the turn does.
-    stop_receiver: Option<oneshot::Receiver<A2aError>>,
+    /// Gets the error with which the frames end before the turn does. Fused, since a receiver must
+    /// not be polled after its sender is gone.
+    stop_receiver: Fuse<oneshot::Receiver<A2aError>>,
     /// Whether the frames have ended with an error.
     over: bool,
     encoder: StreamEncoder,
@@ -158,7 +160,7 @@ impl SseBody {
         let next = tokio::select! {
             biased;
             next = tokio::time::timeout(KEEP_ALIVE, self.frames.recv()) => next,
-            error = wait_for_stop(&mut self.stop_receiver) => {
+            Ok(error) = &mut self.stop_receiver => {
                 self.over = true;
                 self.frames.close();
                 return Some(Frame::Refused(error));
@@ -177,16 +179,4 @@ impl SseBody {
             },
         }
     }
-}
-
-/// The error with which the frames end before the turn; never ready without one.
-async fn wait_for_stop(stop_receiver: &mut Option<oneshot::Receiver<A2aError>>) -> A2aError {
-    if let Some(receiver) = stop_receiver
-        && let Ok(error) = receiver.await
-    {
-        return error;
-    }
-    // A receiver must not be polled after its sender is gone.
-    *stop_receiver = None;
-    std::future::pending().await
 }

@@ -79,13 +79,6 @@ pub enum UrlError {
     NotPublic,
 }
 
-/// The host of a URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Host {
-    Name(String),
-    Address(IpAddr),
-}
-
 /// A URL with a checked form. Its host is allowed as far as that is known without the
 /// DNS; `Fetcher` checks the resolved addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,16 +113,12 @@ impl OutboundUrl {
         if path.contains('#') {
             return Err(UrlError::Fragment);
         }
-        let host = match host(authority)? {
-            Host::Address(address) if !reach.allows(address, is_encrypted) => {
-                return Err(UrlError::NotPublic);
-            }
-            Host::Name(name) => {
-                check_host(&name, reach, is_encrypted)?;
-                name
-            }
-            Host::Address(address) => address.to_string(),
-        };
+        let (host, address) = host(authority)?;
+        match address {
+            None => check_host(&host, reach, is_encrypted)?,
+            Some(address) if reach.allows(address, is_encrypted) => {}
+            Some(_) => return Err(UrlError::NotPublic),
+        }
         Ok(Self {
             text: text.to_owned(),
             host,
@@ -179,7 +168,8 @@ fn check_host(name: &str, reach: AddressPolicy, is_encrypted: bool) -> Result<()
     }
 }
 
-fn host(authority: &str) -> Result<Host, UrlError> {
+/// The host in one spelling, and its address if it is one.
+fn host(authority: &str) -> Result<(String, Option<IpAddr>), UrlError> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (address, port) = rest.split_once(']').ok_or(UrlError::Host)?;
         if !port.is_empty() {
@@ -187,7 +177,7 @@ fn host(authority: &str) -> Result<Host, UrlError> {
         }
         // A zone (`%eth0`) does not parse.
         let address: Ipv6Addr = address.parse().map_err(|_| UrlError::Host)?;
-        return Ok(Host::Address(IpAddr::V6(address)));
+        return Ok((address.to_string(), Some(address.into())));
     }
     let (name, port) = match authority.split_once(':') {
         Some((name, port)) => (name, Some(port)),
@@ -200,10 +190,8 @@ fn host(authority: &str) -> Result<Host, UrlError> {
     if let Some(port) = port {
         check_port(port)?;
     }
-    Ok(match address {
-        Some(address) => Host::Address(IpAddr::V4(address)),
-        None => Host::Name(name.to_ascii_lowercase()),
-    })
+    // An IPv4 address has one spelling only.
+    Ok((name.to_ascii_lowercase(), address.map(IpAddr::V4)))
 }
 
 fn check_port(text: &str) -> Result<(), UrlError> {

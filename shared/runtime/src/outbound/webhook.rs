@@ -22,12 +22,11 @@ use crate::outbound::{AddressPolicy, FetchError, Fetcher};
 use crate::task::Secret;
 use crate::telemetry::trace::TRACEPARENT;
 use async_trait::async_trait;
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::Method;
 use http::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, USER_AGENT,
 };
-use sha2::Sha256;
+use ring::hmac;
 use std::time::Duration;
 
 /// How long a webhook may take for its whole response.
@@ -120,19 +119,14 @@ fn secret(text: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
 
 /// The signature of `fields` and the body, with a dot after each field.
 fn signature(token: &Secret, fields: &[&str], body: &[u8]) -> String {
-    let mac = Hmac::<Sha256>::new_from_slice(token.expose().as_bytes());
-    // HMAC takes keys of any length, so this is never empty.
-    mac.map_or_else(
-        |_| String::new(),
-        |mut mac| {
-            for field in fields {
-                mac.update(field.as_bytes());
-                mac.update(b".");
-            }
-            mac.update(body);
-            format!("v1={}", hex::encode(mac.finalize().into_bytes()))
-        },
-    )
+    let key = hmac::Key::new(hmac::HMAC_SHA256, token.expose().as_bytes());
+    let mut mac = hmac::Context::with_key(&key);
+    for field in fields {
+        mac.update(field.as_bytes());
+        mac.update(b".");
+    }
+    mac.update(body);
+    format!("v1={}", hex::encode(mac.sign()))
 }
 
 #[cfg(test)]

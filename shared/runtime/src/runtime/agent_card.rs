@@ -61,15 +61,15 @@ fn build_cards(
         ..card_info(manifest, text, skills, settings, with_schemas)
     };
     let public = info(&manifest.description, &public_skills);
+    let text = manifest.extended_description.as_ref();
+    let text = text.unwrap_or(&manifest.description);
+    let extended_card = || info(text, &all).agent_card(settings.card);
     let mut cards = Cards::new(&public, settings.card)?;
-    if manifest.has_extended_card() {
-        let text = manifest.extended_description.as_ref();
-        let text = text.unwrap_or(&manifest.description);
-        cards = cards.with_extended_card(&info(text, &all), settings.card)?;
-    }
-    Ok(cards
-        .catalogue(json!(public_skills), json!(all))
-        .with_modified_at(settings.deployed_at))
+    let has_extended = manifest.has_extended_card();
+    cards.extended_card = has_extended.then(extended_card).transpose()?;
+    (cards.public_skills, cards.all) = (json!(public_skills), json!(all));
+    cards.modified_at = settings.deployed_at;
+    Ok(cards)
 }
 
 /// Logs a warning if a signature of the settings belongs to none of the cards.

@@ -3,7 +3,7 @@
 #[cfg(feature = "openai")]
 use crate::secrets::{Secret, SecretsError, SkillSecrets};
 #[cfg(feature = "bedrock")]
-use crate::settings::{Environment, Source as _};
+use crate::settings::Environment;
 use crate::settings::{ModelProvider, ModelSettings, Routing, Settings};
 #[cfg(feature = "bedrock")]
 use a2a_lambda_llm::bedrock::BedrockModel;
@@ -97,10 +97,7 @@ async fn make(settings: &ModelSettings) -> AgentResult<Arc<dyn Model>> {
 fn bedrock(settings: &ModelSettings) -> BedrockModel {
     let model = BedrockModel::new(&settings.id).options(settings.options.clone());
     // The names of the AWS SDK.
-    let of_sdk = || {
-        let of_service = Environment.get("AWS_ENDPOINT_URL_BEDROCK_RUNTIME");
-        of_service.or_else(|| Environment.get("AWS_ENDPOINT_URL"))
-    };
+    let of_sdk = || Environment::aws_endpoint("AWS_ENDPOINT_URL_BEDROCK_RUNTIME");
     match settings.endpoint.clone().or_else(of_sdk) {
         Some(url) => model.endpoint(url),
         None => model,

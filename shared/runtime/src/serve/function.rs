@@ -3,14 +3,13 @@
 use super::error::ServeError;
 use super::event::GatewayEvent;
 use super::invocation::Integration;
-use super::services::{clients, counters};
+use super::services::over_stores;
 use super::start::Start;
 use super::{
     agent_card, authorizer, invocation, ops, push, relay, rpc, sweep, tasks_get, tasks_send,
     tasks_stream, worker,
 };
 use crate::health::Checks;
-use crate::runtime::Runtime;
 use crate::settings::{Environment, Source as _};
 use a2a_lambda_skill::BuildAgent;
 use std::sync::Arc;
@@ -79,9 +78,7 @@ async fn every_route(agent: impl BuildAgent) -> Result<(), ServeError> {
     let settings = start.settings()?;
     let agent = agent.build().map_err(ServeError::Agent)?;
     agent.make_states().await?;
-    let clients = clients().await;
-    let counters = counters(&clients, &settings);
-    let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
+    let (runtime, counters) = over_stores(agent, &settings).await;
     let edges = runtime.build()?.edges();
     let function = start.ready(counters);
     let state = Arc::new((edges, function));

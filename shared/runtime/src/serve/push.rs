@@ -2,13 +2,12 @@
 
 use super::batch;
 use super::error::ServeError;
-use super::services::{clients, counters, endpoint};
+use super::services::{clients, counters, sqs_queue};
 use super::start::Start;
 use crate::engine::{PushDispatcher, PushServices, RandomIds, SystemClock};
 use crate::outbound::webhook::WebhookClient;
 use crate::runtime::stores;
-use crate::store::aws::sqs_client;
-use crate::store::sqs::{self, SqsQueue};
+use crate::store::sqs;
 use aws_lambda_events::event::sqs::SqsMessage;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,8 +19,7 @@ use std::sync::Arc;
 pub async fn push() -> Result<(), ServeError> {
     let start = Start::begin("push")?;
     let settings = start.settings()?;
-    let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
-    let queue = SqsQueue::new(client, settings.push_queue()?);
+    let queue = sqs_queue(settings.push_queue()?).await;
     let clients = clients().await;
     let counters = counters(&clients, &settings);
     let service = start.ready(counters);

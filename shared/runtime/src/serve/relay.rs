@@ -62,7 +62,9 @@ impl Relay<'_> {
             let result = EventRecord::deserialize(record).map_err(|error| error.to_string());
             let result = result.and_then(|record| {
                 let image = task_image_of_event(&record).map_err(|error| error.to_string())?;
-                Ok(image.map(|image| (image, sequence_number(record))))
+                // Without a number AWS Lambda repeats the whole batch.
+                let number = record.change.sequence_number.unwrap_or_default();
+                Ok(image.map(|image| (image, number)))
             });
             match result {
                 Ok(Some((image, number))) => {
@@ -88,12 +90,6 @@ impl Relay<'_> {
         }
         response
     }
-}
-
-/// The sequence number of a record. It is empty if the record has none; then AWS
-/// Lambda repeats the whole batch.
-fn sequence_number(record: EventRecord) -> String {
-    record.change.sequence_number.unwrap_or_default()
 }
 
 #[cfg(test)]

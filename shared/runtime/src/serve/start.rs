@@ -24,7 +24,7 @@ pub(super) struct Start {
     function: &'static str,
     process: Process,
     metrics: Metrics,
-    configuration: Configuration,
+    pub(super) configuration: Configuration,
 }
 
 /// A function that waits for invocations. A clone reports to the same reporter.
@@ -41,7 +41,9 @@ impl Start {
     /// [`ServeError`] when a panic would end the process, or the configuration file cannot
     /// be used.
     pub(super) fn begin(function: &'static str) -> Result<Self, ServeError> {
-        let process = Process::start();
+        let process = Process {
+            started_at: SystemClock.now(),
+        };
         let configuration = Configuration::load();
         let filter = configuration
             .as_ref()
@@ -80,18 +82,14 @@ impl Start {
         Ok(Settings::read_public(&self.configuration)?)
     }
 
-    /// The members of `A2A_SETTINGS` that are not settings.
-    #[cfg(feature = "aws")]
-    pub(super) fn unknown_settings(&self) -> &[String] {
-        self.configuration.unknown()
-    }
-
     /// Ends the start, and logs how long it took. Without `counters` the function writes
     /// nothing that it counts to the table.
     pub(super) fn ready(self, counters: Option<Counters>) -> Started {
         let reporter = Reporter::new(self.metrics, counters, RandomIds.next());
         let unknown = self.configuration.unknown().len();
-        self.process.ready(self.function, unknown);
+        let took = SystemClock.now().since(self.process.started_at);
+        let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        events::cold_start(self.function, took, unknown);
         Started {
             process: self.process,
             reporter: Arc::new(reporter),
@@ -142,18 +140,6 @@ pub(super) struct Process {
 }
 
 impl Process {
-    fn start() -> Self {
-        let started_at = SystemClock.now();
-        Self { started_at }
-    }
-
-    /// Logs that `function` is ready for its first invocation, how long that took, and how many
-    /// settings it does not know.
-    fn ready(self, function: &str, unknown: usize) {
-        let took = SystemClock.now().since(self.started_at).as_millis();
-        events::cold_start(function, u64::try_from(took).unwrap_or(u64::MAX), unknown);
-    }
-
     /// Reads a deadline of the Lambda runtime, in milliseconds since 1970. `None`
     /// for a time before the start of the process: `cargo lambda watch` sends a
     /// constant of 1970. A later deadline counts even if it has passed.

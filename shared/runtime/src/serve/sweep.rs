@@ -1,10 +1,9 @@
 //! Runs the function `sweep`, which looks for turns whose process died.
 
 use super::error::ServeError;
-use super::services::{clients, counters, push_queue, queue};
+use super::services::{over_stores, push_queue, queue};
 use super::start::Start;
 use crate::engine::{EngineError, SweepPlaces};
-use crate::runtime::Runtime;
 use a2a_lambda_skill::BuildAgent;
 use lambda_runtime::Diagnostic;
 use serde::de::IgnoredAny;
@@ -18,14 +17,11 @@ use tokio::sync::Mutex;
 pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
     let start = Start::begin("sweep")?;
     let settings = start.public_settings()?;
-    let clients = clients().await;
-    let counters = counters(&clients, &settings);
     let turns = queue(&settings).await?;
     let pushes = push_queue(&settings).await;
     let agent = agent.build().map_err(ServeError::Agent)?;
-    let mut engine = Runtime::builder(agent, settings.clone())
-        .aws(&clients)
-        .build_engine()?;
+    let (runtime, counters) = over_stores(agent, &settings).await;
+    let mut engine = runtime.build_engine()?;
     if let Some(queue) = pushes {
         engine = engine.with_push_queue(Arc::new(queue));
     }
@@ -34,20 +30,15 @@ pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
         // Never contended: Lambda runs one invocation at a time in a process.
         let mut places = places.lock().await;
         let swept = Box::pin(engine.sweeper.sweep_round(&turns, &mut places, deadline)).await;
-        swept
-            .error
-            .map_or(Ok(()), |error| Err(SweepError::from(error)))
+        swept.error.map_or(Ok(()), |error| Err(SweepError(error)))
     };
     start.ready(counters).run(sweep).await
 }
 
 /// Why a sweep ended early. The next one starts again.
 #[derive(Debug, thiserror::Error)]
-enum SweepError {
-    /// The store failed.
-    #[error("failed to sweep: {0}")]
-    Engine(#[from] EngineError),
-}
+#[error("failed to sweep: {0}")]
+struct SweepError(#[from] EngineError);
 
 impl From<SweepError> for Diagnostic {
     fn from(error: SweepError) -> Self {

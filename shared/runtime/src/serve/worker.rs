@@ -2,9 +2,8 @@
 
 use super::batch;
 use super::error::ServeError;
-use super::services::{clients, counters, queue};
+use super::services::{over_stores, queue};
 use super::start::Start;
-use crate::runtime::Runtime;
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
@@ -24,13 +23,10 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
     let settings = start.settings()?;
     let queue = queue(&settings).await?;
     let queues = (&queue, settings.dead_letters_url.as_deref());
-    let clients = clients().await;
-    let counters = counters(&clients, &settings);
     let agent = agent.build().map_err(ServeError::Agent)?;
     agent.make_states().await?;
-    let engine = &Runtime::builder(agent, settings.clone())
-        .aws(&clients)
-        .build_engine()?;
+    let (runtime, counters) = over_stores(agent, &settings).await;
+    let engine = &runtime.build_engine()?;
     let function = start.ready(counters);
     let run = async |event, deadline| {
         let turn = async |item: &WorkItem, receipt: &dyn Receipt, deadline| {

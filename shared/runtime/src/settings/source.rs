@@ -29,6 +29,13 @@ impl Environment {
     pub(super) fn names() -> impl Iterator<Item = String> {
         std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
     }
+
+    /// The endpoint in the variable `name`, else in `AWS_ENDPOINT_URL`; `None` means
+    /// AWS itself.
+    #[cfg(feature = "aws")]
+    pub(crate) fn aws_endpoint(name: &str) -> Option<String> {
+        Self.get(name).or_else(|| Self.get("AWS_ENDPOINT_URL"))
+    }
 }
 
 impl Source for Environment {

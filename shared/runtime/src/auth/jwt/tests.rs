@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use futures::FutureExt as _;
-use jsonwebtoken::DecodingKey;
+use jsonwebtoken::{Algorithm, DecodingKey};
 use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{

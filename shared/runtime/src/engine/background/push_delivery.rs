@@ -70,11 +70,7 @@ pub struct PushServices {
     pub ids: Arc<dyn Ids>,
 }
 
-impl std::fmt::Debug for PushServices {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PushServices").finish_non_exhaustive()
-    }
-}
+debug_as_name!(PushServices);
 
 /// The push delivery worker: sends events to webhooks.
 #[derive(Debug, Clone)]

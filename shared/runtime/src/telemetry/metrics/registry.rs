@@ -65,7 +65,8 @@ impl Amount {
 /// The counters of one process, or the sums of several.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Registry {
-    series: BTreeMap<Series, Amounts>,
+    /// In the order of the metrics.
+    pub(super) series: BTreeMap<Series, Amounts>,
 }
 
 /// The label values that are counted one by one.
@@ -120,11 +121,6 @@ impl Registry {
                 amounts.add(Amount::Sum, amount);
             }
         }
-    }
-
-    /// All series in the order of the metrics.
-    pub(super) const fn series(&self) -> &BTreeMap<Series, Amounts> {
-        &self.series
     }
 
     /// Removes all amounts and returns them in stored form.

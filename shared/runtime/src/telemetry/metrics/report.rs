@@ -2,7 +2,7 @@
 
 use super::{Metrics, MetricsMode};
 use crate::clock::{Clock, SystemClock, lock};
-use crate::store::counters::{COUNTER_SHARDS, Counter, Counters};
+use crate::store::counters::{COUNTER_SHARDS, Counters};
 use crate::task::Timestamp;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -53,16 +53,12 @@ impl Reporter {
             return;
         };
         let delta = self.metrics.lock().delta.take();
-        self.store(counters, &delta).await;
-    }
-
-    /// Adds the counters to the table. Counters that fail are lost: after a lost response
-    /// nobody knows whether they were added, and a second time would count them twice.
-    async fn store(&self, counters: &Counters, delta: &[Counter]) {
         if delta.is_empty() {
             return;
         }
-        let adding = counters.add_counters(self.shard, delta);
+        // Counters that fail are lost: after a lost response nobody knows whether they were
+        // added, and a second time would count them twice.
+        let adding = counters.add_counters(self.shard, &delta);
         match tokio::time::timeout(PATIENCE, adding).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!("failed to store counters: {error}"),
@@ -82,8 +78,4 @@ impl Reporter {
     }
 }
 
-impl std::fmt::Debug for Reporter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reporter").finish_non_exhaustive()
-    }
-}
+debug_as_name!(Reporter);

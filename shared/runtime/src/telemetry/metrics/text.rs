@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 pub(super) fn write(registry: &Registry) -> String {
     let mut text = String::new();
     for &family in Family::ALL {
-        let mut series = registry.series().iter();
+        let mut series = registry.series.iter();
         let mut own_series = series
             .by_ref()
             .filter(|(series, _)| series.family == family)
@@ -17,12 +17,11 @@ pub(super) fn write(registry: &Registry) -> String {
             continue;
         }
         let description = family.describe();
-        head(
-            &mut text,
-            description.name,
-            description.help,
-            word(description.kind),
-        );
+        let kind = match description.kind {
+            MetricKind::Counter | MetricKind::Thousandths => "counter",
+            MetricKind::Histogram => "histogram",
+        };
+        head(&mut text, description.name, description.help, kind);
         for (series, amounts) in own_series {
             samples(&mut text, &description, series, amounts);
         }
@@ -38,13 +37,6 @@ pub(super) fn write(registry: &Registry) -> String {
     text
 }
 
-const fn word(kind: MetricKind) -> &'static str {
-    match kind {
-        MetricKind::Counter | MetricKind::Thousandths => "counter",
-        MetricKind::Histogram => "histogram",
-    }
-}
-
 fn head(text: &mut String, name: &str, help: &str, kind: &str) {
     line(text, format_args!("# HELP {name} {help}"));
     line(text, format_args!("# TYPE {name} {kind}"));
@@ -54,15 +46,10 @@ fn samples(text: &mut String, description: &Description, series: &Series, amount
     let name = description.name;
     let values = series.labels.iter().map(String::as_str);
     let labels: Vec<_> = description.labels.iter().copied().zip(values).collect();
+    let count = amounts.get(Amount::Count);
     match description.kind {
-        MetricKind::Counter => {
-            let count = amounts.get(Amount::Count);
-            sample(text, name, &labels, &count.to_string());
-        }
-        MetricKind::Thousandths => {
-            let count = amounts.get(Amount::Count);
-            sample(text, name, &labels, &decimal(count));
-        }
+        MetricKind::Counter => sample(text, name, &labels, &count.to_string()),
+        MetricKind::Thousandths => sample(text, name, &labels, &decimal(count)),
         MetricKind::Histogram => histogram(text, name, &labels, amounts),
     }
 }
