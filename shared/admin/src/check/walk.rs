@@ -44,7 +44,11 @@ const TOKEN: &str = "a2a-lambda-check";
 
 /// Makes all steps.
 pub(super) async fn walk<'a>(options: &CheckServer, caller: &'a CheckClient) -> Report<'a> {
-    let mut report = Report::new(caller);
+    let mut report = Report {
+        caller,
+        steps: Vec::new(),
+        health: Value::Null,
+    };
     let mut card = Value::Null;
     report.step("card", "", read_card(caller, &mut card)).await;
     for on in Interface::of(&card) {
