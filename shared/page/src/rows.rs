@@ -140,8 +140,12 @@ pub async fn list(
     }))
 }
 
-/// The next tasks of `owner` after a position, the newest first; of one context if it is named.
-pub(crate) async fn tasks_after(
+/// The next hundred tasks of `owner` after a position, the newest first; of one context if it is
+/// named.
+///
+/// # Errors
+/// [`StoreError`] when the table does not answer.
+pub async fn tasks_after(
     store: &RecordReader,
     owner: &Owner,
     context_id: Option<&ContextId>,
