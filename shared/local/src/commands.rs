@@ -60,16 +60,16 @@ pub(crate) async fn run(cli: Cli, folders: &LocalFolders, agents: &Agents) -> Re
     warn_of_unknown();
     let build = |name: Option<&str>, settings: &Settings| (agents.by_name(name).build)(settings);
     match cli.command {
-        Some(Command::Admin(command)) => Ok(Box::pin(command.run(folders, &build)).await?),
+        Some(Command::Admin(command)) => Box::pin(command.run(folders, &build)).await,
         Some(Command::Dev(options)) => Box::pin(dev::run(&options)).await,
-        Some(Command::Check(options)) => Ok(Box::pin(options.run()).await?),
+        Some(Command::Check(options)) => Box::pin(options.run()).await,
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration)?;
             let agent = (agents.by_name(None).build)(&settings)
                 .map_err(|error| format!("failed to build the agent: {error}"))?;
             Ok(template::run(&options, &agent.manifest().id)?)
         }
-        Some(Command::Eval(options)) => Ok(Box::pin(options.run(&build, &configuration)).await?),
+        Some(Command::Eval(options)) => Box::pin(options.run(&build, &configuration)).await,
         None => Box::pin(agent(agents, cli.serve, &configuration, metrics)).await,
     }
 }
@@ -94,7 +94,7 @@ pub(crate) async fn export(
     folders: &LocalFolders,
 ) -> Result<(), RunError> {
     telemetry::start(LogFormat::Text, Some(LOG));
-    Ok(Box::pin(export.run(matches, folders)).await?)
+    Box::pin(export.run(matches, folders)).await
 }
 
 /// The data folders for a command, with the one that is named before it.
@@ -191,9 +191,8 @@ fn runtime(
     if let Some(traces) = traces {
         runtime = runtime.recorder(traces);
     }
-    if settings.auth.checks_credentials() {
-        let table = stores(clients, settings).0.table();
-        runtime = runtime.credentials(credentials(settings, table)?);
+    if let Some(credentials) = credentials(settings, stores(clients, settings).0.table())? {
+        runtime = runtime.credentials(credentials);
     }
     Ok(runtime.build()?)
 }

@@ -189,22 +189,26 @@ impl Serve {
     }
 }
 
-/// The credentials that a local agent with these settings compares with.
+/// The credentials that a local agent with these settings compares with, if it does.
 ///
 /// # Errors
 /// [`SettingsError`] when `A2A_AUTH` is `jwt` and the issuer is not described.
 pub(crate) fn credentials(
     settings: &Settings,
     table: Arc<dyn ReadTable>,
-) -> Result<Credentials, SettingsError> {
+) -> Result<Option<Credentials>, SettingsError> {
+    if !settings.auth.checks_credentials() {
+        return Ok(None);
+    }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let credentials = Credentials::new(table, clock.clone());
     if settings.auth != AuthMode::Jwt {
-        return Ok(credentials);
+        return Ok(Some(credentials));
     }
     let issuer = settings.credentials.required_issuer()?;
     let reach = settings.credentials.reach;
-    Ok(credentials.with_jwt(JwtVerifier::new(issuer, reach, clock)))
+    let verifier = JwtVerifier::new(issuer, reach, clock);
+    Ok(Some(credentials.with_jwt(verifier)))
 }
 
 /// The secret in this file of a data folder. The first run makes it.

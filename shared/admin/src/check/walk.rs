@@ -470,7 +470,7 @@ impl Walk<'_> {
             Ok(_) => return Err("an unknown task is there".into()),
         };
         let (method, url, body) = self.on.request(GET, &params);
-        if !self.caller.has_key() {
+        if self.caller.key.is_none() {
             return Ok(summary);
         }
         let request = self.caller.keyless_request(method, &url)?;

@@ -128,12 +128,7 @@ impl AgentPage {
             return Ok(None);
         }
         let records = stores(clients, settings).0;
-        let make_credentials = || credentials(settings, records.table()).map(Arc::new);
-        let credentials = settings
-            .auth
-            .checks_credentials()
-            .then(make_credentials)
-            .transpose()?;
+        let credentials = credentials(settings, records.table())?.map(Arc::new);
         let now = SystemClock.now();
         let token = folder.map_or_else(|| Ok(fresh_secret()), |folder| secret(folder, TOKEN))?;
         Ok(Some(Self {
