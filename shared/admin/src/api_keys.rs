@@ -2,7 +2,7 @@
 //! folder.
 
 use crate::deployment::{DataFolders, FolderUse, Table};
-use crate::{CommandError, print};
+use crate::output::{CommandError, print};
 use a2a_lambda::auth::{ApiKey, NoRandomError, is_word};
 use a2a_lambda::engine::{Clock as _, Ids as _, RandomIds, SystemClock};
 use a2a_lambda::settings::parse_duration;

@@ -1,7 +1,7 @@
 //! The command `brake`: stops a tenant, a skill or everything, and lets it go on.
 
 use crate::deployment::{DataFolders, FolderUse, Table};
-use crate::{CommandError, print};
+use crate::output::{CommandError, print};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::settings::parse_duration;
 use a2a_lambda::store::StoreError;

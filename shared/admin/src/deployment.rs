@@ -1,6 +1,6 @@
 //! Opens the table and the bucket for the operator's commands.
 
-use crate::CommandError;
+use crate::output::CommandError;
 use a2a_lambda::settings::{Environment, Source as _};
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::DynamoTable;
@@ -156,17 +156,13 @@ impl Deployment {
         folder_use: FolderUse,
         folders: &dyn DataFolders,
     ) -> Result<Reached, DeploymentError> {
-        let place = self.open(data, folder_use, folders).await?;
-        let (table, bucket) = place.as_ref().map(|_| folders.names()).unzip();
+        let local = self.open(data, folder_use, folders).await?;
+        let (table, bucket) = local.as_ref().map(|_| folders.names()).unzip();
         let table = resource_name(table, self.table.as_ref(), "table", "A2A_TABLE")?;
         let bucket = resource_name(bucket, self.bucket.as_ref(), "bucket", "A2A_BUCKET")?;
-        let own = || {
-            (
-                endpoints(self.endpoint.as_ref(), self.s3_endpoint.as_ref()),
-                None,
-            )
-        };
-        let (endpoints, folder) = place.unwrap_or_else(own);
+        let (url, s3) = (self.endpoint.as_ref(), self.s3_endpoint.as_ref());
+        let remote = || (endpoints(url, s3), None);
+        let (endpoints, folder) = local.unwrap_or_else(remote);
         let clients = AwsClients::connect(&endpoints).await;
         Ok(Reached {
             table: DynamoTable::new(clients.dynamodb, table),
@@ -252,12 +248,12 @@ impl Table {
         folders: &dyn DataFolders,
     ) -> Result<Reached<()>, DeploymentError> {
         let deployment = self.deployment();
-        let place = deployment.open(self.data.as_deref(), folder_use, folders);
-        let place = place.await?;
-        let table = place.as_ref().map(|_| folders.names().0);
+        let local = deployment.open(self.data.as_deref(), folder_use, folders);
+        let local = local.await?;
+        let table = local.as_ref().map(|_| folders.names().0);
         let table = resource_name(table, self.table.as_ref(), "table", "A2A_TABLE")?;
         let (endpoints, folder) =
-            place.unwrap_or_else(|| (endpoints(self.endpoint.as_ref(), None), None));
+            local.unwrap_or_else(|| (endpoints(self.endpoint.as_ref(), None), None));
         let clients = AwsClients::connect(&endpoints).await;
         Ok(Reached {
             table: DynamoTable::new(clients.dynamodb, table),

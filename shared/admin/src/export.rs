@@ -1,7 +1,7 @@
 //! The command `SET export`: writes what a set of an agent keeps for a tenant into a folder.
 
 use crate::deployment::{DataFolders, FolderUse, Table};
-use crate::{CommandError, print};
+use crate::output::{CommandError, print};
 use a2a_lambda::runtime::tenant_documents;
 use a2a_lambda::skill::{AgentDefinition, SetExport};
 use a2a_lambda::task::TenantId;

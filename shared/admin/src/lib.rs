@@ -11,6 +11,7 @@
 //! - `sign`: signs the cards of a deployment
 //! - `usage`: prints the tokens of models
 //! - `deployment`: where the data is
+//! - `output`: what commands print
 //!
 //! Two more need no data of a deployment:
 //!
@@ -24,6 +25,7 @@ mod deployment;
 mod erase;
 mod eval;
 mod export;
+mod output;
 mod sign;
 mod task;
 mod usage;
@@ -33,11 +35,10 @@ pub use deployment::{DataFolders, Deployment, DeploymentError, OpenFolder, endpo
 pub use erase::{EraseTenant, EraseTenantError};
 pub use eval::Eval;
 pub use export::Export;
+pub use output::CommandError;
 
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::{AgentBuildError, AgentDefinition};
-use std::error::Error;
-use std::io::{self, Write as _};
 
 /// The values of `A2A_CARD`.
 pub const CARD: [&str; 2] = ["union", "v1"];
@@ -92,9 +93,6 @@ pub enum AdminCommand {
     Usage(usage::UsageOptions),
 }
 
-/// Why a command failed: a text for its user.
-pub type CommandError = Box<dyn Error + Send + Sync>;
-
 /// Builds the agent with a name, or the first one of a program.
 pub type BuildNamed<'a> =
     &'a (dyn Fn(Option<&str>, &Settings) -> Result<AgentDefinition, AgentBuildError> + Sync);
@@ -119,10 +117,4 @@ impl AdminCommand {
             Self::EndTask(options) => task::end(options, folders, agent).await,
         }
     }
-}
-
-/// Prints what a command returns.
-fn print(text: &str) -> Result<(), CommandError> {
-    let result = io::stdout().write_all(text.as_bytes());
-    Ok(result.map_err(|error| format!("failed to print: {error}"))?)
 }

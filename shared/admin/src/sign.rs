@@ -5,7 +5,8 @@
 
 mod served;
 
-use crate::{BuildNamed, CARD, CommandError, print};
+use crate::output::{CommandError, print};
+use crate::{BuildNamed, CARD};
 use a2a_lambda::protocol::{CardSignature, Unsigned};
 use a2a_lambda::runtime::{adapt_to_model, cards};
 use a2a_lambda::settings::{Environment, Settings, Source};

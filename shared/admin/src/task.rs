@@ -1,7 +1,8 @@
 //! The commands `task` and `end-task`: print a stored task as JSON, and cancel one.
 
+use crate::BuildNamed;
 use crate::deployment::{DataFolders, Deployment, DeploymentError, FolderUse, Reached};
-use crate::{BuildNamed, CommandError, print};
+use crate::output::{CommandError, print};
 use a2a_lambda::engine::{Engine, Services};
 use a2a_lambda::settings::{Environment, Settings};
 use a2a_lambda::store::stored;

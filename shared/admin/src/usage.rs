@@ -1,7 +1,7 @@
 //! The command `usage`: prints the tokens of models, and what they cost.
 
-use crate::CommandError;
 use crate::deployment::{DataFolders, FolderUse, Table};
+use crate::output::CommandError;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::limits::{DayUse, Limits};
 use a2a_lambda::task::TokenUse;

@@ -7,7 +7,7 @@ mod calls;
 mod interface;
 mod walk;
 
-use crate::CommandError;
+use crate::output::CommandError;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use calls::{CheckClient, Fault, escape};
 use interface::text;
@@ -171,8 +171,8 @@ impl CheckServer {
     pub async fn run(&self) -> Result<(), CommandError> {
         let caller = CheckClient::new(&self.url, self.key.clone());
         let caller = caller.ok_or_else(|| {
-            let expected = "expected an https URL, or with a key an http URL of this machine";
-            format!("`{}`: {expected}", self.url)
+            let rule = "expected an https URL, or with a key an http URL of this machine";
+            format!("`{}`: {rule}", self.url)
         })?;
         let report = Box::pin(walk::walk(self, &caller)).await;
         let keyless = |text: String| without_key(text, self.key.as_deref());
@@ -182,8 +182,8 @@ impl CheckServer {
             report.text()
         };
         let fault = |error: io::Error| format!("failed to write: {error}");
-        let written = io::stdout().write_all(keyless(text).as_bytes());
-        written.map_err(fault)?;
+        let result = io::stdout().write_all(keyless(text).as_bytes());
+        result.map_err(fault)?;
         if let Some(path) = &self.transcript {
             let time = SystemClock.now().to_rfc3339();
             let (text, calls) = (report.text(), caller.entries.take().join("\n\n"));

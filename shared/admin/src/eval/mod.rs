@@ -10,7 +10,8 @@ mod compare;
 mod models;
 mod row;
 
-use crate::{BuildNamed, CommandError};
+use crate::BuildNamed;
+use crate::output::CommandError;
 use a2a_lambda::engine::RoutePreview;
 use a2a_lambda::runtime::adapt_to_model;
 use a2a_lambda::settings::{Settings, Source};

@@ -1,6 +1,6 @@
 //! The models of a run: live, recorded or replayed.
 
-use crate::CommandError;
+use crate::output::CommandError;
 use a2a_lambda::runtime::models_of;
 use a2a_lambda::settings::{Routing, Settings};
 use a2a_lambda::skill::model::Model;

@@ -1,6 +1,6 @@
 //! A row of a data set: a message, and what is expected of the agent.
 
-use crate::CommandError;
+use crate::output::CommandError;
 use a2a_lambda::engine::ROUTE_STEPS;
 use a2a_lambda::skill::{AgentDefinition, Content};
 use serde::{Deserialize, Deserializer};
