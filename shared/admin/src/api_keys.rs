@@ -1,7 +1,8 @@
 //! The command `keys`: makes, lists and withdraws the API keys of a deployment or of a data
 //! folder.
 
-use crate::deployment::{DataFolders, DeploymentError, Table};
+use crate::deployment::{DataFolders, FolderUse, Table};
+use crate::output::{CommandError, print};
 use a2a_lambda::auth::{ApiKey, NoRandomError, is_word};
 use a2a_lambda::engine::{Clock as _, Ids as _, RandomIds, SystemClock};
 use a2a_lambda::settings::parse_duration;
@@ -9,7 +10,6 @@ use a2a_lambda::store::StoreError;
 use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, ApiKeys, KeyCheck};
 use a2a_lambda::task::{IdError, Owner, Subject, TenantId, Timestamp};
 use clap::Subcommand;
-use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,44 +65,38 @@ pub struct CreateKey {
 
 /// Why a command on keys failed.
 #[derive(Debug, thiserror::Error)]
-pub enum KeysError {
-    /// A tenant or a subject is not valid.
+enum KeysError {
     #[error(transparent)]
     Name(#[from] IdError),
-    /// The table cannot be opened.
-    #[error(transparent)]
-    Deployment(#[from] DeploymentError),
-    /// The table failed.
     #[error("failed to use the table of keys: {0}")]
     Store(#[from] StoreError),
-    /// There is no random secret.
     #[error(transparent)]
     NoRandom(#[from] NoRandomError),
-    /// The id of a new key is taken.
     #[error("the id of the new key is taken; run this again")]
     Taken,
-    /// There is no such key.
     #[error("there is no key with the id `{0}`")]
     Unknown(String),
-    /// Standard output cannot be written.
-    #[error("failed to print: {0}")]
-    Print(#[from] io::Error),
 }
 
 /// Runs a command on keys.
 ///
 /// # Errors
-/// [`KeysError`]. After a failure of the table the operator can repeat the command.
-pub(crate) async fn run(command: &KeysCommand, folders: &dyn DataFolders) -> Result<(), KeysError> {
-    let (table, may_make) = match command {
-        KeysCommand::Create(options) => (&options.table, true),
-        KeysCommand::List { table, .. } | KeysCommand::Withdraw { table, .. } => (table, false),
+/// When the table cannot be used. The operator can repeat the command.
+pub(crate) async fn run(
+    command: &KeysCommand,
+    folders: &dyn DataFolders,
+) -> Result<(), CommandError> {
+    let (table, folder_use) = match command {
+        KeysCommand::Create(options) => (&options.table, FolderUse::Make),
+        KeysCommand::List { table, .. } | KeysCommand::Withdraw { table, .. } => {
+            (table, FolderUse::Alone)
+        }
     };
-    let connection = table.reach(may_make, folders).await?;
+    let connection = table.reach(folder_use, folders).await?;
     let keys = ApiKeys::new(Arc::new(connection.table.clone()));
     let report = report(command, &keys).await;
     connection.stop().await;
-    Ok(io::stdout().write_all(report?.as_bytes())?)
+    print(&report?)
 }
 
 /// Does what the command says, and returns what it prints.

@@ -1,6 +1,7 @@
 //! The command `brake`: stops a tenant, a skill or everything, and lets it go on.
 
-use crate::deployment::{DataFolders, DeploymentError, Table};
+use crate::deployment::{DataFolders, FolderUse, Table};
+use crate::output::{CommandError, print};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::settings::parse_duration;
 use a2a_lambda::store::StoreError;
@@ -9,7 +10,6 @@ use a2a_lambda::store::records::Records;
 use a2a_lambda::task::{IdError, SkillId, TaskRecord, TenantId};
 use clap::Subcommand;
 use std::collections::BTreeSet;
-use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,22 +68,10 @@ pub struct TargetOptions {
     pub everything: bool,
 }
 
-/// Why the brake was not changed or read.
+/// The table failed.
 #[derive(Debug, thiserror::Error)]
-pub enum BrakeCommandError {
-    /// The name of a tenant or a skill is not valid.
-    #[error(transparent)]
-    Name(#[from] IdError),
-    /// The table cannot be opened.
-    #[error(transparent)]
-    Deployment(#[from] DeploymentError),
-    /// The table failed.
-    #[error("failed to use the brake: {0}; run this again")]
-    Store(#[from] StoreError),
-    /// Standard output cannot be written.
-    #[error("failed to print: {0}")]
-    Print(#[from] io::Error),
-}
+#[error("failed to use the brake: {0}; run this again")]
+struct BrakeError(StoreError);
 
 impl TargetOptions {
     fn target(&self) -> Result<BrakeTarget, IdError> {
@@ -102,19 +90,19 @@ fn wait(text: &str) -> Result<Duration, &'static str> {
 /// Changes or lists the brake.
 ///
 /// # Errors
-/// [`BrakeCommandError`]. The operator can repeat the command.
+/// When the table cannot be used. The operator can repeat the command.
 pub(crate) async fn run(
     command: &BrakeCommand,
     folders: &dyn DataFolders,
-) -> Result<(), BrakeCommandError> {
+) -> Result<(), CommandError> {
     let (BrakeCommand::Set { table, .. }
     | BrakeCommand::Lift { table, .. }
     | BrakeCommand::List { table }) = command;
-    let connection = table.reach_beside(folders).await?;
+    let connection = table.reach(FolderUse::Beside, folders).await?;
     let table = Arc::new(connection.table.clone());
     let (brakes, records) = (Brakes::new(table.clone()), Records::new(table));
     // Nobody else uses a folder that this command has opened.
-    let is_used = !connection.is_ours();
+    let is_used = connection.folder.is_none();
     let result = act(command, &brakes, &records, is_used).await;
     connection.stop().await;
     result
@@ -125,25 +113,31 @@ async fn act(
     brakes: &Brakes,
     records: &Records,
     is_used: bool,
-) -> Result<(), BrakeCommandError> {
+) -> Result<(), CommandError> {
     let now = SystemClock.now();
     match command {
         BrakeCommand::Set { target, wait, .. } => {
             let target = target.target()?;
-            brakes.change(&target, true, now).await?;
-            print(&format!("braked: {target}"))?;
+            brakes
+                .change(&target, true, now)
+                .await
+                .map_err(BrakeError)?;
+            print(&format!("braked: {target}\n"))?;
             if is_used {
                 watch(records, &target, *wait).await?;
             }
         }
         BrakeCommand::Lift { target, .. } => {
             let target = target.target()?;
-            brakes.change(&target, false, now).await?;
-            print(&format!("lifted: {target}"))?;
+            brakes
+                .change(&target, false, now)
+                .await
+                .map_err(BrakeError)?;
+            print(&format!("lifted: {target}\n"))?;
         }
         BrakeCommand::List { .. } => {
-            for entry in brakes.read().await?.in_force() {
-                print(&format!("{}\t{}", entry.since.to_rfc3339(), entry.target))?;
+            for entry in brakes.read().await.map_err(BrakeError)?.in_force() {
+                print(&format!("{}\t{}\n", entry.since.to_rfc3339(), entry.target))?;
             }
         }
     }
@@ -155,18 +149,18 @@ async fn watch(
     records: &Records,
     target: &BrakeTarget,
     wait: Duration,
-) -> Result<(), BrakeCommandError> {
+) -> Result<(), CommandError> {
     let began = SystemClock.now();
     let mut before = BTreeSet::new();
     loop {
-        let now = running(records, target).await?;
+        let now = running(records, target).await.map_err(BrakeError)?;
         for task in before.difference(&now) {
-            print(&format!("ended: {task}"))?;
+            print(&format!("ended: {task}\n"))?;
         }
         let wait_time = SystemClock.now().since(began);
         if (now.is_empty() && wait_time >= SEEN) || wait_time >= wait {
             let mut rest = now.iter();
-            return Ok(rest.try_for_each(|task| print(&format!("still runs: {task}")))?);
+            return rest.try_for_each(|task| print(&format!("still runs: {task}\n")));
         }
         before = now;
         SystemClock.sleep_until(SystemClock.now().plus(LOOK)).await;
@@ -199,8 +193,4 @@ async fn running(records: &Records, target: &BrakeTarget) -> Result<BTreeSet<Str
         }
     }
     Ok(running)
-}
-
-fn print(line: &str) -> io::Result<()> {
-    writeln!(io::stdout(), "{line}")
 }

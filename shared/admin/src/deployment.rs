@@ -1,12 +1,12 @@
 //! Opens the table and the bucket for the operator's commands.
 
+use crate::output::CommandError;
 use a2a_lambda::settings::{Environment, Source as _};
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use async_trait::async_trait;
-use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,9 +28,6 @@ pub struct Deployment {
     pub s3_endpoint: Option<String>,
 }
 
-/// Why a data folder cannot be used.
-type DataFolderError = Box<dyn Error + Send + Sync>;
-
 /// Opens the data folders of local agents: the table and the bucket that are not on AWS.
 #[async_trait]
 pub trait DataFolders: Sync {
@@ -42,13 +39,16 @@ pub trait DataFolders: Sync {
         &self,
         folder: &Path,
         may_make: bool,
-    ) -> Result<Option<Box<dyn OpenFolder>>, DataFolderError>;
+    ) -> Result<Option<Box<dyn OpenFolder>>, CommandError>;
 
-    /// The folder, if a running local agent uses it. Closing it changes nothing.
+    /// Where the data of the folder answers, if a running local agent uses it.
     ///
     /// # Errors
     /// When it cannot be read.
-    fn beside(&self, folder: &Path) -> Result<Option<Box<dyn OpenFolder>>, DataFolderError>;
+    fn beside(&self, folder: &Path) -> Result<Option<Endpoints>, CommandError>;
+
+    /// The names of the table and of the bucket in each folder.
+    fn names(&self) -> (&'static str, &'static str);
 
     /// The folder of a local agent that is started without `--data`.
     fn usual(&self) -> PathBuf;
@@ -63,9 +63,6 @@ pub trait OpenFolder: fmt::Debug + Send + Sync {
     /// Where its table and its bucket answer.
     fn endpoints(&self) -> &Endpoints;
 
-    /// The names of its table and of its bucket.
-    fn names(&self) -> (&'static str, &'static str);
-
     /// Closes it.
     async fn stop(self: Box<Self>);
 
@@ -73,7 +70,7 @@ pub trait OpenFolder: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When something may be left.
-    async fn stop_and_clean_up(self: Box<Self>) -> Result<(), DataFolderError>;
+    async fn stop_and_clean_up(self: Box<Self>) -> Result<(), CommandError>;
 }
 
 /// Why the table or the bucket cannot be opened.
@@ -97,41 +94,42 @@ pub enum DeploymentError {
     NoFolder(PathBuf),
     /// The data folder cannot be used.
     #[error(transparent)]
-    Folder(#[from] DataFolderError),
+    Folder(#[from] CommandError),
 }
 
-/// The opened stores.
+/// What a command does with a data folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FolderUse {
+    /// It has the folder alone.
+    Alone,
+    /// It has the folder alone, and makes one that does not exist.
+    Make,
+    /// It also works beside a running local agent.
+    Beside,
+}
+
+/// The opened table, and the bucket unless a command has no use for it.
 #[derive(Debug)]
-pub(crate) struct Reached {
+pub(crate) struct Reached<B = S3Blobs> {
     pub(crate) table: DynamoTable,
-    pub(crate) blobs: S3Blobs,
-    folder: Option<Box<dyn OpenFolder>>,
+    pub(crate) blobs: B,
+    /// The data folder, if this program has opened it: nobody else uses the table.
+    pub(crate) folder: Option<Box<dyn OpenFolder>>,
 }
 
-impl Reached {
-    /// The stores in this folder.
-    async fn of(folder: &dyn OpenFolder) -> Self {
-        let (clients, (table, bucket)) = (
-            AwsClients::connect(folder.endpoints()).await,
-            folder.names(),
-        );
-        Self {
-            table: DynamoTable::new(clients.dynamodb, table),
-            blobs: S3Blobs::new(clients.s3, bucket),
-            folder: None,
-        }
-    }
-
-    /// Tasks, with their large values.
-    pub(crate) fn records(&self) -> Records {
-        Records::new(Arc::new(self.table.clone())).with_blobs(Arc::new(self.blobs.clone()))
-    }
-
+impl<B> Reached<B> {
     /// Stops the embedded services of a data folder, if there are any.
     pub(crate) async fn stop(self) {
         if let Some(folder) = self.folder {
             folder.stop().await;
         }
+    }
+}
+
+impl Reached {
+    /// Tasks, with their large values.
+    pub(crate) fn records(&self) -> Records {
+        Records::new(Arc::new(self.table.clone())).with_blobs(Arc::new(self.blobs.clone()))
     }
 
     /// Stops them after an erasure, and removes what the data folder still holds of the
@@ -155,28 +153,16 @@ impl Deployment {
     pub(crate) async fn reach(
         &self,
         data: Option<&Path>,
+        folder_use: FolderUse,
         folders: &dyn DataFolders,
     ) -> Result<Reached, DeploymentError> {
-        let is_elsewhere = self.table.is_some() || self.bucket.is_some() || self.endpoint.is_some();
-        let folder = match data_folder(data, is_elsewhere, folders)? {
-            Some(path) => Some(open(folders, path, false).await?),
-            None => None,
-        };
-        let (endpoints, table, bucket) = match &folder {
-            Some(folder) => {
-                let (table, bucket) = folder.names();
-                (
-                    folder.endpoints().clone(),
-                    table.to_owned(),
-                    bucket.to_owned(),
-                )
-            }
-            None => (
-                self.endpoints(),
-                resource_name(self.table.as_ref(), "table", "A2A_TABLE")?,
-                resource_name(self.bucket.as_ref(), "bucket", "A2A_BUCKET")?,
-            ),
-        };
+        let local = self.open(data, folder_use, folders).await?;
+        let (table, bucket) = local.as_ref().map(|_| folders.names()).unzip();
+        let table = resource_name(table, self.table.as_ref(), "table", "A2A_TABLE")?;
+        let bucket = resource_name(bucket, self.bucket.as_ref(), "bucket", "A2A_BUCKET")?;
+        let (url, s3) = (self.endpoint.as_ref(), self.s3_endpoint.as_ref());
+        let remote = || (endpoints(url, s3), None);
+        let (endpoints, folder) = local.unwrap_or_else(remote);
         let clients = AwsClients::connect(&endpoints).await;
         Ok(Reached {
             table: DynamoTable::new(clients.dynamodb, table),
@@ -185,38 +171,54 @@ impl Deployment {
         })
     }
 
-    /// The same, also beside a running local agent.
-    ///
-    /// # Errors
-    /// Those of [`Deployment::reach`].
-    pub(crate) async fn reach_beside(
+    /// Opens the data folder that a command acts on: that of its option `data`, or the one before
+    /// it. Where it answers, and the folder if nobody else has it.
+    async fn open(
         &self,
         data: Option<&Path>,
+        folder_use: FolderUse,
         folders: &dyn DataFolders,
-    ) -> Result<Reached, DeploymentError> {
-        let is_elsewhere = self.table.is_some() || self.bucket.is_some() || self.endpoint.is_some();
-        let path = data_folder(data, is_elsewhere, folders)?;
-        match path.map(|path| folders.beside(path)).transpose()?.flatten() {
-            Some(folder) => Ok(Reached::of(&*folder).await),
-            None => self.reach(data, folders).await,
-        }
-    }
-
-    /// Whether an option or a setting names the table.
-    pub(crate) fn is_named(&self) -> bool {
-        let options = [&self.table, &self.bucket, &self.endpoint];
-        options.into_iter().any(Option::is_some) || Environment.get("A2A_TABLE").is_some()
-    }
-
-    fn endpoints(&self) -> Endpoints {
-        let Some(url) = &self.endpoint else {
-            return Endpoints::default();
+    ) -> Result<Option<(Endpoints, Option<Box<dyn OpenFolder>>)>, DeploymentError> {
+        let path = match folders.data() {
+            Some(_) if data.is_none() && self.has_options() => {
+                return Err(DeploymentError::TwoPlaces);
+            }
+            before => data.or(before),
         };
-        let mut endpoints = Endpoints::at(url);
-        if self.s3_endpoint.is_some() {
-            endpoints.s3.clone_from(&self.s3_endpoint);
+        let Some(path) = path else { return Ok(None) };
+        if folder_use == FolderUse::Beside
+            && let Some(endpoints) = folders.beside(path)?
+        {
+            return Ok(Some((endpoints, None)));
         }
-        endpoints
+        // Without the check, a misspelt name would make an empty folder and report that nothing
+        // is left.
+        let folder = folders.open(path, folder_use == FolderUse::Make).await?;
+        let folder = folder.ok_or_else(|| DeploymentError::NoFolder(path.to_owned()))?;
+        Ok(Some((folder.endpoints().clone(), Some(folder))))
+    }
+
+    /// The usual data folder, if neither an option nor a setting names a place.
+    pub(crate) fn usual(&self, folders: &dyn DataFolders) -> Option<PathBuf> {
+        let is_named = self.has_options()
+            || Environment.get("A2A_TABLE").is_some()
+            || folders.data().is_some();
+        (!is_named).then(|| folders.usual())
+    }
+
+    fn has_options(&self) -> bool {
+        let options = [&self.table, &self.bucket, &self.endpoint];
+        options.into_iter().any(Option::is_some)
+    }
+}
+
+/// The endpoints of an emulator, whose S3 may be elsewhere; those of AWS without one.
+#[must_use]
+pub fn endpoints(url: Option<&String>, s3: Option<&String>) -> Endpoints {
+    Endpoints {
+        dynamodb: url.cloned(),
+        s3: s3.or(url).cloned(),
+        keys: None,
     }
 }
 
@@ -235,110 +237,51 @@ pub struct Table {
     pub endpoint: Option<String>,
 }
 
-/// The opened table.
-#[derive(Debug)]
-pub(crate) struct ReachedTable {
-    pub(crate) table: DynamoTable,
-    /// The data folder that this program has opened.
-    folder: Option<Box<dyn OpenFolder>>,
-}
-
-impl ReachedTable {
-    /// Whether nobody else uses the table.
-    pub(crate) const fn is_ours(&self) -> bool {
-        self.folder.is_some()
-    }
-
-    /// Stops the embedded services of a data folder, if there are any.
-    pub(crate) async fn stop(self) {
-        if let Some(folder) = self.folder {
-            folder.stop().await;
-        }
-    }
-}
-
 impl Table {
-    /// Opens the table. `may_make` makes a data folder that does not exist.
+    /// Opens the table.
     ///
     /// # Errors
     /// [`DeploymentError`] when a name is missing or the data folder cannot be used.
     pub(crate) async fn reach(
         &self,
-        may_make: bool,
+        folder_use: FolderUse,
         folders: &dyn DataFolders,
-    ) -> Result<ReachedTable, DeploymentError> {
-        let is_elsewhere = self.table.is_some() || self.endpoint.is_some();
-        let Some(path) = data_folder(self.data.as_deref(), is_elsewhere, folders)? else {
-            let endpoints = self.endpoint.as_ref().map(Endpoints::at);
-            let clients = AwsClients::connect(&endpoints.unwrap_or_default()).await;
-            let table = resource_name(self.table.as_ref(), "table", "A2A_TABLE")?;
-            return Ok(ReachedTable {
-                table: DynamoTable::new(clients.dynamodb, table),
-                folder: None,
-            });
-        };
-        let folder = open(folders, path, may_make).await?;
-        Ok(ReachedTable {
-            table: table_in(&*folder).await,
-            folder: Some(folder),
+    ) -> Result<Reached<()>, DeploymentError> {
+        let deployment = self.deployment();
+        let local = deployment.open(self.data.as_deref(), folder_use, folders);
+        let local = local.await?;
+        let table = local.as_ref().map(|_| folders.names().0);
+        let table = resource_name(table, self.table.as_ref(), "table", "A2A_TABLE")?;
+        let (endpoints, folder) =
+            local.unwrap_or_else(|| (endpoints(self.endpoint.as_ref(), None), None));
+        let clients = AwsClients::connect(&endpoints).await;
+        Ok(Reached {
+            table: DynamoTable::new(clients.dynamodb, table),
+            blobs: (),
+            folder,
         })
     }
 
-    /// Opens the table, also beside a running local agent.
-    ///
-    /// # Errors
-    /// Those of [`Table::reach`].
-    pub(crate) async fn reach_beside(
-        &self,
-        folders: &dyn DataFolders,
-    ) -> Result<ReachedTable, DeploymentError> {
-        let is_elsewhere = self.table.is_some() || self.endpoint.is_some();
-        let path = data_folder(self.data.as_deref(), is_elsewhere, folders)?;
-        match path.map(|path| folders.beside(path)).transpose()?.flatten() {
-            Some(folder) => Ok(ReachedTable {
-                table: table_in(&*folder).await,
-                folder: None,
-            }),
-            None => self.reach(false, folders).await,
+    /// The deployment of the table, without the bucket.
+    pub(crate) fn deployment(&self) -> Deployment {
+        Deployment {
+            table: self.table.clone(),
+            endpoint: self.endpoint.clone(),
+            ..Deployment::default()
         }
     }
 }
 
-async fn table_in(folder: &dyn OpenFolder) -> DynamoTable {
-    let clients = AwsClients::connect(folder.endpoints()).await;
-    DynamoTable::new(clients.dynamodb, folder.names().0)
-}
-
-/// The data folder that a command acts on: that of its option `data`, or the one before it.
-fn data_folder<'a>(
-    data: Option<&'a Path>,
-    is_elsewhere: bool,
-    folders: &'a dyn DataFolders,
-) -> Result<Option<&'a Path>, DeploymentError> {
-    match folders.data() {
-        Some(_) if data.is_none() && is_elsewhere => Err(DeploymentError::TwoPlaces),
-        before => Ok(data.or(before)),
-    }
-}
-
-/// Without the check, a misspelt name would make an empty folder and report that nothing is
-/// left.
-async fn open(
-    folders: &dyn DataFolders,
-    path: &Path,
-    may_make: bool,
-) -> Result<Box<dyn OpenFolder>, DeploymentError> {
-    let folder = folders.open(path, may_make).await?;
-    folder.ok_or_else(|| DeploymentError::NoFolder(path.to_owned()))
-}
-
-/// The name of the table or the bucket. There is no default, since the command would
-/// find no data under a wrong name and report that nothing is left.
+/// The name of the table or the bucket: that of data folders, or the one of an option or a
+/// setting. There is no default, since the command would find no data under a wrong name and
+/// report that nothing is left.
 fn resource_name(
-    value: Option<&String>,
+    local: Option<&str>,
+    option: Option<&String>,
     what: &'static str,
     setting: &'static str,
 ) -> Result<String, DeploymentError> {
-    let name = value.cloned().or_else(|| Environment.get(setting));
+    let name = local.map(str::to_owned).or_else(|| option.cloned());
+    let name = name.or_else(|| Environment.get(setting));
     name.ok_or(DeploymentError::Where { what, setting })
 }

@@ -5,7 +5,7 @@
 //! function has. After an interrupted run the operator repeats it; a run that
 //! succeeds leaves nothing.
 
-use crate::deployment::{DataFolders, Deployment, DeploymentError, Reached};
+use crate::deployment::{DataFolders, Deployment, DeploymentError, FolderUse, Reached};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::dynamodb::{EraseError, Erasure};
 use a2a_lambda::task::{IdError, Owner, Subject, SubjectKey, TenantId};
@@ -75,7 +75,11 @@ impl EraseTenant {
     /// [`EraseTenantError`]. After an error the operator can repeat the command.
     pub async fn run(&self, folders: &dyn DataFolders) -> Result<(), EraseTenantError> {
         let (scope, of) = scope(self)?;
-        let stores = self.deployment.reach(self.data.as_deref(), folders).await?;
+        let data = self.data.as_deref();
+        let stores = self
+            .deployment
+            .reach(data, FolderUse::Alone, folders)
+            .await?;
         let Reached { table, blobs, .. } = &stores;
         let progress = Progress::default();
         let report = |so_far: &Erasure| progress.say(so_far);

@@ -1,13 +1,11 @@
 //! The command `SET export`: writes what a set of an agent keeps for a tenant into a folder.
 
-use crate::deployment::{DataFolders, DeploymentError, Table};
+use crate::deployment::{DataFolders, FolderUse, Table};
+use crate::output::{CommandError, print};
 use a2a_lambda::runtime::tenant_documents;
-use a2a_lambda::settings::{Environment, Source as _};
 use a2a_lambda::skill::{AgentDefinition, SetExport};
-use a2a_lambda::task::{IdError, TenantId};
+use a2a_lambda::task::TenantId;
 use clap::{ArgMatches, Args as _, FromArgMatches as _};
-use std::error::Error;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -51,21 +49,24 @@ impl Export {
     /// Does what the command line says.
     ///
     /// # Errors
-    /// [`ExportError`] when the table cannot be read or the folder cannot be written.
+    /// When the table cannot be read or the folder cannot be written.
     pub async fn run(
         &self,
         matches: &ArgMatches,
         folders: &dyn DataFolders,
-    ) -> Result<(), ExportError> {
+    ) -> Result<(), CommandError> {
         let options = matches.subcommand_matches("export").unwrap_or(matches);
-        let options = ExportOptions::from_arg_matches(options)?;
-        let tenant = TenantId::parse(options.tenant.clone())?;
-        let table = options.table(folders).reach(false, folders).await?;
+        let mut options = ExportOptions::from_arg_matches(options)?;
+        let tenant = TenantId::parse(options.tenant)?;
+        if options.table.data.is_none() {
+            options.table.data = options.table.deployment().usual(folders);
+        }
+        let table = options.table.reach(FolderUse::Alone, folders).await?;
         let documents = tenant_documents(Arc::new(table.table.clone()), tenant);
         let report = self.export.write(&documents, &options.folder).await;
         table.stop().await;
-        let report = report.map_err(ExportError::Export)?;
-        Ok(writeln!(io::stdout(), "{report}")?)
+        let report = report.map_err(|error| format!("failed to export: {error}"))?;
+        print(&format!("{report}\n"))
     }
 }
 
@@ -82,36 +83,4 @@ struct ExportOptions {
     /// folder `.a2a`.
     #[command(flatten)]
     table: Table,
-}
-
-impl ExportOptions {
-    fn table(&self, folders: &dyn DataFolders) -> Table {
-        let mut table = self.table.clone();
-        let is_named = table.table.is_some() || Environment.get("A2A_TABLE").is_some();
-        let has_folder = table.data.is_some() || folders.data().is_some();
-        if !is_named && table.endpoint.is_none() && !has_folder {
-            table.data = Some(folders.usual());
-        }
-        table
-    }
-}
-
-/// Why nothing, or not everything, was exported.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// The command line cannot be used.
-    #[error(transparent)]
-    Arguments(#[from] clap::Error),
-    /// The name of the tenant is not valid.
-    #[error(transparent)]
-    Name(#[from] IdError),
-    /// The table cannot be opened.
-    #[error(transparent)]
-    Deployment(#[from] DeploymentError),
-    /// The export failed.
-    #[error("failed to export: {0}")]
-    Export(Box<dyn Error + Send + Sync>),
-    /// Standard output cannot be written.
-    #[error("failed to print: {0}")]
-    Print(#[from] io::Error),
 }

@@ -11,6 +11,7 @@
 //! - `sign`: signs the cards of a deployment
 //! - `usage`: prints the tokens of models
 //! - `deployment`: where the data is
+//! - `output`: what commands print
 //!
 //! Two more need no data of a deployment:
 //!
@@ -24,15 +25,17 @@ mod deployment;
 mod erase;
 mod eval;
 mod export;
+mod output;
 mod sign;
 mod task;
 mod usage;
 
-pub use check::{CheckError, CheckServer};
-pub use deployment::{DataFolders, Deployment, DeploymentError, OpenFolder};
+pub use check::CheckServer;
+pub use deployment::{DataFolders, Deployment, DeploymentError, OpenFolder, endpoints};
 pub use erase::{EraseTenant, EraseTenantError};
 pub use eval::Eval;
-pub use export::{Export, ExportError};
+pub use export::Export;
+pub use output::CommandError;
 
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::{AgentBuildError, AgentDefinition};
@@ -90,32 +93,6 @@ pub enum AdminCommand {
     Usage(usage::UsageOptions),
 }
 
-/// Why a command failed.
-#[derive(Debug, thiserror::Error)]
-pub enum AdminError {
-    /// A command on API keys failed.
-    #[error(transparent)]
-    Keys(#[from] api_keys::KeysError),
-    /// A tenant's data may still be there.
-    #[error(transparent)]
-    Erase(#[from] EraseTenantError),
-    /// The brake may not be changed.
-    #[error(transparent)]
-    Brake(#[from] brake::BrakeCommandError),
-    /// A task is not printed or ended.
-    #[error(transparent)]
-    Task(#[from] task::TaskError),
-    /// The tokens of models are not printed.
-    #[error(transparent)]
-    Usage(#[from] usage::UsageError),
-    /// The card cannot be signed.
-    #[error(transparent)]
-    Sign(#[from] sign::SignError),
-}
-
-/// Why a run of `eval` failed: a text for its user.
-pub type EvalError = Box<dyn std::error::Error + Send + Sync>;
-
 /// Builds the agent with a name, or the first one of a program.
 pub type BuildNamed<'a> =
     &'a (dyn Fn(Option<&str>, &Settings) -> Result<AgentDefinition, AgentBuildError> + Sync);
@@ -124,20 +101,20 @@ impl AdminCommand {
     /// Does what the command says, and prints what it returns.
     ///
     /// # Errors
-    /// [`AdminError`].
+    /// When it fails.
     pub async fn run(
         &self,
         folders: &dyn DataFolders,
         agent: BuildNamed<'_>,
-    ) -> Result<(), AdminError> {
+    ) -> Result<(), CommandError> {
         match self {
-            Self::SignCard(options) => Ok(sign::run(options, agent).await?),
-            Self::Keys(command) => Ok(api_keys::run(command, folders).await?),
+            Self::SignCard(options) => sign::run(options, agent).await,
+            Self::Keys(command) => api_keys::run(command, folders).await,
             Self::EraseTenant(options) => Ok(options.run(folders).await?),
-            Self::Brake(command) => Ok(brake::run(command, folders).await?),
-            Self::Task(options) => Ok(task::run(options, folders).await?),
-            Self::Usage(options) => Ok(usage::run(options, folders).await?),
-            Self::EndTask(options) => Ok(task::end(options, folders, agent).await?),
+            Self::Brake(command) => brake::run(command, folders).await,
+            Self::Task(options) => task::run(options, folders).await,
+            Self::Usage(options) => usage::run(options, folders).await,
+            Self::EndTask(options) => task::end(options, folders, agent).await,
         }
     }
 }

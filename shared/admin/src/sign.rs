@@ -5,12 +5,11 @@
 
 mod served;
 
-use self::served::ServedError;
+use crate::output::{CommandError, print};
 use crate::{BuildNamed, CARD};
-use a2a_lambda::protocol::{CardError, CardSignature, Unsigned};
+use a2a_lambda::protocol::{CardSignature, Unsigned};
 use a2a_lambda::runtime::{adapt_to_model, cards};
-use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
-use a2a_lambda::skill::AgentBuildError;
+use a2a_lambda::settings::{Environment, Settings, Source};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::ValueEnum;
@@ -22,8 +21,11 @@ use p256::pkcs8::DecodePrivateKey as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
+
+/// What is missing if neither an option nor a setting gives the URL of the card.
+const NO_URL: &str = "pass --public-url or set `A2A_PUBLIC_URL`: it stands on the card";
 
 /// What to sign, and with which key.
 #[derive(Debug, Clone, clap::Args)]
@@ -76,43 +78,6 @@ pub enum Print {
     Jwks,
 }
 
-/// Why a card cannot be signed.
-#[derive(Debug, thiserror::Error)]
-pub enum SignError {
-    /// A file cannot be read or written.
-    #[error("failed to use `{path}`: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The file does not hold a key of the expected kind.
-    #[error("`{0}` holds no P-256 key as unencrypted PEM (PKCS#8 or SEC1)")]
-    Key(PathBuf),
-    /// The file does not hold a card.
-    #[error("`{0}` holds no card: a JSON object")]
-    Card(PathBuf),
-    /// Neither an option nor a setting gives the URL of the card.
-    #[error("pass --public-url or set `A2A_PUBLIC_URL`: it stands on the card")]
-    NoUrl,
-    /// The deployment serves no card.
-    #[error(transparent)]
-    Served(#[from] ServedError),
-    /// A setting cannot be used.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// The agent cannot be built.
-    #[error("failed to build the agent: {0}")]
-    Agent(#[source] AgentBuildError),
-    /// The agent has no valid card.
-    #[error("failed to make the agent card: {0}")]
-    Invalid(#[from] CardError),
-    /// Standard output cannot be written.
-    #[error("failed to print: {0}")]
-    Print(#[from] io::Error),
-}
-
 /// A source of settings: the command line, then the environment.
 struct Deployed<'a>(&'a SignCard);
 
@@ -132,8 +97,8 @@ impl Source for Deployed<'_> {
 /// Signs the cards, and writes what `--print` chooses.
 ///
 /// # Errors
-/// [`SignError`] when a card cannot be signed.
-pub(crate) async fn run(options: &SignCard, agent: BuildNamed<'_>) -> Result<(), SignError> {
+/// When a card cannot be signed.
+pub(crate) async fn run(options: &SignCard, agent: BuildNamed<'_>) -> Result<(), CommandError> {
     let key = Key::read(&options.key, options.kid.as_deref())?;
     let text = match options.print {
         Print::Jwks => format!("{}\n", json!({"keys": [key.jwk()]})),
@@ -146,8 +111,8 @@ pub(crate) async fn run(options: &SignCard, agent: BuildNamed<'_>) -> Result<(),
         }
     };
     match &options.out {
-        Some(path) => fs::write(path, text).map_err(|source| file_error(path, source)),
-        None => Ok(io::stdout().write_all(text.as_bytes())?),
+        Some(path) => fs::write(path, text).map_err(|error| file_error(path, &error)),
+        None => print(&text),
     }
 }
 
@@ -156,7 +121,7 @@ async fn sign_card(
     key: &Key,
     options: &SignCard,
     agent: BuildNamed<'_>,
-) -> Result<String, SignError> {
+) -> Result<String, CommandError> {
     let mut card = cards_of(options, agent)
         .await?
         .into_iter()
@@ -172,39 +137,37 @@ async fn sign_card(
 
 /// The cards of the deployment, the card in the file, or the cards of the agent, the
 /// public one first.
-async fn cards_of(options: &SignCard, agent: BuildNamed<'_>) -> Result<Vec<Value>, SignError> {
+async fn cards_of(options: &SignCard, agent: BuildNamed<'_>) -> Result<Vec<Value>, CommandError> {
     if let Some(url) = &options.url {
         let token = match &options.token_file {
-            Some(path) => {
-                Some(fs::read_to_string(path).map_err(|source| file_error(path, source))?)
-            }
+            Some(path) => Some(fs::read_to_string(path).map_err(|error| file_error(path, &error))?),
             None => None,
         };
         return Ok(served::cards(url, token.as_deref()).await?);
     }
     if let Some(path) = &options.input {
-        let text = fs::read(path).map_err(|source| file_error(path, source))?;
+        let text = fs::read(path).map_err(|error| file_error(path, &error))?;
         let card: Option<Value> = serde_json::from_slice(&text).ok();
         let card = card.filter(Value::is_object);
-        return Ok(vec![card.ok_or_else(|| SignError::Card(path.clone()))?]);
+        let none = || format!("`{}` holds no card: a JSON object", path.display());
+        return Ok(vec![card.ok_or_else(none)?]);
     }
     let source = Deployed(options);
     if source.get("A2A_PUBLIC_URL").is_none() {
-        return Err(SignError::NoUrl);
+        return Err(NO_URL.into());
     }
     let settings = Settings::read_public(&source)?;
-    let agent = agent(options.agent.as_deref(), &settings).map_err(SignError::Agent)?;
+    let agent = agent(options.agent.as_deref(), &settings);
+    let agent = agent.map_err(|error| format!("failed to build the agent: {error}"))?;
     let agent = adapt_to_model(agent, settings.model.is_some());
     let url = settings.public_url.without_stage();
-    let cards = cards(&agent, &settings, url.ok_or(SignError::NoUrl)?)?;
+    let cards = cards(&agent, &settings, url.ok_or(NO_URL)?);
+    let cards = cards.map_err(|error| format!("failed to make the agent card: {error}"))?;
     Ok(cards.documents().map(|one| one.value.clone()).collect())
 }
 
-fn file_error(path: &Path, source: io::Error) -> SignError {
-    SignError::File {
-        path: path.to_owned(),
-        source,
-    }
+fn file_error(path: &Path, error: &io::Error) -> CommandError {
+    format!("failed to use `{}`: {error}", path.display()).into()
 }
 
 /// A private key and its id.
@@ -214,9 +177,10 @@ struct Key {
 }
 
 impl Key {
-    fn read(path: &Path, kid: Option<&str>) -> Result<Self, SignError> {
-        let text = fs::read_to_string(path).map_err(|source| file_error(path, source))?;
-        let secret = secret(&text).ok_or_else(|| SignError::Key(path.to_owned()))?;
+    fn read(path: &Path, kid: Option<&str>) -> Result<Self, CommandError> {
+        let text = fs::read_to_string(path).map_err(|error| file_error(path, &error))?;
+        let kind = "holds no P-256 key as unencrypted PEM (PKCS#8 or SEC1)";
+        let secret = secret(&text).ok_or_else(|| format!("`{}` {kind}", path.display()))?;
         let kid = kid.map_or_else(|| thumbprint(&secret), str::to_owned);
         Ok(Self { secret, kid })
     }
@@ -268,7 +232,7 @@ fn thumbprint(secret: &SecretKey) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_lambda::skill::AgentDefinition;
+    use a2a_lambda::skill::{AgentBuildError, AgentDefinition};
     use p256::ecdsa::VerifyingKey;
     use p256::ecdsa::signature::Verifier as _;
     use p256::pkcs8::{EncodePrivateKey as _, LineEnding};
@@ -355,9 +319,7 @@ mod tests {
             public_url: None,
             ..options()
         };
-        assert!(matches!(
-            cards_of(&nowhere, &agent).await,
-            Err(SignError::NoUrl)
-        ));
+        let refused = cards_of(&nowhere, &agent).await.unwrap_err();
+        assert_eq!(refused.to_string(), NO_URL);
     }
 }

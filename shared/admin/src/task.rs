@@ -1,13 +1,12 @@
 //! The commands `task` and `end-task`: print a stored task as JSON, and cancel one.
 
 use crate::BuildNamed;
-use crate::deployment::{DataFolders, Deployment, DeploymentError, Reached};
-use a2a_lambda::engine::{Engine, EngineError, Services};
-use a2a_lambda::settings::{Environment, Settings, SettingsError};
-use a2a_lambda::skill::AgentBuildError;
-use a2a_lambda::store::{StoreError, stored};
-use a2a_lambda::task::{IdError, Owner, Subject, TaskId, TaskKey, TaskRecord, TenantId};
-use std::io::{self, Write as _};
+use crate::deployment::{DataFolders, Deployment, DeploymentError, FolderUse, Reached};
+use crate::output::{CommandError, print};
+use a2a_lambda::engine::{Engine, Services};
+use a2a_lambda::settings::{Environment, Settings};
+use a2a_lambda::store::stored;
+use a2a_lambda::task::{Owner, Subject, TaskId, TaskKey, TaskRecord, TenantId};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -30,61 +29,32 @@ pub struct TaskOptions {
     pub deployment: Deployment,
 }
 
-/// Why a task is not printed or ended.
-#[derive(Debug, thiserror::Error)]
-pub enum TaskError {
-    /// An id, a tenant or a subject is not valid.
-    #[error(transparent)]
-    Name(#[from] IdError),
-    /// The client made the id, so the key contains the subject.
-    #[error("a client made the id `{0}`: pass --subject")]
-    Subject(TaskId),
-    /// The table cannot be opened.
-    #[error(transparent)]
-    Deployment(#[from] DeploymentError),
-    /// The task cannot be read.
-    #[error("failed to read the task: {0}")]
-    Store(#[from] StoreError),
-    /// No such task is stored.
-    #[error("the tenant `{0}` has no stored task `{1}`")]
-    None(TenantId, TaskId),
-    /// The task has ended otherwise, or the table did not take the end.
-    #[error("failed to end the task: {0}")]
-    End(#[from] EngineError),
-    /// A setting cannot be used.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// The agent, whose skill learns of the end, cannot be built.
-    #[error("failed to build the agent: {0}")]
-    Agent(#[from] AgentBuildError),
-    /// Standard output cannot be written.
-    #[error("failed to print: {0}")]
-    Print(#[from] io::Error),
-}
-
 /// Prints the task.
 ///
 /// # Errors
-/// [`TaskError`].
-pub(crate) async fn run(options: &TaskOptions, folders: &dyn DataFolders) -> Result<(), TaskError> {
+/// When the task cannot be read or printed.
+pub(crate) async fn run(
+    options: &TaskOptions,
+    folders: &dyn DataFolders,
+) -> Result<(), CommandError> {
     let storage = options.reach(folders).await?;
     let task = options.find(&storage).await;
     storage.stop().await;
-    let text = format!("{:#}\n", stored::encode(&task?));
-    Ok(io::stdout().write_all(text.as_bytes())?)
+    print(&format!("{:#}\n", stored::encode(&task?)))
 }
 
 /// Cancels the task as its owner would.
 ///
 /// # Errors
-/// [`TaskError`].
+/// When the task cannot be read, or has ended otherwise.
 pub(crate) async fn end(
     options: &TaskOptions,
     folders: &dyn DataFolders,
     agent: BuildNamed<'_>,
-) -> Result<(), TaskError> {
+) -> Result<(), CommandError> {
     let settings = Settings::read_public(&Environment)?;
-    let agent = agent(None, &settings)?;
+    let agent = agent(None, &settings);
+    let agent = agent.map_err(|error| format!("failed to build the agent: {error}"))?;
     let storage = options.reach(folders).await?;
     let services = Services {
         push: true,
@@ -92,35 +62,40 @@ pub(crate) async fn end(
     };
     let engine = Engine::new(Arc::new(agent), services, settings.policy);
     let result = match options.find(&storage).await {
-        Ok(task) => engine.tasks.end_task(task).await.map_err(TaskError::from),
+        Ok(task) => match engine.tasks.end_task(task).await {
+            Err(error) => Err(format!("failed to end the task: {error}").into()),
+            Ok(task) => Ok(task),
+        },
         Err(error) => Err(error),
     };
     storage.stop().await;
-    let text = format!("ended: {}\n", &result?.id);
-    Ok(io::stdout().write_all(text.as_bytes())?)
+    print(&format!("ended: {}\n", result?.id))
 }
 
 impl TaskOptions {
     async fn reach(&self, folders: &dyn DataFolders) -> Result<Reached, DeploymentError> {
-        let is_named = self.deployment.is_named() || folders.data().is_some();
-        let usual = (!is_named).then(|| folders.usual());
+        let usual = self.deployment.usual(folders);
         let data = self.data.as_deref().or(usual.as_deref());
-        self.deployment.reach_beside(data, folders).await
+        self.deployment
+            .reach(data, FolderUse::Beside, folders)
+            .await
     }
 
     /// The task as it is stored.
-    async fn find(&self, storage: &Reached) -> Result<TaskRecord, TaskError> {
+    async fn find(&self, storage: &Reached) -> Result<TaskRecord, CommandError> {
         let id = TaskId::parse(self.id.clone())?;
         let tenant = TenantId::parse(self.tenant.clone())?;
         let subject = match &self.subject {
             Some(subject) => Subject::parse(subject.clone())?,
             // It is not in the key of a task whose id the server made.
             None if id.is_server_made() => Subject::parse("any")?,
-            None => return Err(TaskError::Subject(id)),
+            None => return Err(format!("a client made the id `{id}`: pass --subject").into()),
         };
         let owner = Owner { tenant, subject };
         let sweep = storage.records().sweep();
-        let task = sweep.load_by_key(&TaskKey::new(&owner, &id)).await?;
-        task.ok_or(TaskError::None(owner.tenant, id))
+        let task = sweep.load_by_key(&TaskKey::new(&owner, &id)).await;
+        let task = task.map_err(|error| format!("failed to read the task: {error}"))?;
+        let none = || format!("the tenant `{}` has no stored task `{id}`", owner.tenant).into();
+        task.ok_or_else(none)
     }
 }

@@ -1,8 +1,8 @@
 //! The command `usage`: prints the tokens of models, and what they cost.
 
-use crate::deployment::{DataFolders, DeploymentError, Table};
+use crate::deployment::{DataFolders, FolderUse, Table};
+use crate::output::CommandError;
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::store::StoreError;
 use a2a_lambda::store::limits::{DayUse, Limits};
 use a2a_lambda::task::TokenUse;
 use serde_json::Value;
@@ -25,23 +25,6 @@ pub struct UsageOptions {
     pub table: Table,
 }
 
-/// Why the use cannot be printed.
-#[derive(Debug, thiserror::Error)]
-pub enum UsageError {
-    /// The table cannot be opened.
-    #[error(transparent)]
-    Deployment(#[from] DeploymentError),
-    /// The table failed.
-    #[error("failed to read the days: {0}")]
-    Store(#[from] StoreError),
-    /// The prices cannot be read, or standard output cannot be written.
-    #[error(transparent)]
-    File(#[from] io::Error),
-    /// The prices are not JSON of their form.
-    #[error("failed to read the prices: {0}")]
-    Prices(#[from] serde_json::Error),
-}
-
 /// What the calls of a model cost; `None` without its prices. Cached tokens may have one.
 #[expect(clippy::cast_precision_loss, reason = "money is rounded anyway")]
 fn money(prices: &Value, model: &str, tokens: TokenUse) -> Option<f64> {
@@ -55,25 +38,27 @@ fn money(prices: &Value, model: &str, tokens: TokenUse) -> Option<f64> {
 /// Prints a line for each tenant and model.
 ///
 /// # Errors
-/// [`UsageError`].
+/// When the prices or the days cannot be read.
 pub(crate) async fn run(
     options: &UsageOptions,
     folders: &dyn DataFolders,
-) -> Result<(), UsageError> {
+) -> Result<(), CommandError> {
     let prices = match &options.prices {
-        Some(path) => serde_json::from_slice(&std::fs::read(path)?)?,
+        Some(path) => serde_json::from_slice(&std::fs::read(path)?)
+            .map_err(|error| format!("failed to read the prices: {error}"))?,
         None => Value::Null,
     };
-    let connection = options.table.reach_beside(folders).await?;
+    let connection = options.table.reach(FolderUse::Beside, folders).await?;
     let today = SystemClock.now().day();
     let limits = Limits::new(Arc::new(connection.table.clone()));
     let uses = limits
         .day_uses(None, today - options.days + 1..=today)
         .await;
     connection.stop().await;
+    let uses = uses.map_err(|error| format!("failed to read the days: {error}"))?;
     let mut out = io::stdout();
     writeln!(out, "tenant\tmodel\tcalls\tin\tout\tcached\tmoney")?;
-    for ((tenant, model), tokens) in sums(&uses?) {
+    for ((tenant, model), tokens) in sums(&uses) {
         let money = money(&prices, &model, tokens);
         let money = money.map_or_else(|| "-".to_owned(), |money| format!("{money:.2}"));
         let TokenUse {

@@ -10,7 +10,6 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::future::Future;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -41,6 +40,23 @@ pub(crate) async fn accept<H, F, B>(
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    let serve = |socket| {
+        let handle = handle.clone();
+        let service = service_fn(move |request| {
+            let response = handle(request);
+            async move { Ok::<_, Infallible>(response.await) }
+        });
+        async move {
+            let result = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(limits.headers)
+                .serve_connection(TokioIo::new(socket), service)
+                .await;
+            if let Err(error) = result {
+                tracing::debug!("a connection failed: {error}");
+            }
+        }
+    };
     let mut connections = JoinSet::new();
     tokio::pin!(stop);
     loop {
@@ -54,7 +70,7 @@ pub(crate) async fn accept<H, F, B>(
                         if let Err(error) = socket.set_nodelay(true) {
                             tracing::debug!("failed to set TCP_NODELAY: {error}");
                         }
-                        connections.spawn(connection(socket, limits, handle.clone()));
+                        connections.spawn(serve(socket));
                     }
                     // No free file descriptor, or the client disconnected: both pass.
                     Err(error) => {
@@ -66,28 +82,6 @@ pub(crate) async fn accept<H, F, B>(
         }
     }
     connections.shutdown().await;
-}
-
-async fn connection<S, H, F, B>(socket: S, limits: ConnectionLimits, handle: H)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-    H: Fn(Request<Incoming>) -> F,
-    F: Future<Output = Response<B>>,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    let service = service_fn(move |request| {
-        let response = handle(request);
-        async move { Ok::<_, Infallible>(response.await) }
-    });
-    let result = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.headers)
-        .serve_connection(TokioIo::new(socket), service)
-        .await;
-    if let Err(error) = result {
-        tracing::debug!("a connection failed: {error}");
-    }
 }
 
 #[cfg(test)]

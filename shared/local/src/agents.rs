@@ -9,8 +9,9 @@ type BuildFn = Box<dyn Fn(&Settings) -> Result<AgentDefinition, AgentBuildError>
 /// An agent that a program serves.
 pub struct LocalAgent {
     pub(crate) name: &'static str,
-    make: BuildFn,
-    calls_loopback: bool,
+    pub(crate) build: BuildFn,
+    /// Whether the agent may call webhooks on this machine.
+    pub(crate) calls_loopback: bool,
 }
 
 impl LocalAgent {
@@ -21,10 +22,9 @@ impl LocalAgent {
         F: Fn(&Settings) -> Result<AgentDefinition, E> + Send + Sync + 'static,
         E: Into<AgentBuildError>,
     {
-        let make: BuildFn = Box::new(move |settings| make(settings).map_err(Into::into));
         Self {
             name,
-            make,
+            build: Box::new(move |settings| make(settings).map_err(Into::into)),
             calls_loopback: false,
         }
     }
@@ -34,19 +34,6 @@ impl LocalAgent {
     pub fn calling_loopback(mut self) -> Self {
         self.calls_loopback = true;
         self
-    }
-
-    /// Builds the agent.
-    ///
-    /// # Errors
-    /// The error of its author.
-    pub(crate) fn build(&self, settings: &Settings) -> Result<AgentDefinition, AgentBuildError> {
-        (self.make)(settings)
-    }
-
-    /// Whether the agent may call webhooks on this machine.
-    pub(crate) const fn calls_loopback(&self) -> bool {
-        self.calls_loopback
     }
 }
 

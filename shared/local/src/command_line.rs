@@ -82,7 +82,7 @@ impl Agents {
             return Vec::new();
         };
         let all = std::iter::once(&self.first).chain(&self.others);
-        let agents = all.filter_map(|agent| agent.build(&settings).ok());
+        let agents = all.filter_map(|agent| (agent.build)(&settings).ok());
         let exports = agents.flat_map(|agent| Export::all(&agent));
         let mut exports: Vec<Export> = exports.collect();
         exports.sort_by(|one, other| one.name().cmp(other.name()));

@@ -5,7 +5,7 @@ use crate::background::pumps::Pumps;
 use crate::config::{Cli, Command, Serve};
 use crate::dev::{self, Builds};
 use crate::embedded::{Embedded, LocalFolders};
-use crate::local_settings::{ConfigError, credentials};
+use crate::local_settings::credentials;
 use crate::otlp::Spans;
 use crate::page::AgentPage;
 use crate::process::{RunError, print, wait_for_signal};
@@ -49,9 +49,7 @@ type PanicHook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 pub(crate) async fn run(cli: Cli, folders: &LocalFolders, agents: &Agents) -> Result<(), RunError> {
     // The other commands act on a deployment, and have nothing to do with the file.
     let configuration = match cli.command {
-        None | Some(Command::Eval(_)) => Configuration::load()
-            .and_then(Configuration::refuse_unknown)
-            .map_err(ConfigError::from)?,
+        None | Some(Command::Eval(_)) => Configuration::load()?.refuse_unknown()?,
         Some(_) => Configuration::default(),
     };
     let filter = configuration.get("A2A_LOG");
@@ -60,20 +58,18 @@ pub(crate) async fn run(cli: Cli, folders: &LocalFolders, agents: &Agents) -> Re
     let metrics = telemetry::start(LogFormat::Text, filter);
     show_panics(terminal);
     warn_of_unknown();
-    let build = |name: Option<&str>, settings: &Settings| agents.by_name(name).build(settings);
+    let build = |name: Option<&str>, settings: &Settings| (agents.by_name(name).build)(settings);
     match cli.command {
-        Some(Command::Admin(command)) => Ok(Box::pin(command.run(folders, &build)).await?),
+        Some(Command::Admin(command)) => Box::pin(command.run(folders, &build)).await,
         Some(Command::Dev(options)) => Box::pin(dev::run(&options)).await,
-        Some(Command::Check(options)) => Ok(Box::pin(options.run()).await?),
+        Some(Command::Check(options)) => Box::pin(options.run()).await,
         Some(Command::Template(options)) => {
-            let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
-            let agent = agents
-                .by_name(None)
-                .build(&settings)
+            let settings = Settings::read_public(&configuration)?;
+            let agent = (agents.by_name(None).build)(&settings)
                 .map_err(|error| format!("failed to build the agent: {error}"))?;
             Ok(template::run(&options, &agent.manifest().id)?)
         }
-        Some(Command::Eval(options)) => Ok(Box::pin(options.run(&build, &configuration)).await?),
+        Some(Command::Eval(options)) => Box::pin(options.run(&build, &configuration)).await,
         None => Box::pin(agent(agents, cli.serve, &configuration, metrics)).await,
     }
 }
@@ -98,7 +94,7 @@ pub(crate) async fn export(
     folders: &LocalFolders,
 ) -> Result<(), RunError> {
     telemetry::start(LogFormat::Text, Some(LOG));
-    Ok(Box::pin(export.run(matches, folders)).await?)
+    Box::pin(export.run(matches, folders)).await
 }
 
 /// The data folders for a command, with the one that is named before it.
@@ -129,13 +125,12 @@ async fn agent(
     let address = listener.local_addr()?;
     let mut settings = options.settings(configuration, &format!("http://{address}"))?;
     let entry = agents.by_name(options.agent.as_deref());
-    if entry.calls_loopback() && settings.policy.reach == AddressPolicy::Public {
+    if entry.calls_loopback && settings.policy.reach == AddressPolicy::Public {
         settings.policy.reach = AddressPolicy::Loopback;
     }
     let (embedded, endpoints, clients) = store(&options, &settings).await?;
-    let agent = entry
-        .build(&settings)
-        .map_err(|error| format!("failed to build the agent: {error}"))?;
+    let agent =
+        (entry.build)(&settings).map_err(|error| format!("failed to build the agent: {error}"))?;
     let fallback = agent.fallback().cloned();
     let agent = adapt_to_model(agent, settings.model.is_some());
     agent.make_states().await?;
@@ -144,14 +139,17 @@ async fn agent(
     let folder = options.folder();
     let traces_folder = folder.or(embedded.as_ref().map(Embedded::folder));
     let spans = Spans::start(options.otlp.as_deref(), &agent, &settings)?;
-    let traces = Traces::open(traces_folder, settings.policy.task_ttl, options.trace)?;
+    let mut traces = Traces::open(traces_folder, settings.policy.task_ttl, options.trace)?;
+    traces.spans = spans;
     let mut builds = options.under_dev.then(dev::builds);
-    let build = dev::own_number(&mut builds).await;
-    let traces = Arc::new(traces.with_spans(spans).of_build(build));
-    let page = AgentPage::open(
+    traces.build = dev::own_number(&mut builds).await;
+    let traces = Arc::new(traces);
+    let mut page = AgentPage::open(
         address, &agent, &settings, &clients, &endpoints, &traces, folder,
     )?;
-    let page = page.map(|page| page.with_builds(builds.clone(), build));
+    if let Some(page) = &mut page {
+        page.builds.clone_from(&builds);
+    }
     // Without a reader nothing is recorded.
     let has_reader = page.is_some() || options.trace || options.otlp.is_some();
     let traces = has_reader.then_some(traces);
@@ -193,9 +191,7 @@ fn runtime(
     if let Some(traces) = traces {
         runtime = runtime.recorder(traces);
     }
-    if settings.auth.checks_credentials() {
-        let table = stores(clients, settings).0.table();
-        let credentials = credentials(settings, table).map_err(ConfigError::from)?;
+    if let Some(credentials) = credentials(settings, stores(clients, settings).0.table())? {
         runtime = runtime.credentials(credentials);
     }
     Ok(runtime.build()?)

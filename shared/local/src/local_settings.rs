@@ -28,7 +28,6 @@ const WATCH_URL: &str = "http://127.0.0.1:9000";
 /// Why the command line or the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// A setting cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// Other machines can reach the address.
@@ -37,20 +36,13 @@ pub(crate) enum ConfigError {
          tenant; pass --insecure-dev to do it anyway"
     )]
     Exposed(IpAddr),
-    /// Nobody could make a key.
     #[error("`keys` with --memory accepts nobody, since no key can be made; use --data DIR")]
     NoKeys,
-    /// `A2A_AUTH` is nothing that the program can do.
     #[error("setting `A2A_AUTH` has a value that is not allowed here; expected: one of {0}")]
     Auth(String),
     /// The file of `--env-file` or the data folder cannot be used.
     #[error("failed to use `{path}`: {source}")]
-    File {
-        /// The file or the folder.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 /// A source of settings: first those of the command line and the data folder, then the
@@ -80,11 +72,15 @@ impl Serve {
         }
     }
 
-    /// Who may call: `--auth`, else `A2A_AUTH`, else everybody.
+    /// Who may call: `--auth`, else `A2A_AUTH`, which has to be one of [`AUTH`]; by default
+    /// everybody.
     fn auth(&self, configuration: &dyn Source) -> Result<String, ConfigError> {
-        match &self.auth {
-            Some(auth) => Ok(auth.clone()),
-            None => auth_of(configuration),
+        let setting = || configuration.get("A2A_AUTH").filter(|it| !it.is_empty());
+        let auth = self.auth.clone().or_else(setting);
+        let auth = auth.unwrap_or_else(|| DEV.to_owned());
+        match AUTH.contains(&auth.as_str()) {
+            true => Ok(auth),
+            false => Err(ConfigError::Auth(AUTH.join(", "))),
         }
     }
 
@@ -182,11 +178,8 @@ impl Serve {
     /// The endpoints of an AWS emulator, if `--endpoint` names one.
     #[must_use]
     pub(crate) fn endpoints(&self) -> Option<Endpoints> {
-        let mut endpoints = Endpoints::at(self.endpoint.as_deref()?);
-        if self.s3_endpoint.is_some() {
-            endpoints.s3.clone_from(&self.s3_endpoint);
-        }
-        Some(endpoints)
+        let url = self.endpoint.as_ref();
+        url.map(|_| a2a_lambda_admin::endpoints(url, self.s3_endpoint.as_ref()))
     }
 
     /// The data folder; `None` with `--memory`.
@@ -196,32 +189,26 @@ impl Serve {
     }
 }
 
-/// `A2A_AUTH`, which has to be one of [`AUTH`]; by default everybody may call.
-fn auth_of(configuration: &dyn Source) -> Result<String, ConfigError> {
-    let setting = configuration.get("A2A_AUTH").filter(|it| !it.is_empty());
-    let auth = setting.unwrap_or_else(|| DEV.to_owned());
-    if AUTH.contains(&auth.as_str()) {
-        return Ok(auth);
-    }
-    Err(ConfigError::Auth(AUTH.join(", ")))
-}
-
-/// The credentials that a local agent with these settings compares with.
+/// The credentials that a local agent with these settings compares with, if it does.
 ///
 /// # Errors
 /// [`SettingsError`] when `A2A_AUTH` is `jwt` and the issuer is not described.
 pub(crate) fn credentials(
     settings: &Settings,
     table: Arc<dyn ReadTable>,
-) -> Result<Credentials, SettingsError> {
+) -> Result<Option<Credentials>, SettingsError> {
+    if !settings.auth.checks_credentials() {
+        return Ok(None);
+    }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let credentials = Credentials::new(table, clock.clone());
     if settings.auth != AuthMode::Jwt {
-        return Ok(credentials);
+        return Ok(Some(credentials));
     }
     let issuer = settings.credentials.required_issuer()?;
     let reach = settings.credentials.reach;
-    Ok(credentials.with_jwt(JwtVerifier::new(issuer, reach, clock)))
+    let verifier = JwtVerifier::new(issuer, reach, clock);
+    Ok(Some(credentials.with_jwt(verifier)))
 }
 
 /// The secret in this file of a data folder. The first run makes it.

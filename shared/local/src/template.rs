@@ -51,15 +51,8 @@ pub(crate) struct WriteTemplate {
 /// Why the templates are not written, or differ.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TemplateError {
-    /// A file cannot be read or written.
     #[error("failed to use `{path}`: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A file is not what this version writes.
+    File { path: PathBuf, source: io::Error },
     #[error("`{0}` is not the template of this version: run the command without --check")]
     Differs(PathBuf),
     /// Files of the author name what the template does not have: a line for each name.
@@ -71,7 +64,6 @@ pub(crate) enum TemplateError {
          most {STACK_NAME_MAX} with its stage: write `stack_name` into `{SAMCONFIG}`"
     )]
     StackName(String),
-    /// Standard output cannot be written.
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
 }

@@ -58,9 +58,10 @@ pub struct Traces {
     /// The rows in the queue.
     waiting: Arc<AtomicUsize>,
     count: AtomicU64,
-    spans: Option<Spans>,
-    /// The number of the build under `dev`; 0 without it.
-    build: u32,
+    /// The rows are spans too.
+    pub(crate) spans: Option<Spans>,
+    /// The number of the build under `dev`, which turns name; 0 without it.
+    pub(crate) build: u32,
 }
 
 impl Traces {
@@ -90,16 +91,6 @@ impl Traces {
             spans: None,
             build: 0,
         })
-    }
-
-    /// The same traces, whose rows are spans too.
-    pub(crate) fn with_spans(self, spans: Option<Spans>) -> Self {
-        Self { spans, ..self }
-    }
-
-    /// The same traces, whose turns name the build that runs them.
-    pub(crate) fn of_build(self, build: u32) -> Self {
-        Self { build, ..self }
     }
 
     /// How many rows there were, and writes of the table. It grows with each of any task.

@@ -45,41 +45,27 @@ pub fn front() -> Response<Body> {
     page.answer()
 }
 
+/// The text of a file; `None` if it is not among these.
+macro_rules! text_of {
+    ($wanted:ident in $($name:literal)*) => {
+        match $wanted {
+            $($name => Some(include_str!(concat!("assets/", $name))),)*
+            _ => None,
+        }
+    };
+}
+
 /// The file with this name.
 pub fn by_name(name: &str) -> Option<Asset> {
-    let text = match name {
-        "page.css" => include_str!("assets/page.css"),
-        "main.js" => include_str!("assets/main.js"),
-        "dom.js" => include_str!("assets/dom.js"),
-        "icons.js" => include_str!("assets/icons.js"),
-        "api.js" => include_str!("assets/api.js"),
-        "builds.js" => include_str!("assets/builds.js"),
-        "live.js" => include_str!("assets/live.js"),
-        "stream.js" => include_str!("assets/stream.js"),
-        "schema.js" => include_str!("assets/schema.js"),
-        "skills.js" => include_str!("assets/skills.js"),
-        "chat.js" => include_str!("assets/chat.js"),
-        "composer.js" => include_str!("assets/composer.js"),
-        "talk.js" => include_str!("assets/talk.js"),
-        "markdown.js" => include_str!("assets/markdown.js"),
-        "files.js" => include_str!("assets/files.js"),
-        "parts.js" => include_str!("assets/parts.js"),
-        "state.js" => include_str!("assets/state.js"),
-        "task.js" => include_str!("assets/task.js"),
-        "waterfall.js" => include_str!("assets/waterfall.js"),
-        "detail.js" => include_str!("assets/detail.js"),
-        "list.js" => include_str!("assets/list.js"),
-        "lists.js" => include_str!("assets/lists.js"),
-        "card.js" => include_str!("assets/card.js"),
-        "snippets.js" => include_str!("assets/snippets.js"),
-        "process.js" => include_str!("assets/process.js"),
-        "keys.js" => include_str!("assets/keys.js"),
-        _ => return None,
-    };
-    let media_type = if name.ends_with(".css") {
-        STYLE
-    } else {
-        SCRIPT
+    let text = text_of!(name in
+        "page.css" "main.js" "dom.js" "icons.js" "api.js" "builds.js" "live.js" "stream.js"
+        "schema.js" "skills.js" "chat.js" "composer.js" "talk.js" "markdown.js" "files.js"
+        "parts.js" "state.js" "task.js" "waterfall.js" "detail.js" "list.js" "lists.js" "card.js"
+        "snippets.js" "process.js" "keys.js"
+    )?;
+    let media_type = match name.ends_with(".css") {
+        true => STYLE,
+        false => SCRIPT,
     };
     Some(Asset { media_type, text })
 }

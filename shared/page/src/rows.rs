@@ -103,14 +103,21 @@ pub async fn list(
     let mut groups = BTreeMap::from(GROUPS.map(|name| (name, 0_u32)));
     let mut after = filter.after.take();
     let mut next = None;
+    // Messages and artifacts, as far as they are short.
+    let projection = Projection {
+        history_length: ROWS,
+        artifacts: true,
+        bytes: CONTENT,
+    };
     for _ in 0..READS {
         let page = tasks_after(store, owner, filter.context.as_ref(), after, now).await?;
         count = count.saturating_add(page.records.len());
         for head in page.records {
             let position = ListPosition::of(&head);
-            let Some(record) = load_excerpt(store, head, now).await? else {
+            let Some(task) = store.project(head, projection, now).await? else {
                 continue;
             };
+            let record = task.record;
             if !filter.takes(&record) {
                 continue;
             }
@@ -140,8 +147,12 @@ pub async fn list(
     }))
 }
 
-/// The next tasks of `owner` after a position, the newest first; of one context if it is named.
-pub(crate) async fn tasks_after(
+/// The next hundred tasks of `owner` after a position, the newest first; of one context if it is
+/// named.
+///
+/// # Errors
+/// [`StoreError`] when the table does not answer.
+pub async fn tasks_after(
     store: &RecordReader,
     owner: &Owner,
     context_id: Option<&ContextId>,
@@ -168,21 +179,6 @@ pub fn position(text: &str) -> Option<ListPosition> {
 
 pub(crate) fn position_text(position: &ListPosition) -> String {
     position.to_string().replacen('#', ",", 1)
-}
-
-/// The head with its messages and artifacts, as far as they are short.
-async fn load_excerpt(
-    store: &RecordReader,
-    head: TaskRecord,
-    now: Timestamp,
-) -> Result<Option<TaskRecord>, StoreError> {
-    let projection = Projection {
-        history_length: ROWS,
-        artifacts: true,
-        bytes: CONTENT,
-    };
-    let task = store.project(head, projection, now).await?;
-    Ok(task.map(|it| it.record))
 }
 
 fn row(record: &TaskRecord, now: Timestamp) -> Value {

@@ -69,7 +69,7 @@ pub(super) struct CheckClient {
     elsewhere: Fetcher,
     pub(super) base: String,
     origin: Origin,
-    key: Option<String>,
+    pub(super) key: Option<String>,
     /// The transcript: a text for each call and heading.
     pub(super) entries: RefCell<Vec<String>>,
 }
@@ -92,10 +92,6 @@ impl CheckClient {
             key,
             entries: RefCell::default(),
         })
-    }
-
-    pub(super) const fn has_key(&self) -> bool {
-        self.key.is_some()
     }
 
     /// Whether `url` is of the server.

@@ -7,6 +7,7 @@ mod calls;
 mod interface;
 mod walk;
 
+use crate::output::CommandError;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use calls::{CheckClient, Fault, escape};
 use interface::text;
@@ -44,20 +45,6 @@ pub struct CheckServer {
     pub transcript: Option<PathBuf>,
 }
 
-/// Why a server is not known to work.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckError {
-    /// The URL or the key cannot be used.
-    #[error("`{0}`: expected an https URL, or with a key an http URL of this machine")]
-    Url(String),
-    /// Steps failed.
-    #[error("{0} of {1} steps failed")]
-    Failed(usize, usize),
-    /// The output cannot be written.
-    #[error("failed to write: {0}")]
-    Output(#[from] io::Error),
-}
-
 /// What a step has shown.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -76,16 +63,7 @@ struct Report<'a> {
     health: Value,
 }
 
-impl<'a> Report<'a> {
-    fn new(caller: &'a CheckClient) -> Self {
-        let (steps, health) = (Vec::new(), Value::Null);
-        Self {
-            caller,
-            steps,
-            health,
-        }
-    }
-
+impl Report<'_> {
     /// Makes a step of the walk, on an interface if that has a name.
     async fn step<F>(&mut self, name: &str, interface: &str, outcome: F)
     where
@@ -189,10 +167,13 @@ impl CheckServer {
     /// Walks the server, prints a line for each step, and writes the transcript.
     ///
     /// # Errors
-    /// [`CheckError`] when a step failed, or the command cannot be carried out.
-    pub async fn run(&self) -> Result<(), CheckError> {
+    /// When a step failed, or the command cannot be carried out.
+    pub async fn run(&self) -> Result<(), CommandError> {
         let caller = CheckClient::new(&self.url, self.key.clone());
-        let caller = caller.ok_or_else(|| CheckError::Url(self.url.clone()))?;
+        let caller = caller.ok_or_else(|| {
+            let rule = "expected an https URL, or with a key an http URL of this machine";
+            format!("`{}`: {rule}", self.url)
+        })?;
         let report = Box::pin(walk::walk(self, &caller)).await;
         let keyless = |text: String| without_key(text, self.key.as_deref());
         let text = if self.json {
@@ -200,16 +181,18 @@ impl CheckServer {
         } else {
             report.text()
         };
-        io::stdout().write_all(keyless(text).as_bytes())?;
+        let fault = |error: io::Error| format!("failed to write: {error}");
+        let result = io::stdout().write_all(keyless(text).as_bytes());
+        result.map_err(fault)?;
         if let Some(path) = &self.transcript {
             let time = SystemClock.now().to_rfc3339();
             let (text, calls) = (report.text(), caller.entries.take().join("\n\n"));
             let text = format!("# A check at {time}\n\n```text\n{text}```\n\n{calls}\n");
-            fs::write(path, keyless(text))?;
+            fs::write(path, keyless(text)).map_err(fault)?;
         }
         match report.failures() {
             0 => Ok(()),
-            failures => Err(CheckError::Failed(failures, report.steps.len())),
+            failures => Err(format!("{failures} of {} steps failed", report.steps.len()).into()),
         }
     }
 }

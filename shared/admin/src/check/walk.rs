@@ -44,7 +44,11 @@ const TOKEN: &str = "a2a-lambda-check";
 
 /// Makes all steps.
 pub(super) async fn walk<'a>(options: &CheckServer, caller: &'a CheckClient) -> Report<'a> {
-    let mut report = Report::new(caller);
+    let mut report = Report {
+        caller,
+        steps: Vec::new(),
+        health: Value::Null,
+    };
     let mut card = Value::Null;
     report.step("card", "", read_card(caller, &mut card)).await;
     for on in Interface::of(&card) {
@@ -466,7 +470,7 @@ impl Walk<'_> {
             Ok(_) => return Err("an unknown task is there".into()),
         };
         let (method, url, body) = self.on.request(GET, &params);
-        if !self.caller.has_key() {
+        if self.caller.key.is_none() {
             return Ok(summary);
         }
         let request = self.caller.keyless_request(method, &url)?;

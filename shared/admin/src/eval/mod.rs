@@ -10,7 +10,8 @@ mod compare;
 mod models;
 mod row;
 
-use crate::{BuildNamed, EvalError};
+use crate::BuildNamed;
+use crate::output::CommandError;
 use a2a_lambda::engine::RoutePreview;
 use a2a_lambda::runtime::adapt_to_model;
 use a2a_lambda::settings::{Settings, Source};
@@ -56,7 +57,11 @@ impl Eval {
     /// # Errors
     /// A text for the user when the data set, the agent or a model cannot be used, and when a row
     /// failed.
-    pub async fn run(&self, agent: BuildNamed<'_>, source: &dyn Source) -> Result<(), EvalError> {
+    pub async fn run(
+        &self,
+        agent: BuildNamed<'_>,
+        source: &dyn Source,
+    ) -> Result<(), CommandError> {
         let settings = Settings::read_public(source)?;
         let agent = agent(self.agent.as_deref(), &settings);
         let agent = agent.map_err(|error| format!("failed to build the agent: {error}"))?;

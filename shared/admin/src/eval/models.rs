@@ -1,6 +1,6 @@
 //! The models of a run: live, recorded or replayed.
 
-use crate::EvalError;
+use crate::output::CommandError;
 use a2a_lambda::runtime::models_of;
 use a2a_lambda::settings::{Routing, Settings};
 use a2a_lambda::skill::model::Model;
@@ -25,7 +25,7 @@ impl Models {
         settings: &Settings,
         cassettes: Option<&Path>,
         is_recording: bool,
-    ) -> Result<Self, EvalError> {
+    ) -> Result<Self, CommandError> {
         let mut models = Self::default();
         let Some(folder) = cassettes else {
             let live = models_of(settings)?.map(|model| model.map(ModelMeter::new));
@@ -53,7 +53,7 @@ impl Models {
         &mut self,
         path: &Path,
         live: Option<Arc<dyn Model>>,
-    ) -> Result<ModelMeter, EvalError> {
+    ) -> Result<ModelMeter, CommandError> {
         let cassette = match live {
             Some(live) => Cassette::record(path, live),
             None => Cassette::replay(path),
@@ -72,7 +72,7 @@ impl Models {
     }
 
     /// Checks that each request had a recording.
-    pub(super) fn finish(&self) -> Result<(), EvalError> {
+    pub(super) fn finish(&self) -> Result<(), CommandError> {
         let mut cassettes = self.cassettes.iter();
         let result = cassettes.try_for_each(|cassette| cassette.finish());
         Ok(result.map_err(|error| hinting(&error))?)

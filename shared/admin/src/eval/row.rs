@@ -1,6 +1,6 @@
 //! A row of a data set: a message, and what is expected of the agent.
 
-use crate::EvalError;
+use crate::output::CommandError;
 use a2a_lambda::engine::ROUTE_STEPS;
 use a2a_lambda::skill::{AgentDefinition, Content};
 use serde::{Deserialize, Deserializer};
@@ -51,7 +51,7 @@ impl Row {
     ///
     /// # Errors
     /// When the file cannot be read, or with each line that is no row.
-    pub(super) fn read(path: &Path, agent: &AgentDefinition) -> Result<Vec<Self>, EvalError> {
+    pub(super) fn read(path: &Path, agent: &AgentDefinition) -> Result<Vec<Self>, CommandError> {
         let name = path.display();
         let text = fs::read_to_string(path);
         let text = text.map_err(|error| format!("failed to read {name}: {error}"))?;

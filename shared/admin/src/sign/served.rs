@@ -17,34 +17,15 @@ const TEXTS: [&str; 3] = ["name", "description", "version"];
 
 /// Why a deployment has no card to sign.
 #[derive(Debug, thiserror::Error)]
-pub enum ServedError {
-    /// The address cannot be used.
+pub(super) enum ServedError {
     #[error("`{url}` {source}, or http on this machine")]
-    Url {
-        /// The address.
-        url: String,
-        /// What is wrong with it.
-        source: UrlError,
-    },
-    /// The token is not a value of a header.
+    Url { url: String, source: UrlError },
     #[error("the token file holds no token: one line of printable ASCII characters")]
     Token,
-    /// There is no response.
     #[error("failed to read `{url}`: {source}")]
-    Fetch {
-        /// The address.
-        url: String,
-        /// The cause.
-        source: FetchError,
-    },
-    /// The response is not a card.
+    Fetch { url: String, source: FetchError },
     #[error("`{url}` serves no card: {why}")]
-    NoCard {
-        /// The address.
-        url: String,
-        /// What it is instead.
-        why: String,
-    },
+    NoCard { url: String, why: String },
 }
 
 /// The public card below `base`, and with a `token` the extended one.

@@ -6,7 +6,7 @@
 
 use super::queue::{Delivery, LocalQueue, Queued};
 use crate::embedded::Expiry;
-use crate::embedded::stream::{Stream, TakeRecords, images};
+use crate::embedded::stream::{Stream, images};
 use crate::traces::Traces;
 use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Ids as _, Leases, PushDelivery, PushDeliveryError,
@@ -90,12 +90,18 @@ impl Pumps {
         };
         let dispatcher = PushDispatcher::new(outgoing, policy);
         let mut pumps = JoinSet::new();
-        let relay = LocalRelay {
-            queue: queue.clone(),
-            pushes: pushes.clone(),
-            traces,
+        let (turns, events) = (queue.clone(), pushes.clone());
+        // The relay: sends turns and push deliveries from the stream to the queues.
+        let take = async move |records: &[Record]| {
+            if let Some(traces) = &traces {
+                traces.add_writes(records.len());
+            }
+            let images = images(records);
+            let rest = relay(&turns, &images, SystemClock.now()).await;
+            relay_pushes(&events, &images).await;
+            rest.is_empty()
         };
-        pumps.spawn(async move { stream.follow(&relay).await });
+        pumps.spawn(stream.follow(take));
         let deliver = move |delivery| deliver(dispatcher.clone(), delivery);
         pumps.spawn(drain(pushes, DISPATCHERS, deliver));
         let worker = engine.clone();
@@ -150,26 +156,6 @@ impl SendPush for TracedWebhooks {
     }
 }
 
-/// The relay: sends turns and push deliveries from the stream to the queues.
-struct LocalRelay {
-    queue: LocalQueue<WorkItem>,
-    pushes: LocalQueue<PushItem>,
-    traces: Option<Arc<Traces>>,
-}
-
-#[async_trait]
-impl TakeRecords for LocalRelay {
-    async fn take(&self, records: &[Record]) -> bool {
-        if let Some(traces) = &self.traces {
-            traces.add_writes(records.len());
-        }
-        let images = images(records);
-        let lost = relay(&self.queue, &images, SystemClock.now()).await;
-        relay_pushes(&self.pushes, &images).await;
-        lost.is_empty()
-    }
-}
-
 /// Handles the messages of a queue, at most `most` at the same time. A message that is not
 /// acknowledged is delivered again when its time to be hidden is over.
 async fn drain<I: Queued, F>(queue: LocalQueue<I>, most: usize, handle: impl Fn(Delivery<I>) -> F)
@@ -180,7 +166,8 @@ where
     loop {
         tokio::select! {
             delivery = queue.receive(), if running.len() < most => {
-                let (receipt, task) = (delivery.receipt.clone(), delivery.item.task().to_owned());
+                let (receipt, (_, task)) = (delivery.receipt.clone(), delivery.item.group_and_task());
+                let task = task.to_owned();
                 let ack = handle(delivery);
                 running.spawn(async move {
                     if ack.await == Ack::Delete && !receipt.delete() {

@@ -21,30 +21,19 @@ use tokio::sync::Notify;
 
 /// The content of a message.
 pub trait Queued: Clone + Debug + Send + Sync + 'static {
-    /// The message group: the tenant. Groups take turns.
-    fn group(&self) -> &str;
-
-    /// The task that the message is about, for the log.
-    fn task(&self) -> &str;
+    /// The message group, which is a tenant, and for the log the task. Groups take turns.
+    fn group_and_task(&self) -> (&str, &str);
 }
 
 impl Queued for WorkItem {
-    fn group(&self) -> &str {
-        self.owner.tenant.as_str()
-    }
-
-    fn task(&self) -> &str {
-        self.task.as_str()
+    fn group_and_task(&self) -> (&str, &str) {
+        (self.owner.tenant.as_str(), self.task.as_str())
     }
 }
 
 impl Queued for PushItem {
-    fn group(&self) -> &str {
-        self.owner.tenant.as_str()
-    }
-
-    fn task(&self) -> &str {
-        self.task.as_str()
+    fn group_and_task(&self) -> (&str, &str) {
+        (self.owner.tenant.as_str(), self.task.as_str())
     }
 }
 
@@ -156,7 +145,7 @@ impl<I: Queued> LocalQueue<I> {
         first.receipt = receipt;
         first.receives += 1;
         let (item, receives) = (first.item.clone(), first.receives);
-        let group = item.group().to_owned();
+        let group = item.group_and_task().0.to_owned();
         messages.last_receives.insert(group, receipt);
         let receipt = LocalReceipt {
             queue: self.clone(),
@@ -210,7 +199,10 @@ impl<I: Queued> Messages<I> {
             .map(|message| message.visible_at)
             .min();
         let last_receives = &self.last_receives;
-        let turn = |message: &Message<I>| last_receives.get(message.item.group()).copied();
+        let turn = |message: &Message<I>| {
+            let (group, _) = message.item.group_and_task();
+            last_receives.get(group).copied()
+        };
         let visible = self.waiting.iter_mut();
         let visible = visible.filter(|(_, message)| message.visible_at <= now);
         let next =

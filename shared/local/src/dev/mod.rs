@@ -20,7 +20,7 @@ pub(crate) use report::{Builds, builds, own_number};
 
 use crate::config::{Cli, Dev};
 use crate::folder::DataFolder;
-use crate::process::{RunError, wait_for_signal};
+use crate::process::{RunError, wait_for_signal, with_port};
 use cargo::Cargo;
 use clap::Parser as _;
 use files::WatchedFiles;
@@ -160,16 +160,17 @@ impl DevLoop {
             }
         };
         match &service {
-            Some(service) => self.serve = service.arguments(&self.serve),
+            // The next program listens on the same port.
+            Some(service) => self.serve = with_port(self.serve.iter().cloned(), service.port),
             None => self.report.none_serves(),
         }
         self.service = service;
     }
 
     /// Tells the program that serves how the builds are.
-    fn tell(&mut self) {
-        if let Some(service) = &mut self.service {
-            service.tell(&self.report);
+    fn tell(&self) {
+        if let Some(service) = &self.service {
+            service.reports.send_replace(self.report.clone());
         }
     }
 }

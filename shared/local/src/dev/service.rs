@@ -3,7 +3,6 @@
 use super::files::{SETTINGS, Stamp, stamp};
 use super::output::Output;
 use super::report::BuildReport;
-use crate::process::with_port;
 use std::ffi::OsString;
 use std::fs;
 use std::future::pending;
@@ -60,8 +59,8 @@ pub(super) struct Service {
     build: KeptBuild,
     process: Child,
     /// Dropping it ends the reports, and so the program.
-    reports: watch::Sender<BuildReport>,
-    port: u16,
+    pub(super) reports: watch::Sender<BuildReport>,
+    pub(super) port: u16,
 }
 
 impl Service {
@@ -114,19 +113,9 @@ impl Service {
         })
     }
 
-    /// The options with which the next program listens on the same port.
-    pub(super) fn arguments(&self, serve: &[OsString]) -> Vec<OsString> {
-        with_port(serve.iter().cloned(), self.port)
-    }
-
     /// Whether `build` is the program that runs, with the same settings.
     pub(super) fn is(&self, build: &KeptBuild) -> bool {
         self.build.stamps == build.stamps
-    }
-
-    /// Tells the program how the builds are.
-    pub(super) fn tell(&mut self, report: &BuildReport) {
-        self.reports.send_replace(report.clone());
     }
 
     /// Ready when the program has ended by itself.

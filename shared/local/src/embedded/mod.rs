@@ -24,14 +24,13 @@ use a2a_lambda::engine::{Ids as _, RandomIds};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, EmulatorKeys, Endpoints};
 use a2a_lambda::store::dynamodb::{DynamoTable, create_table};
-use a2a_lambda_admin::{DataFolders, OpenFolder};
+use a2a_lambda_admin::{CommandError, DataFolders, OpenFolder};
 use async_trait::async_trait;
 use dynamodb::DynamoService;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
 use object_files::collect_unreferenced;
 use object_service::ObjectService;
-use std::error::Error;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -39,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 /// The name of the table. It needs at least 11 characters: the database library makes
 /// the ids of stream shards of it, and clients refuse ids under 28 characters.
@@ -99,35 +98,36 @@ pub enum EmbeddedError {
 pub struct Embedded {
     endpoints: Endpoints,
     keys: Arc<EmulatorKeys>,
-    /// Dropping this sender stops the services.
-    stop: Option<watch::Sender<()>>,
+    /// A value stops the services.
+    stop: watch::Sender<()>,
     expiry: Expiry,
-    services: Vec<JoinHandle<()>>,
+    services: JoinSet<()>,
     /// The last field, so that the lock is released after the services are gone.
     data_place: DataPlace,
 }
 
 /// The folder with all data.
 #[derive(Debug)]
-enum DataPlace {
-    /// A data folder. Its lock keeps other programs out of it.
-    Kept(PathBuf, DataFolder),
-    /// A temporary folder for the objects of this run, with a random name.
-    Passing(PathBuf),
+struct DataPlace {
+    path: PathBuf,
+    /// Keeps other programs out of a data folder. Without it the folder is a temporary one for the
+    /// objects of this run, with a random name.
+    lock: Option<DataFolder>,
 }
 
 impl DataPlace {
     /// Opens the data folder, or makes a temporary one.
     fn take(data: Option<&Path>) -> Result<Self, FolderError> {
-        let folder = match data {
-            Some(folder) => Self::Kept(folder.to_owned(), DataFolder::take(folder)?),
+        let (path, lock) = match data {
+            Some(folder) => (folder.to_owned(), Some(DataFolder::take(folder)?)),
             None => {
                 let name = format!("a2a-lambda-{:032x}", RandomIds.next());
                 let folder = std::env::temp_dir().join(name);
                 make_new(&folder)?;
-                Self::Passing(folder)
+                (folder, None)
             }
         };
+        let folder = Self { path, lock };
         make_private(&folder.objects().join(BUCKET))?;
         Ok(folder)
     }
@@ -138,32 +138,28 @@ impl DataPlace {
         (table, files): (SocketAddr, SocketAddr),
         keys: &EmulatorKeys,
     ) -> Result<(), std::io::Error> {
-        let Self::Kept(_, folder) = self else {
-            return Ok(());
-        };
-        folder.leave_note(&format!("{table}\n{files}\n{}\n{}", keys.id, keys.secret))
+        let note = format!("{table}\n{files}\n{}\n{}", keys.id, keys.secret);
+        self.lock
+            .as_mut()
+            .map_or(Ok(()), |lock| lock.leave_note(&note))
     }
 
     /// The folder with the buckets.
     fn objects(&self) -> PathBuf {
-        let (Self::Kept(folder, _) | Self::Passing(folder)) = self;
-        folder.join("s3")
+        self.path.join("s3")
     }
 
     /// The path of the table's file; `None` if the table is in memory.
     fn table(&self) -> Option<PathBuf> {
-        match self {
-            Self::Kept(folder, _) => Some(folder.join(DATABASE)),
-            Self::Passing(_) => None,
-        }
+        self.lock.as_ref().map(|_| self.path.join(DATABASE))
     }
 }
 
 impl Drop for DataPlace {
     fn drop(&mut self) {
-        if let Self::Passing(folder) = self {
+        if self.lock.is_none() {
             // If this fails, the operating system cleans its folder for temporary files.
-            let _ = std::fs::remove_dir_all(folder);
+            let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
@@ -236,9 +232,14 @@ impl Embedded {
         let table = DynamoService::new(database.clone(), Arc::clone(&keys));
         let (stop, receiver) = watch::channel(());
         let over = |mut receiver: watch::Receiver<()>| async move {
-            // Nothing is ever sent: this returns when the sender is dropped.
+            // It also returns when the sender is dropped.
             let _ = receiver.changed().await;
         };
+        let mut services = JoinSet::new();
+        let answer = move |request| table.clone().answer(request);
+        services.spawn(accept(listeners.0, LIMITS, answer, over(receiver.clone())));
+        let answer = move |request| files.clone().answer(request);
+        services.spawn(accept(listeners.1, LIMITS, answer, over(receiver)));
         let embedded = Self {
             endpoints: Endpoints {
                 dynamodb: Some(format!("http://{}", addresses.0)),
@@ -246,22 +247,9 @@ impl Embedded {
                 keys: Some(keys.as_ref().clone()),
             },
             keys,
-            stop: Some(stop),
+            stop,
             expiry: Expiry(database),
-            services: vec![
-                tokio::spawn(accept(
-                    listeners.0,
-                    LIMITS,
-                    move |request| table.clone().answer(request),
-                    over(receiver.clone()),
-                )),
-                tokio::spawn(accept(
-                    listeners.1,
-                    LIMITS,
-                    move |request| files.clone().answer(request),
-                    over(receiver),
-                )),
-            ],
+            services,
             data_place,
         };
         let clients = AwsClients::connect(&embedded.endpoints).await;
@@ -296,8 +284,7 @@ impl Embedded {
 
     /// The folder with all data.
     pub(crate) fn folder(&self) -> &Path {
-        let (DataPlace::Kept(folder, _) | DataPlace::Passing(folder)) = &self.data_place;
-        folder
+        &self.data_place.path
     }
 
     /// A handle with which expired items can be removed.
@@ -313,11 +300,9 @@ impl Embedded {
     }
 
     async fn end(&mut self) {
-        drop(self.stop.take());
-        for service in &mut self.services {
-            // A service that panicked has ended too.
-            let _ = service.await;
-        }
+        self.stop.send_replace(());
+        // A service that panicked has ended too.
+        while self.services.join_next().await.is_some() {}
     }
 
     /// Stops the services and removes the traces of removed items and objects from the
@@ -347,14 +332,6 @@ impl Embedded {
     }
 }
 
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        for service in &self.services {
-            service.abort();
-        }
-    }
-}
-
 /// The data folders, for the commands of an operator.
 #[derive(Debug, Clone, Default)]
 pub struct LocalFolders {
@@ -368,20 +345,20 @@ impl DataFolders for LocalFolders {
         &self,
         folder: &Path,
         may_make: bool,
-    ) -> Result<Option<Box<dyn OpenFolder>>, Box<dyn Error + Send + Sync>> {
+    ) -> Result<Option<Box<dyn OpenFolder>>, CommandError> {
         if !may_make && !folder.join(DATABASE).is_file() {
             return Ok(None);
         }
         Ok(Some(Box::new(Embedded::start(Some(folder)).await?)))
     }
 
-    fn beside(
-        &self,
-        folder: &Path,
-    ) -> Result<Option<Box<dyn OpenFolder>>, Box<dyn Error + Send + Sync>> {
+    fn beside(&self, folder: &Path) -> Result<Option<Endpoints>, CommandError> {
         let note = DataFolder::note(folder)?;
-        let agent = note.as_deref().and_then(RunningAgent::of_note);
-        Ok(agent.map(|agent| Box::new(agent) as _))
+        Ok(note.as_deref().and_then(endpoints_of_note))
+    }
+
+    fn names(&self) -> (&'static str, &'static str) {
+        (TABLE, BUCKET)
     }
 
     fn usual(&self) -> PathBuf {
@@ -393,40 +370,17 @@ impl DataFolders for LocalFolders {
     }
 }
 
-/// The services of a local agent that runs in another process.
-#[derive(Debug)]
-struct RunningAgent(Endpoints);
-
-impl RunningAgent {
-    /// The agent that left this note: its address and its credentials.
-    fn of_note(note: &str) -> Option<Self> {
-        let mut lines = note.lines();
-        let mut url = || Some(format!("http://{}", lines.next()?));
-        let (dynamodb, s3) = (url(), url());
-        let (id, secret) = (lines.next()?.to_owned(), lines.next()?.to_owned());
-        Some(Self(Endpoints {
-            dynamodb,
-            s3,
-            keys: Some(EmulatorKeys { id, secret }),
-        }))
-    }
-}
-
-#[async_trait]
-impl OpenFolder for RunningAgent {
-    fn endpoints(&self) -> &Endpoints {
-        &self.0
-    }
-
-    fn names(&self) -> (&'static str, &'static str) {
-        (TABLE, BUCKET)
-    }
-
-    async fn stop(self: Box<Self>) {}
-
-    async fn stop_and_clean_up(self: Box<Self>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        Ok(())
-    }
+/// The services of the local agent that left this note: its addresses and its credentials.
+fn endpoints_of_note(note: &str) -> Option<Endpoints> {
+    let mut lines = note.lines();
+    let mut url = || Some(format!("http://{}", lines.next()?));
+    let (dynamodb, s3) = (url(), url());
+    let (id, secret) = (lines.next()?.to_owned(), lines.next()?.to_owned());
+    Some(Endpoints {
+        dynamodb,
+        s3,
+        keys: Some(EmulatorKeys { id, secret }),
+    })
 }
 
 #[async_trait]
@@ -435,15 +389,11 @@ impl OpenFolder for Embedded {
         self.endpoints()
     }
 
-    fn names(&self) -> (&'static str, &'static str) {
-        (TABLE, BUCKET)
-    }
-
     async fn stop(self: Box<Self>) {
         Self::stop(*self).await;
     }
 
-    async fn stop_and_clean_up(self: Box<Self>) -> Result<(), Box<dyn Error + Send + Sync>> {
+    async fn stop_and_clean_up(self: Box<Self>) -> Result<(), CommandError> {
         Ok(Self::stop_and_clean_up(*self).await?)
     }
 }

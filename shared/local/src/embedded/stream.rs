@@ -3,7 +3,6 @@
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::dynamodb::task_image;
 use a2a_lambda::store::queue::TaskImage;
-use async_trait::async_trait;
 use aws_sdk_dynamodbstreams::Client;
 use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record, ShardIteratorType};
@@ -29,13 +28,6 @@ pub(crate) fn images(records: &[Record]) -> Vec<TaskImage> {
         }
     }
     images
-}
-
-/// Takes the records of a stream.
-#[async_trait]
-pub(crate) trait TakeRecords: Send + Sync {
-    /// Takes the records of one read, oldest first; `false` if they have to come again.
-    async fn take(&self, records: &[Record]) -> bool;
 }
 
 /// The stream of one table, and how far it has been read.
@@ -68,8 +60,9 @@ impl Stream {
         }
     }
 
-    /// Reads all shards for ever. Records that `records` does not take come again.
-    pub(crate) async fn follow(mut self, records: &dyn TakeRecords) {
+    /// Reads all shards for ever. `take` gets the records of one read, oldest first; they come
+    /// again if it does not take them.
+    pub(crate) async fn follow(mut self, take: impl AsyncFn(&[Record]) -> bool) {
         let mut rounds: u32 = 0;
         loop {
             if rounds.is_multiple_of(DISCOVER)
@@ -83,7 +76,7 @@ impl Stream {
             let mut idle = true;
             let (client, arn) = (&self.client, self.arn.as_deref());
             for (id, shard) in self.shards.iter_mut().filter(|(_, shard)| !shard.is_over) {
-                match shard.read(client, arn, id, records).await {
+                match shard.read(client, arn, id, &take).await {
                     Ok(is_empty) => idle &= is_empty,
                     Err(error) => {
                         tracing::warn!("{error}");
@@ -147,7 +140,7 @@ impl Stream {
 }
 
 impl Shard {
-    /// Reads the next records, and hands them to `records`. Whether there were none.
+    /// Reads the next records, and hands them to `take`. Whether there were none.
     ///
     /// # Errors
     /// [`StoreError`] when the service fails, or the records are not taken.
@@ -156,7 +149,7 @@ impl Shard {
         client: &Client,
         arn: Option<&str>,
         id: &str,
-        records: &dyn TakeRecords,
+        take: &impl AsyncFn(&[Record]) -> bool,
     ) -> Result<bool, StoreError> {
         // An iterator expires after minutes. After a failure the next read gets a new one.
         let iterator = match self.iterator.take() {
@@ -166,7 +159,7 @@ impl Shard {
         let request = client.get_records().shard_iterator(iterator).send();
         let output = request.await.map_err(|error| stream_error(&error))?;
         let batch = output.records.unwrap_or_default();
-        if !records.take(&batch).await {
+        if !take(&batch).await {
             let text = "the records of the stream are not taken".to_owned();
             return Err(StoreError::Unavailable(text));
         }

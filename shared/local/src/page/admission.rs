@@ -14,13 +14,10 @@ const TOKEN: &str = "x-a2a-local-token";
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AdmissionError {
-    /// `Host` names something else.
     #[error("not served under the host of the request")]
     Host,
-    /// Another page sent it.
     #[error("not served to other web pages")]
     Origin,
-    /// The token is missing or wrong.
     #[error("the token is missing; open the address that the program printed")]
     Token,
 }

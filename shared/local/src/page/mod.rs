@@ -63,8 +63,8 @@ pub(crate) struct AgentPage {
     traces: Arc<Traces>,
     verdicts: Value,
     facts: Value,
-    /// The builds of `dev`, if that has started the program, and which one this is.
-    builds: Option<(Builds, u32)>,
+    /// The builds of `dev`, if that has started the program.
+    pub(crate) builds: Option<Builds>,
     port: u16,
     keeps_data: bool,
     endpoints: Endpoints,
@@ -73,34 +73,24 @@ pub(crate) struct AgentPage {
 /// Why the page has no answer.
 #[derive(Debug, thiserror::Error)]
 enum PageError {
-    /// The request is not for the page.
     #[error(transparent)]
     Refused(#[from] AdmissionError),
-    /// The caller of A2A is not valid.
     #[error("the credentials are not valid")]
     Caller,
-    /// There is nothing at this path.
     #[error("there is nothing at this path")]
     Absent,
-    /// The position of a list is malformed.
     #[error("`after` is not a position of this list")]
     Position,
-    /// The brake has no such target.
     #[error("the path does not name a target of the brake")]
     Target,
-    /// The brake has no room for another target, or the table failed.
     #[error("the brake was not changed: {0}")]
     Brake(#[source] StoreError),
-    /// The store does not answer.
     #[error("failed to read the table: {0}")]
     Store(#[from] StoreError),
-    /// The data would be gone after a restart.
     #[error("the data is in memory, so nothing would be left; start without --memory")]
     Memory,
-    /// A request names no URL of the object store.
     #[error("the request does not name a URL of the agent's object store")]
     UploadTarget,
-    /// The object store cannot be reached, or does not take or give a file.
     #[error("the object store did not take or give the file: {0}")]
     Upload(String),
 }
@@ -138,12 +128,7 @@ impl AgentPage {
             return Ok(None);
         }
         let records = stores(clients, settings).0;
-        let make_credentials = || credentials(settings, records.table()).map(Arc::new);
-        let credentials = settings
-            .auth
-            .checks_credentials()
-            .then(make_credentials)
-            .transpose()?;
+        let credentials = credentials(settings, records.table())?.map(Arc::new);
         let now = SystemClock.now();
         let token = folder.map_or_else(|| Ok(fresh_secret()), |folder| secret(folder, TOKEN))?;
         Ok(Some(Self {
@@ -168,13 +153,6 @@ impl AgentPage {
             keeps_data: folder.is_some(),
             endpoints: endpoints.clone(),
         }))
-    }
-
-    /// The page, which shows the builds of `dev`.
-    #[must_use]
-    pub(crate) fn with_builds(self, builds: Option<Builds>, current: u32) -> Self {
-        let builds = builds.map(|builds| (builds, current));
-        Self { builds, ..self }
     }
 
     /// The line that names the page to the user, with its token.
@@ -257,7 +235,7 @@ impl AgentPage {
                 let count = self.traces.count();
                 let began = self.facts.get("startedMs");
                 let build = self.builds.as_ref();
-                let build = build.and_then(|(builds, current)| builds.borrow().to_json(*current));
+                let build = build.and_then(|builds| builds.borrow().to_json(self.traces.build));
                 Ok(json!({"commits": count, "startedMs": began, "build": build}))
             }
             (&Method::GET, ["rows"]) => {

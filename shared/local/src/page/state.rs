@@ -10,18 +10,17 @@ use a2a_lambda::runtime::stores;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::model::ModelRequest;
 use a2a_lambda::skill::{AgentDefinition, TraceRow};
+use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::documents::{DocumentCollection, DocumentOwner, Documents};
 use a2a_lambda::store::keys::{self, PK};
 use a2a_lambda::store::records::RecordReader;
-use a2a_lambda::store::{RecordQuery, StoreError};
 use a2a_lambda::task::{Owner, SkillId, SubjectKey, TaskId, TaskRecord, TaskState, Timestamp};
+use a2a_lambda_page::rows::tasks_after;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Tasks of a context whose traces say who wrote its session values.
-const TASKS: usize = 100;
 /// Documents of an answer.
 const DOCUMENTS: usize = 100;
 /// Reads of the table that look for collections of documents, each of at most 1 MB.
@@ -108,24 +107,16 @@ impl StateReader {
             || before.any(|it| it.state == TaskState::AuthRequired)
     }
 
-    /// The session values of the context of `record`, and whether a task of it hides its values.
+    /// The session values of the context of `record`, with their writers among its newest tasks, and whether a task of it hides its values.
     async fn session(
         &self,
         record: &TaskRecord,
         now: Timestamp,
     ) -> Result<(Vec<Value>, bool), StoreError> {
         let (owner, context) = (&record.owner, &record.context_id);
-        let query = RecordQuery {
-            context_id: Some(context.clone()),
-            state: None,
-            status_after: None,
-            after: None,
-            limit: TASKS,
-            count_limit: 0,
-            now,
-        };
+        let page = tasks_after(&self.tasks, owner, Some(context), None, now);
         let (mut writers, mut hides_any) = (BTreeMap::new(), false);
-        for task in self.tasks.list(owner, &query).await?.records {
+        for task in page.await?.records {
             let is_hidden = self.hides(&task);
             hides_any |= is_hidden;
             self.add_writers(&task, is_hidden, &mut writers).await;
