@@ -23,6 +23,11 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 const GUIDE: &str = include_str!("../../docs/operations.md");
+/// The files that write lines with fields.
+const WRITERS: [&str; 2] = [
+    include_str!("../../shared/runtime/src/telemetry/events.rs"),
+    include_str!("../../shared/skill/src/model_line.rs"),
+];
 const REST: Dialect = Dialect::Rest10;
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -208,6 +213,23 @@ async fn the_fields_of_lines_are_those_of_the_guide() {
     assert!(names.len() > 15, "{names:?}");
     names.retain(|name| !table.contains(&format!("`{name}`")));
     assert_eq!(names, BTreeSet::new());
+}
+
+#[test]
+fn the_guide_names_the_fields_of_lines_and_no_others() {
+    let (_, guide) = GUIDE
+        .split_once("\n| Field | Holds |\n|---|---|\n")
+        .unwrap();
+    let (table, _) = guide.split_once("\n\n").unwrap();
+    let cells = table.lines().filter_map(|row| row.split(" | ").next());
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let guide: BTreeSet<&str> = names.filter(|name| name.contains('.')).collect();
+    // A field with a dot is written in no other form than at the start of a line.
+    let lines = WRITERS.iter().flat_map(|source| source.lines());
+    let fields = lines.filter_map(|line| line.trim_start().split_once(" = "));
+    let is_field = |name: &&str| name.contains('.') && !name.contains([' ', '(', '"']);
+    let fields: BTreeSet<&str> = fields.map(|(name, _)| name).filter(is_field).collect();
+    assert_eq!(fields, guide);
 }
 
 /// The status of each request, on a thread of its own whose log has a `reader`.

@@ -86,7 +86,7 @@ async fn begin(cx: &TaskContext<'_>, adapter: &dyn SessionAdapter, tells: bool) 
 fn warn(what: &str, error: &AgentError) {
     let cause = error.cause().unwrap_or_default();
     tracing::warn!(
-        error.code = error.code().as_str(),
+        a2a.error = error.code().as_str(),
         error.cause = cause,
         "{what}"
     );

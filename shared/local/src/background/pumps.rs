@@ -172,7 +172,7 @@ where
                 running.spawn(async move {
                     if ack.await == Ack::Delete && !receipt.delete() {
                         tracing::debug!(
-                            task.id = task,
+                            a2a.task = task,
                             "failed to delete a message: it was received again"
                         );
                     }

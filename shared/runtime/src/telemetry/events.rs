@@ -135,8 +135,8 @@ pub(crate) fn gave_up(task: &str, config: &str, trace_id: Option<&str>, why: &st
         Level::ERROR,
         class = class_of(EVENTS, "gave up a push config").word(),
         trace_id,
-        task.id = task,
-        push.config = config,
+        a2a.task = task,
+        a2a.push_config = config,
         "gave up push config `{config}` of task `{task}`: {why}"
     );
 }

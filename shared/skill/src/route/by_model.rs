@@ -127,7 +127,7 @@ impl RouterModel {
         }
         if let Some(error) = failure {
             tracing::warn!(
-                error.code = error.code().as_str(),
+                a2a.error = error.code().as_str(),
                 error.cause = error.cause().unwrap_or_default(),
                 "no route of a model"
             );

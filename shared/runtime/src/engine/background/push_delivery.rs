@@ -309,8 +309,8 @@ impl PushDispatcher {
         } else {
             tracing::warn!(
                 trace_id,
-                task.id = %task,
-                push.config = %config,
+                a2a.task = %task,
+                a2a.push_config = %config,
                 push.attempts = attempts,
                 "a push delivery of task `{task}` failed: {why}"
             );

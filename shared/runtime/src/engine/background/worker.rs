@@ -182,7 +182,7 @@ impl Turns {
             .load(&item.owner, &item.task, now)
             .await?;
         let Some(record) = record.filter(|record| record.incarnation == item.incarnation) else {
-            tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
+            tracing::warn!(a2a.task = %item.task, "dropped a message: no task `{}`", item.task);
             return Ok(Err(Ack::Delete));
         };
         if is_settled(&record, item) {
@@ -225,7 +225,7 @@ impl Turns {
             Some(error) if !record.is_spent(most) => error,
             _ => {
                 let text = format!("the task could not be finished in {most} attempts");
-                tracing::error!(task.id = %&record.id, "task `{}` has no attempts left", &record.id);
+                tracing::error!(a2a.task = %&record.id, "task `{}` has no attempts left", &record.id);
                 AgentError::domain("ATTEMPTS_EXHAUSTED", text)
             }
         };

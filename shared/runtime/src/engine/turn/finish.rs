@@ -244,7 +244,7 @@ impl Turns {
         let result = futures::future::select(Box::pin(hook), timer).await;
         let ok = matches!(result, futures::future::Either::Left((Ok(()), _)));
         if !ok {
-            tracing::warn!(task.id = %&record.id, "on_completed of task `{}` did not finish", &record.id);
+            tracing::warn!(a2a.task = %&record.id, "on_completed of task `{}` did not finish", &record.id);
         }
     }
 }
@@ -256,9 +256,9 @@ fn log_failure(record: &TaskRecord, error: &AgentError) {
     let cause = error.cause().map(without_values);
     let (id, code) = (&record.id, error.code().as_str());
     if class_of(TASKS, code) == FaultClass::Caller {
-        tracing::info!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
+        tracing::info!(a2a.task = %id, a2a.error = code, error.cause = cause, "a turn of task `{id}` failed");
     } else {
-        tracing::error!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
+        tracing::error!(a2a.task = %id, a2a.error = code, error.cause = cause, "a turn of task `{id}` failed");
     }
 }
 

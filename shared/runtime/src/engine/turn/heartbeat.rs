@@ -71,7 +71,7 @@ impl<'e> Heartbeat<'e> {
         let beaten = beating.await;
         self.beating = None;
         beaten.unwrap_or_else(|error| {
-            tracing::warn!(task.id = %&record.id, "a heartbeat failed: {error}");
+            tracing::warn!(a2a.task = %&record.id, "a heartbeat failed: {error}");
             true
         })
     }

@@ -162,7 +162,7 @@ impl<'e> OutputRules<'e> {
             return;
         }
         let id = &self.task;
-        tracing::warn!(task.id = %id, "the output of task `{id}`: {fault}");
+        tracing::warn!(a2a.task = %id, "the output of task `{id}`: {fault}");
         if let Some(report) = self.report {
             report(&fault);
         }

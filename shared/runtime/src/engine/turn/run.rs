@@ -253,7 +253,7 @@ impl Turns {
         let (id, before) = (&record.id, record.base.build.as_ref());
         let is_other_build = before.is_some() && before != self.agent.build_id();
         if is_other_build && buffer.can_go_on() && self.run_limit(record).is_none() {
-            tracing::error!(class = class_of(EVENTS, "turn.changed").word(), task.id = %id, turn.changed = true, "a turn of task `{id}` waits for the build that stored its steps: {error}");
+            tracing::error!(class = class_of(EVENTS, "turn.changed").word(), a2a.task = %id, turn.changed = true, "a turn of task `{id}` waits for the build that stored its steps: {error}");
             if let Some(trace) = self.commits.trace() {
                 let now = self.reader.clock.now();
                 trace.event(record, ("failure", "STEP_CHANGED"), now, |row| {
@@ -263,7 +263,7 @@ impl Turns {
             }
             return self.give_back(buffer.record).await;
         }
-        tracing::error!(task.id = %id, "a turn of task `{id}` did not ask for the same steps when it ran again: {error}");
+        tracing::error!(a2a.task = %id, "a turn of task `{id}` did not ask for the same steps when it ran again: {error}");
         let outcome = SkillOutcome::Failed {
             error: AgentError::step_changed("").with_cause(&error),
         };
@@ -285,7 +285,7 @@ impl Turns {
             return Err(error);
         }
         let (id, cause) = (&record.id, error.cause.as_ref());
-        tracing::warn!(task.id = %id, error.cause = cause.map(tracing::field::display), "an outage ended a run of task `{id}`");
+        tracing::warn!(a2a.task = %id, error.cause = cause.map(tracing::field::display), "an outage ended a run of task `{id}`");
         self.give_back(record).await
     }
 

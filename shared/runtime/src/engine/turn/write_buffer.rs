@@ -481,9 +481,9 @@ impl<'e> WriteBuffer<'e> {
 fn log_hand_over(record: &TaskRecord, repeats: bool) {
     let (id, skill) = (&record.id, record.skill_name());
     if repeats {
-        tracing::warn!(task.id = %id, skill, "a turn of task `{id}` is handed over and starts again: it has finished no step");
+        tracing::warn!(a2a.task = %id, skill, "a turn of task `{id}` is handed over and starts again: it has finished no step");
     } else {
-        tracing::info!(task.id = %id, skill, "a turn of task `{id}` is handed over");
+        tracing::info!(a2a.task = %id, skill, "a turn of task `{id}` is handed over");
     }
 }
 

@@ -112,7 +112,7 @@ impl TurnHandle<'_> {
         let scope = scope.to_owned();
         if !self.reads.keep(SessionRead { scope, key, value }) {
             let (id, limit) = (&self.task_id, self.reads.limit);
-            tracing::warn!(task.id = %id, "task `{id}` has loaded more than {limit} bytes of session values outside of steps: another run of the turn may load others");
+            tracing::warn!(a2a.task = %id, "task `{id}` has loaded more than {limit} bytes of session values outside of steps: another run of the turn may load others");
         }
     }
 }

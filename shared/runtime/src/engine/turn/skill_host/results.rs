@@ -67,7 +67,7 @@ impl TurnHandle<'_> {
     fn note_circumstances(&self, key: &str, hash: Option<&String>, input: &StepInput) {
         if hash != input.circumstances.as_ref() {
             let id = &self.task_id;
-            tracing::info!(task.id = %id, step = key, "task `{id}` keeps the result of a step that would be asked differently now");
+            tracing::info!(a2a.task = %id, step = key, "task `{id}` keeps the result of a step that would be asked differently now");
         }
     }
 
