@@ -90,10 +90,9 @@ struct TaskTokens {
     /// What no commit has yet.
     fresh: TokenUse,
     is_partial: bool,
-    /// What calls have reserved that run, or that were dropped.
+    /// What calls have reserved that run, or that were dropped, and what workers keep for their
+    /// next calls.
     open: u64,
-    /// What workers keep for their next calls.
-    held: u64,
     /// Whether a call had no tokens left.
     is_full: bool,
 }
@@ -137,16 +136,6 @@ impl<'e> CallMeter<'e> {
         lock(&self.tokens).is_full
     }
 
-    fn open(&self, tokens: u64) {
-        let open = &mut lock(&self.tokens).open;
-        *open = open.saturating_add(tokens);
-    }
-
-    fn close(&self, tokens: u64) {
-        let open = &mut lock(&self.tokens).open;
-        *open = open.saturating_sub(tokens);
-    }
-
     /// As [`MeterCalls::reserve`].
     ///
     /// # Errors
@@ -159,7 +148,7 @@ impl<'e> CallMeter<'e> {
         let Some(call) = CallTokens::of(request, rest) else {
             return Ok(Err(AgentError::budget_exceeded("the tokens of the task")));
         };
-        self.open(call.tokens());
+        self.hold(call.tokens());
         let Some(limits) = &self.reader.limits else {
             return Ok(Ok(call));
         };
@@ -174,7 +163,7 @@ impl<'e> CallMeter<'e> {
         let most = self.reader.policy.limits.tokens_per_day.unwrap_or(u64::MAX);
         let rest = limits.reserve_tokens(&reservation, most, now).await?;
         let Some(rest) = rest else {
-            self.close(call.tokens());
+            self.release(call.tokens());
             lock(&self.tokens).is_full = true;
             return Ok(Err(AgentError::day_is_used_up(next_day)));
         };
@@ -193,7 +182,7 @@ impl<'e> CallMeter<'e> {
 
     /// As [`MeterCalls::settle`]. Without an answer of the table the call stays reserved.
     async fn settle_call(&self, model: &str, call: CallTokens, usage: TokenUse) {
-        self.close(call.tokens());
+        self.release(call.tokens());
         lock(&self.tokens).fresh.add(usage);
         if let Some((limits, reservation)) = self.reader.limits.as_ref().zip(call.reservation) {
             let model = if model.is_empty() { "unknown" } else { model };
@@ -228,18 +217,18 @@ impl MeterCalls for CallMeter<'_> {
     fn tokens_left(&self) -> Option<u64> {
         let tokens = lock(&self.tokens);
         let sum = tokens.before.saturating_add(tokens.fresh.tokens());
-        let sum = sum.saturating_add(tokens.open).saturating_add(tokens.held);
+        let sum = sum.saturating_add(tokens.open);
         self.most.map(|most| most.saturating_sub(sum))
     }
 
     fn hold(&self, tokens: u64) {
-        let held = &mut lock(&self.tokens).held;
-        *held = held.saturating_add(tokens);
+        let open = &mut lock(&self.tokens).open;
+        *open = open.saturating_add(tokens);
     }
 
     fn release(&self, tokens: u64) {
-        let held = &mut lock(&self.tokens).held;
-        *held = held.saturating_sub(tokens);
+        let open = &mut lock(&self.tokens).open;
+        *open = open.saturating_sub(tokens);
     }
 
     fn note_partial(&self) {

@@ -1,15 +1,13 @@
 //! Assembles the engine from its parts.
 
+use super::PushServices;
 use super::accept::Accept;
 use super::background::Sweeper;
 use super::brake::BrakeView;
 use super::commit::Commits;
 use super::files::Files;
-use super::handler::Tasks;
 use super::policy::Policy;
-use super::push_config::Pushes;
 use super::reader::Reader;
-use super::seal::Secrets;
 use super::services::Services;
 use super::turn::Turns;
 use crate::store::queue::PushQueue;
@@ -21,16 +19,12 @@ use std::sync::Arc;
 pub struct Engine {
     /// Reads tasks.
     pub(crate) reader: Reader,
-    /// Keeps files.
-    pub(crate) files: Files,
+    /// Writes tasks, threads and push configs.
+    pub(crate) commits: Arc<Commits>,
     /// Decides what becomes of a message.
     pub(crate) accept: Accept,
-    /// Runs turns.
+    /// Runs turns, cancels and deletes tasks, and deletes contexts.
     pub turns: Turns,
-    /// Cancels and deletes tasks, and deletes contexts.
-    pub tasks: Tasks,
-    /// Creates and deletes push configs.
-    pub(crate) pushes: Pushes,
     /// Finds what the others lost.
     pub sweeper: Sweeper,
 }
@@ -39,23 +33,23 @@ impl Engine {
     /// Creates an engine that serves `agent` with `services`.
     #[must_use]
     pub fn new(agent: Arc<AgentDefinition>, services: Services, policy: Policy) -> Self {
-        let (records, ids) = (services.records, services.ids);
+        let records = services.records;
         let reads = (records.reader().clone(), services.blobs.clone());
         let reader = Reader {
             push: services.push,
             limits: services.limits,
             brake: services.brakes.map(|it| Arc::new(BrakeView::new(it))),
-            ids: ids.clone(),
+            ids: services.ids,
             ..Reader::new(reads.0, reads.1, services.clock, policy)
         };
-        let files = Files::new(reader.clone(), services.blobs, ids.clone());
-        let commits = Arc::new(Commits::new(files.clone(), records, services.recorder));
-        let secrets = Secrets::new(&reader);
-        let pushes = Pushes::new(commits.clone());
+        let files = Files {
+            reader: reader.clone(),
+            blobs: services.blobs,
+        };
+        let commits = Arc::new(Commits::new(files, records, services.recorder));
         let turns = Turns {
             reader: reader.clone(),
             commits: commits.clone(),
-            secrets: secrets.clone(),
             agent: agent.clone(),
             model: services
                 .model
@@ -64,22 +58,17 @@ impl Engine {
             failures: services.failures,
             output_faults: services.output_faults,
         };
-        let tasks = Tasks::new(turns.clone());
         Self {
             accept: Accept {
                 reader: reader.clone(),
-                commits,
-                secrets,
-                pushes: pushes.clone(),
+                commits: commits.clone(),
                 agent,
                 router: services.router,
             },
-            sweeper: Sweeper::new(tasks.clone()),
+            sweeper: Sweeper::new(turns.clone()),
             reader,
-            files,
+            commits,
             turns,
-            tasks,
-            pushes,
         }
     }
 
@@ -94,12 +83,7 @@ impl Engine {
     /// The same engine with at most `bytes` as its response budget. Only these parts respond.
     #[must_use]
     pub(crate) fn with_budget(mut self, bytes: usize) -> Self {
-        let readers = [
-            &mut self.reader,
-            &mut self.turns.reader,
-            &mut self.tasks.reader,
-        ];
-        for reader in readers {
+        for reader in [&mut self.reader, &mut self.turns.reader] {
             reader.answer_max = reader.answer_max.min(bytes);
         }
         self
@@ -129,4 +113,4 @@ macro_rules! debug_as_name {
     )+};
 }
 
-debug_as_name!(Reader Engine Services Accept Turns Tasks Pushes Sweeper);
+debug_as_name!(Reader Engine Services Accept Turns PushServices Sweeper);

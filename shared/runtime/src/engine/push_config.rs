@@ -5,7 +5,6 @@
 //! is not changed.
 
 use crate::auth::Caller;
-
 use crate::engine::commit::contention::Races;
 use crate::engine::commit::{Commits, push_record};
 use crate::engine::error::EngineError;
@@ -18,7 +17,6 @@ use crate::task::{
     PushPage, PushQuery, PushRecord, PushRegistration, Sealed, Secret, TaskRecord,
 };
 use crate::telemetry::scope::CallScope;
-use std::sync::Arc;
 
 impl Reader {
     /// A push config of a task.
@@ -90,19 +88,7 @@ impl Reader {
     }
 }
 
-/// Creates and deletes push configs.
-#[derive(Clone)]
-pub(crate) struct Pushes {
-    pub(in crate::engine) reader: Reader,
-    commits: Arc<Commits>,
-}
-
-impl Pushes {
-    pub(in crate::engine) fn new(commits: Arc<Commits>) -> Self {
-        let reader = commits.reader.clone();
-        Self { reader, commits }
-    }
-
+impl Commits {
     /// Creates a push config, or replaces the one with the same id.
     ///
     /// # Errors
@@ -123,15 +109,12 @@ impl Pushes {
                 .await?;
             if record.state().is_terminal() {
                 let push = push_record(&record, &registration, self.reader.clock.now());
-                self.commits
-                    .records
-                    .put_push(&push, record.kept_until)
-                    .await?;
+                self.records.put_push(&push, record.kept_until).await?;
                 return Ok(push.config());
             }
             let register = Change::RegisterPush(Box::new(registration.clone()));
-            let commit = self.commits.commit_of(record, register);
-            match self.commits.commit(commit).await?.of_task()? {
+            let commit = self.commit_of(record, register);
+            match self.commit(commit).await?.of_task()? {
                 Ok(record) => {
                     let now = self.reader.clock.now();
                     return Ok(push_record(&record, &registration, now).config());
@@ -155,11 +138,9 @@ impl Pushes {
         self.reader.has_push()?;
         let record = self.reader.load(caller, &query.task).await?;
         if let Some(id) = &query.id {
-            let removal = self
-                .commits
-                .records
-                .delete_push(&record.owner, &record.id, id);
-            removal.await?;
+            self.records
+                .delete_push(&record.owner, &record.id, id)
+                .await?;
         }
         Ok(())
     }
@@ -190,7 +171,7 @@ impl Pushes {
         OutboundUrl::parse(&offer.url, policy.reach)
             .map_err(|fault| A2aError::invalid(offer.field("url"), policy.why_refused(fault)))?;
         let id = offer.id.clone();
-        let id = id.unwrap_or_else(|| PushId::made_of(self.commits.ids.next()));
+        let id = id.unwrap_or_else(|| PushId::made_of(self.reader.ids.next()));
         // A config without secrets needs no key.
         let keys = match (&offer.token, &offer.credentials) {
             (None, None) => None,
@@ -200,7 +181,7 @@ impl Pushes {
             let seal_place = AssociatedData::of_webhook(&record.owner, &record.id, &id, name);
             let secret = secret.as_ref().zip(keys.as_ref());
             secret
-                .map(|(secret, keys)| keys.seal(secret, &seal_place, self.commits.ids.next()))
+                .map(|(secret, keys)| keys.seal(secret, &seal_place, self.reader.ids.next()))
                 .transpose()
         };
         Ok(PushRegistration {

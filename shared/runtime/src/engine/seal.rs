@@ -11,9 +11,7 @@
 
 use super::error::EngineError;
 use super::reader::Reader;
-use super::secret_keys::SecretKeys;
 use super::secret_keys::{self, SecretKey, SecretKeySet, bytes_of};
-use crate::clock::{Clock, Ids};
 use crate::engine::repeat::{MessagePrint, last_message};
 use crate::store::StoreError;
 use crate::task::{
@@ -25,7 +23,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
-use std::sync::Arc;
 
 /// The purpose for which the key is derived.
 const PURPOSE: &[u8] = b"a2a-lambda secrets 1";
@@ -143,22 +140,7 @@ pub(super) fn check_answer(message: &Message) -> Result<(), A2aError> {
 }
 
 /// Seals and recognises messages that are not kept.
-#[derive(Clone)]
-pub(crate) struct Secrets {
-    keys: SecretKeys,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn Ids>,
-}
-
-impl Secrets {
-    pub(super) fn new(reader: &Reader) -> Self {
-        Self {
-            keys: reader.policy.secrets.clone(),
-            clock: reader.clock.clone(),
-            ids: reader.ids.clone(),
-        }
-    }
-
+impl Reader {
     /// Whether the client sends its last message of the task again: the same id with the
     /// same content. A record without a fingerprint has that message in its history.
     pub(in crate::engine) async fn is_repeat(
@@ -200,7 +182,7 @@ impl Secrets {
             Err(error) => return Err(error.into()),
         };
         let seal_place = AssociatedData::of_answer(record, turn);
-        let keys = self.keys.keys().await?;
+        let keys = self.policy.secrets.keys().await?;
         Ok(SealedAnswer {
             content: keys.seal(&Secret::new(text), &seal_place, self.ids.next())?,
             fingerprint: keys.fingerprint(&print.bytes(), &seal_place),
@@ -288,7 +270,7 @@ impl Secrets {
         fingerprint: &str,
         print: &[u8],
     ) -> Result<bool, StoreError> {
-        let keys = self.keys.keys_of(Some(fingerprint)).await?;
+        let keys = self.policy.secrets.keys_of(Some(fingerprint)).await?;
         let seal_place = AssociatedData::of_answer(record, record.turn);
         Ok(keys.recognises(fingerprint, print, &seal_place))
     }
@@ -305,7 +287,7 @@ impl Secrets {
         ciphertext: &Sealed,
     ) -> Result<Option<Message>, StoreError> {
         let text = ciphertext.as_str();
-        let keys = self.keys.keys_of(Some(text)).await?;
+        let keys = self.policy.secrets.keys_of(Some(text)).await?;
         let read_again = record.progress_at().plus(secret_keys::FRESH);
         if keys.split(text).is_none() && self.clock.now() < read_again {
             let why = "the key of an answer is not known to this process";

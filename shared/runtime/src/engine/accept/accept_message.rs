@@ -63,7 +63,7 @@ impl Accept {
         let print = MessagePrint::of(&command);
         // Messages of A2A 0.1 have no id.
         if command.message.id.is_empty() {
-            command.message.id = format!("msg-{:032x}", self.commits.ids.next());
+            command.message.id = format!("msg-{:032x}", self.reader.ids.next());
         }
         match (self.target(caller, &command).await?, print) {
             (Some(record), Some(print)) => {
@@ -85,7 +85,7 @@ impl Accept {
         budget: CallBudget,
     ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
         Box::pin(async move {
-            if self.secrets.is_repeat(&record, &print).await? {
+            if self.reader.is_repeat(&record, &print).await? {
                 return Ok(Acceptance::Repeat(record));
             }
             // A question of consent is canceled as one of the router, whichever skill asks it.
@@ -151,7 +151,7 @@ impl Accept {
         command: &SendCommand,
         now: Timestamp,
     ) -> Result<(TaskRecord, ContextStatus), EngineError> {
-        let number = self.commits.ids.next();
+        let number = self.reader.ids.next();
         let owner = &caller.owner;
         let context_status = match &command.message.context_id {
             Some(id) => self.commits.context_status(owner, id, now).await?,
@@ -168,7 +168,7 @@ impl Accept {
                 .unwrap_or_else(|| TaskId::made_of(number)),
             owner.clone(),
             context_status.id.clone(),
-            WriteId::made_of(self.commits.ids.next()),
+            WriteId::made_of(self.reader.ids.next()),
             command.generation,
             command.metadata.clone(),
             now,
@@ -208,7 +208,7 @@ impl Accept {
         let modes = &command.accepted_output_modes;
         let facts = facts_of(&record, caller, modes, Some(&command.message));
         let listen = self
-            .pushes
+            .commits
             .register_push(&record, command.push.as_ref())
             .await?;
         let message = with_task_ids(command.message, &record);
@@ -216,7 +216,7 @@ impl Accept {
         let mut opening = vec![Change::Accept { message }];
         let input = self.route_message(decision, &facts, &mut opening)?;
         let skill = input.skill().map(|skill| *skill.metadata());
-        self.secrets
+        self.reader
             .seal_opening(&record, skill, record.turn, print.as_ref(), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
@@ -228,7 +228,7 @@ impl Accept {
             Change::Dispatch
         } else {
             Change::Start {
-                lease_until: self.commits.lease_until(budget.deadline()),
+                lease_until: self.commits.lease_until(budget.deadline),
             }
         });
         // A retry finds the task by the client's id, so its first write is not deferred. Nor
@@ -236,7 +236,7 @@ impl Accept {
         let force =
             is_queued || command.client_task_id.is_some() || (is_large && input.makes_task());
         self.commits.refresh(&mut context_status, now).await?;
-        let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
+        let budget = TurnBudget::of_invocation(budget.deadline, self.reader.clock.now());
         Ok(Acceptance::Run(Box::new(TurnSpec {
             opening,
             force,
@@ -400,21 +400,21 @@ impl Accept {
                 began_at: now,
                 message,
                 secret: None,
-                lease_until: self.commits.lease_until(budget.deadline()),
+                lease_until: self.commits.lease_until(budget.deadline),
             }
         }];
         opening.append(&mut pin);
         let turn = record.turn + 1;
-        self.secrets
+        self.reader
             .seal_opening(&record, skill, turn, Some(print), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
         // The task that gets the message has the config.
         let push = command.push.as_ref().filter(|_| !is_forward);
-        opening.extend(self.pushes.register_push(&record, push).await?);
+        opening.extend(self.commits.register_push(&record, push).await?);
         opening.extend(kept_request(&facts, is_queued));
         self.commits.refresh(&mut context_status, now).await?;
-        let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
+        let budget = TurnBudget::of_invocation(budget.deadline, self.reader.clock.now());
         Ok(TurnSpec {
             opening,
             // Other callers can see the task, so a continuation is not deferred. One that is

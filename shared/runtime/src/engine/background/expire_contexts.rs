@@ -150,7 +150,7 @@ impl Sweeper {
         until: Option<Timestamp>,
         report: &mut ThreadSweepReport,
     ) -> Result<(), EngineError> {
-        let removal = self.tasks.remove_cleared(&head, until).await?;
+        let removal = self.turns.remove_cleared(&head, until).await?;
         report.tasks_removed += removal.tasks;
         let (is_whole, is_cut) = (removal.is_whole(), removal.cut);
         if let Some(error) = removal.error {
@@ -192,7 +192,7 @@ impl Sweeper {
                 ..thread
             },
             expect,
-            write: WriteId::made_of(self.commits.ids.next()),
+            write: WriteId::made_of(self.reader.ids.next()),
         }
     }
 }

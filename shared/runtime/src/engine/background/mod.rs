@@ -10,7 +10,6 @@ pub(super) mod sweep;
 pub(super) mod worker;
 
 use super::commit::Commits;
-use super::handler::Tasks;
 use super::reader::Reader;
 use super::turn::Turns;
 use crate::store::queue::PushQueue;
@@ -22,18 +21,16 @@ pub struct Sweeper {
     pub(in crate::engine) reader: Reader,
     pub(in crate::engine) commits: Arc<Commits>,
     pub(in crate::engine) turns: Arc<Turns>,
-    pub(in crate::engine) tasks: Arc<Tasks>,
     /// The queue with which a sweep repeats push deliveries.
     pub(in crate::engine) push_queue: Option<Arc<dyn PushQueue>>,
 }
 
 impl Sweeper {
-    pub(in crate::engine) fn new(tasks: Tasks) -> Self {
+    pub(in crate::engine) fn new(turns: Turns) -> Self {
         Self {
-            reader: tasks.reader.clone(),
-            commits: tasks.commits.clone(),
-            turns: tasks.turns.clone(),
-            tasks: Arc::new(tasks),
+            reader: turns.reader.clone(),
+            commits: turns.commits.clone(),
+            turns: Arc::new(turns),
             push_queue: None,
         }
     }

@@ -160,7 +160,7 @@ impl Sweeper {
     /// every process.
     pub(in crate::engine) fn restart(&self, walk: &mut ShardWalk, shards: u32) {
         if walk.is_done() {
-            let first = self.commits.ids.next() % u128::from(shards.max(1));
+            let first = self.reader.ids.next() % u128::from(shards.max(1));
             *walk = ShardWalk::of(shards, u32::try_from(first).unwrap_or_default());
         }
     }

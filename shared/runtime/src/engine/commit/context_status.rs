@@ -302,7 +302,7 @@ impl Commits {
         ThreadWrite {
             record,
             expect,
-            write: WriteId::made_of(self.ids.next()),
+            write: WriteId::made_of(self.reader.ids.next()),
         }
     }
 

@@ -94,7 +94,7 @@ impl Files {
         let now = self.reader.clock.now();
         self.charge_bytes(&caller.owner.tenant, order.size).await?;
         let reference = UploadReference {
-            id: ulid(now, self.ids.next()),
+            id: ulid(now, self.reader.ids.next()),
             size: order.size,
             sha256: order.sha256,
         };

@@ -1,12 +1,11 @@
 //! `CancelTask`: cancels a task in one conditional write.
 
-use super::Tasks;
 use crate::auth::Caller;
 use crate::engine::commit::contention::Races;
-use crate::engine::commit::{CommitOutcome, SendKey};
+use crate::engine::commit::{CommitOutcome, task_of_key};
 use crate::engine::error::EngineError;
 use crate::engine::turn::Turns;
-use crate::store::IdempotencyEntry;
+use crate::store::{IdempotencyEntry, KeyWrite};
 use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};
 use crate::telemetry::scope;
 use a2a_lambda_skill::TurnFacts;
@@ -14,7 +13,7 @@ use a2a_lambda_skill::TurnFacts;
 /// The most messages of history in the response.
 const HISTORY: usize = 100;
 
-impl Tasks {
+impl Turns {
     /// Cancels the task. After the response no later output becomes visible, since a
     /// running turn has the old epoch.
     ///
@@ -28,7 +27,7 @@ impl Tasks {
     ) -> Result<Task, EngineError> {
         let record = self.reader.load(caller, &command.id).await?;
         scope::note_skill_of(&record);
-        let record = self.turns.cancel_task(caller, record, None).await?;
+        let record = self.cancel_task(caller, record, None).await?;
         self.reader.answer(&record, HISTORY).await
     }
 
@@ -38,17 +37,15 @@ impl Tasks {
     /// [`A2aError::TaskNotCancelable`] if the task has ended otherwise.
     pub async fn end_task(&self, record: TaskRecord) -> Result<TaskRecord, EngineError> {
         let caller = Caller::behind(&record.owner, record.request.as_ref());
-        self.turns.cancel_task(&caller, record, None).await
+        self.cancel_task(&caller, record, None).await
     }
-}
 
-impl Turns {
     /// Cancels a task as it is stored now. The `key` is that of a send whose message does it.
     pub(in crate::engine) async fn cancel_task(
         &self,
         caller: &Caller,
         mut record: TaskRecord,
-        key: Option<SendKey>,
+        key: Option<KeyWrite>,
     ) -> Result<TaskRecord, EngineError> {
         let mut races = Races::default();
         loop {
@@ -64,7 +61,7 @@ impl Turns {
             commit.key.clone_from(&key);
             let outcome = self.commits.commit(commit).await?;
             if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, &key) {
-                return Ok(key.task_of(IdempotencyEntry::clone(entry))?);
+                return Ok(task_of_key(key, IdempotencyEntry::clone(entry))?);
             }
             match outcome.of_task()? {
                 Ok(record) => {

@@ -20,7 +20,7 @@ impl Reader {
         let projection = Projection {
             history_length: query.history_length,
             artifacts: true,
-            bytes: budget.remaining(),
+            bytes: budget.remaining,
         };
         let head = head.ok_or(A2aError::TaskNotFound)?;
         // The store does not read what the response cannot hold.

@@ -77,11 +77,11 @@ impl Reader {
         now: Timestamp,
     ) -> Result<Vec<Task>, EngineError> {
         let mut budget = self.response_budget(heads.len());
-        let mut reads = budget.remaining();
+        let mut reads = budget.remaining;
         let mut entries = Vec::with_capacity(heads.len());
         let mut heads = VecDeque::from(heads);
         while !heads.is_empty() {
-            let wave = next_wave(&mut heads, budget.remaining().min(reads));
+            let wave = next_wave(&mut heads, budget.remaining.min(reads));
             let excerpts = wave.iter().map(|(head, bytes)| {
                 let projection = Projection {
                     history_length: query.history_length,

@@ -244,7 +244,7 @@ impl<'e> TurnHandle<'e> {
             rest: source,
             remaining: self.turns.reader.policy.upload_max,
         });
-        let key = self.attempt.early_key(self.turns.commits.ids.next());
+        let key = self.attempt.early_key(self.turns.reader.ids.next());
         let blobs = &self.turns.commits.files.blobs;
         let measure = blobs.put_from(&self.task, &key, &mut source).await?;
         let rest = measure.size.saturating_sub(first);
@@ -309,7 +309,7 @@ impl DocumentHost for TurnHandle<'_> {
     }
 
     fn write_stamp(&self) -> (Timestamp, WriteId) {
-        let id = WriteId::made_of(self.turns.commits.ids.next());
+        let id = WriteId::made_of(self.turns.reader.ids.next());
         (self.turns.reader.clock.now(), id)
     }
 
