@@ -179,19 +179,6 @@ impl<'e> CallMeter<'e> {
             ..call
         }))
     }
-
-    /// As [`MeterCalls::settle`]. Without an answer of the table the call stays reserved.
-    async fn settle_call(&self, model: &str, call: CallTokens, usage: TokenUse) {
-        self.release(call.tokens());
-        lock(&self.tokens).fresh.add(usage);
-        if let Some((limits, reservation)) = self.reader.limits.as_ref().zip(call.reservation) {
-            let model = if model.is_empty() { "unknown" } else { model };
-            let settle = limits.settle_tokens(&reservation, model, usage);
-            if let Err(error) = settle.await {
-                tracing::warn!("a call of a model stays as reserved: {error}");
-            }
-        }
-    }
 }
 
 impl MeterCalls for CallMeter<'_> {
@@ -211,7 +198,18 @@ impl MeterCalls for CallMeter<'_> {
         call: CallTokens,
         usage: TokenUse,
     ) -> BoxFuture<'a, ()> {
-        Box::pin(self.settle_call(model, call, usage))
+        Box::pin(async move {
+            self.release(call.tokens());
+            lock(&self.tokens).fresh.add(usage);
+            if let Some((limits, reservation)) = self.reader.limits.as_ref().zip(call.reservation) {
+                let model = if model.is_empty() { "unknown" } else { model };
+                let settle = limits.settle_tokens(&reservation, model, usage);
+                // Without an answer of the table the call stays reserved.
+                if let Err(error) = settle.await {
+                    tracing::warn!("a call of a model stays as reserved: {error}");
+                }
+            }
+        })
     }
 
     fn tokens_left(&self) -> Option<u64> {

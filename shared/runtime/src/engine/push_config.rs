@@ -175,7 +175,7 @@ impl Commits {
         // A config without secrets needs no key.
         let keys = match (&offer.token, &offer.credentials) {
             (None, None) => None,
-            _ => Some(policy.secrets.keys().await?),
+            _ => Some(policy.secrets.keys_of(None).await?),
         };
         let seal = |secret: &Option<Secret>, name| {
             let seal_place = AssociatedData::of_webhook(&record.owner, &record.id, &id, name);

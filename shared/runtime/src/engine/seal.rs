@@ -69,7 +69,7 @@ impl SecretKeySet {
         seal_place: &AssociatedData,
         number: u128,
     ) -> Result<Sealed, EngineError> {
-        let key = self.current();
+        let key = &self.current;
         let seal = || {
             let nonce: [u8; NONCE_LEN] = number.to_be_bytes().first_chunk().copied()?;
             let mut text = secret.expose().as_bytes().to_vec();
@@ -83,7 +83,7 @@ impl SecretKeySet {
             Some(STANDARD_NO_PAD.encode([nonce.as_slice(), &text].concat()))
         };
         let body = seal().ok_or_else(|| EngineError::internal("failed to seal a secret"))?;
-        Ok(Sealed::from_text(format!("{}.{body}", key.id())))
+        Ok(Sealed::from_text(format!("{}.{body}", key.id)))
     }
 
     /// Opens what was sealed for `seal_place`; `None` if it was sealed for another place or
@@ -102,10 +102,10 @@ impl SecretKeySet {
     /// The fingerprint of a text at its place: it recognises the text and reveals nothing
     /// about it.
     fn fingerprint(&self, text: &[u8], seal_place: &AssociatedData) -> String {
-        let key = self.current();
+        let key = &self.current;
         let text = [&seal_place.0, text].concat();
         let hash = hmac::sign(&key.hmac_key(FINGERPRINT), &text);
-        format!("{}.{}", key.id(), STANDARD_NO_PAD.encode(hash))
+        format!("{}.{}", key.id, STANDARD_NO_PAD.encode(hash))
     }
 
     /// Whether [`fingerprint`](Self::fingerprint) made this fingerprint of `text` at `seal_place`.
@@ -152,8 +152,10 @@ impl Reader {
             return Ok(false);
         }
         if let Some(fingerprint) = record.fingerprint.as_deref() {
-            let print = print.bytes();
-            return Ok(self.has_fingerprint(record, fingerprint, &print).await?);
+            // One whose key is no longer known recognises nothing.
+            let keys = self.policy.secrets.keys_of(Some(fingerprint)).await?;
+            let seal_place = AssociatedData::of_answer(record, record.turn);
+            return Ok(keys.recognises(fingerprint, &print.bytes(), &seal_place));
         }
         Ok(last_message(record).is_some_and(|last| print.is_of(last)))
     }
@@ -182,7 +184,7 @@ impl Reader {
             Err(error) => return Err(error.into()),
         };
         let seal_place = AssociatedData::of_answer(record, turn);
-        let keys = self.policy.secrets.keys().await?;
+        let keys = self.policy.secrets.keys_of(None).await?;
         Ok(SealedAnswer {
             content: keys.seal(&Secret::new(text), &seal_place, self.ids.next())?,
             fingerprint: keys.fingerprint(&print.bytes(), &seal_place),
@@ -260,19 +262,6 @@ impl Reader {
         let answer = self.seal_answer(record, &message, turn, print).await?;
         opening.push(Change::Seal(answer));
         Ok(())
-    }
-
-    /// Whether `fingerprint` is that of `print` for the answer that opened the current turn
-    /// of `record`. It is not if its key is no longer known.
-    pub(super) async fn has_fingerprint(
-        &self,
-        record: &TaskRecord,
-        fingerprint: &str,
-        print: &[u8],
-    ) -> Result<bool, StoreError> {
-        let keys = self.policy.secrets.keys_of(Some(fingerprint)).await?;
-        let seal_place = AssociatedData::of_answer(record, record.turn);
-        Ok(keys.recognises(fingerprint, print, &seal_place))
     }
 
     /// The answer that opened the current turn of `record`; `None` if it does not open, or

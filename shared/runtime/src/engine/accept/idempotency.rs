@@ -83,12 +83,8 @@ impl Accept {
         caller: &Caller,
         key: &KeyWrite,
     ) -> Result<Option<TaskRecord>, EngineError> {
-        let now = self.reader.clock.now();
-        let entry = self
-            .commits
-            .records
-            .load_key(&caller.owner, &key.key, now)
-            .await?;
+        let (records, now) = (&self.commits.records, self.reader.clock.now());
+        let entry = records.load_key(&caller.owner, &key.key, now).await?;
         Ok(entry.map(|entry| task_of_key(key, entry)).transpose()?)
     }
 }

@@ -206,18 +206,12 @@ impl Sweeper {
                 }
             };
             let (mut standing, mut waiters) = (Vec::new(), Vec::new());
-            let heads = match self
-                .commits
-                .records
-                .heads(&open, self.reader.clock.now())
-                .await
-            {
-                Ok(heads) => heads,
-                Err(error) => {
-                    EngineError::from(error).log();
-                    Vec::new()
-                }
-            };
+            let now = self.reader.clock.now();
+            let heads = self.commits.records.heads(&open, now).await;
+            let heads = heads.unwrap_or_else(|error| {
+                EngineError::from(error).log();
+                Vec::new()
+            });
             for head in heads {
                 if self.reader.time_is_up(until) {
                     walk.again(shard, after);
@@ -272,15 +266,9 @@ impl Sweeper {
         if head.state().is_at_rest() {
             // A task at rest is in the index only while a push delivery is unconfirmed.
             if let Some(queue) = &self.push_queue {
+                let deliveries = self.commits.records.deliveries();
                 let now = self.reader.clock.now();
-                report.pushed += resend_pushes(
-                    &self.commits.records.deliveries(),
-                    &**queue,
-                    &head,
-                    leases,
-                    now,
-                )
-                .await?;
+                report.pushed += resend_pushes(&deliveries, &**queue, &head, leases, now).await?;
             }
             return Ok(None);
         }

@@ -139,12 +139,9 @@ impl PreparedCommit {
         thread: Option<ThreadWrite>,
         session: BTreeSet<String>,
     ) -> Self {
-        let commit = self.0.clone();
-        Self(Commit {
-            thread,
-            session,
-            ..commit
-        })
+        let mut commit = self.0.clone();
+        (commit.thread, commit.session) = (thread, session);
+        Self(commit)
     }
 }
 
@@ -286,11 +283,15 @@ impl Commits {
             next.hold_key(key.key.clone());
         }
         stored::arrange(&mut next);
+        let pushes = changes.iter().filter_map(|change| match change {
+            Change::RegisterPush(registration) => Some(push_record(base, registration, now)),
+            _ => None,
+        });
         Ok(TaskWrite {
             record: next,
             expect: Expect::of(base),
             thread: commit.thread.clone(),
-            pushes: push_records(base, changes, now),
+            pushes: pushes.collect(),
             key: commit.key.clone(),
             has_pointer: commit.has_pointer,
             now,
@@ -354,15 +355,6 @@ impl Commits {
         // platform killed is soon taken over.
         deadline.map_or(lease, |end| lease.min(end.plus(Duration::from_secs(5))))
     }
-}
-
-/// The push configs that these changes add.
-fn push_records(base: &TaskRecord, changes: &[Change], now: Timestamp) -> Vec<PushRecord> {
-    let records = changes.iter().filter_map(|change| match change {
-        Change::RegisterPush(registration) => Some(push_record(base, registration, now)),
-        _ => None,
-    });
-    records.collect()
 }
 
 /// A push config that gets the events after those of `base`.

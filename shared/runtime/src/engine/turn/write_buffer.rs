@@ -280,7 +280,7 @@ impl<'e> WriteBuffer<'e> {
             Some(placement) => placement.await?,
             None => self.turns.commits.extend_thread(&self.record).await,
         }
-        let result = self.write_next(turn.turn_thread()).await;
+        let result = self.write_next(&turn.turn_thread).await;
         self.end(result).await
     }
 
