@@ -66,11 +66,8 @@ pub(super) fn most_of_task<'m>(
     let mut budgets = messages
         .rev()
         .filter_map(|it| it.metadata.get(BUDGET)?.as_u64());
-    budgets
-        .next()
-        .into_iter()
-        .chain(limits.tokens_per_task)
-        .min()
+    let budget = budgets.next().into_iter();
+    budget.chain(limits.tokens_per_task).min()
 }
 
 /// The meter of the calls of models in one turn, or of one call of the router.

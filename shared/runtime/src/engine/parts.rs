@@ -46,7 +46,12 @@ impl Engine {
             reader: reader.clone(),
             blobs: services.blobs,
         };
-        let commits = Arc::new(Commits::new(files, records, services.recorder));
+        let commits = Arc::new(Commits {
+            reader: reader.clone(),
+            records,
+            files,
+            recorder: services.recorder,
+        });
         let turns = Turns {
             reader: reader.clone(),
             commits: commits.clone(),
@@ -65,7 +70,12 @@ impl Engine {
                 agent,
                 router: services.router,
             },
-            sweeper: Sweeper::new(turns.clone()),
+            sweeper: Sweeper {
+                reader: reader.clone(),
+                commits: commits.clone(),
+                turns: Arc::new(turns.clone()),
+                push_queue: None,
+            },
             reader,
             commits,
             turns,

@@ -184,12 +184,10 @@ impl Sweeper {
     /// The next write of `thread`. Cleaning up is not activity, so the times stay.
     fn next_of(&self, mut thread: ThreadRecord) -> ThreadWrite {
         let expect = thread.version;
+        thread.version = expect + 1;
         self.commits.keep(&mut thread, self.reader.clock.now());
         ThreadWrite {
-            record: ThreadRecord {
-                version: expect + 1,
-                ..thread
-            },
+            record: thread,
             expect,
             write: WriteId::made_of(self.reader.ids.next()),
         }

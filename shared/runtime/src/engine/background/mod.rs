@@ -24,14 +24,3 @@ pub struct Sweeper {
     /// The queue with which a sweep repeats push deliveries.
     pub(in crate::engine) push_queue: Option<Arc<dyn PushQueue>>,
 }
-
-impl Sweeper {
-    pub(in crate::engine) fn new(turns: Turns) -> Self {
-        Self {
-            reader: turns.reader.clone(),
-            commits: turns.commits.clone(),
-            turns: Arc::new(turns),
-            push_queue: None,
-        }
-    }
-}

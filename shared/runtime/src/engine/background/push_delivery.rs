@@ -137,11 +137,10 @@ impl PushDispatcher {
             }
             // Without a push config only the state of the task is needed, not its events.
             let cursor = delivery.map_or(u64::MAX, |delivery| delivery.cursor);
-            let log = self
-                .to
-                .deliveries
-                .tail(&item.owner, &item.task, cursor, now);
-            let log = log.await?;
+            let deliveries = &self.to.deliveries;
+            let log = deliveries
+                .tail(&item.owner, &item.task, cursor, now)
+                .await?;
             let Some(log) = log.filter(|log| log.incarnation == item.incarnation) else {
                 return Ok(());
             };
@@ -326,10 +325,8 @@ impl PushDispatcher {
         push: &PushRecord,
         holder: &WriteId,
     ) -> Result<bool, EngineError> {
-        let write = self
-            .to
-            .deliveries
-            .note_delivery(push, holder, &push.delivery);
+        let deliveries = &self.to.deliveries;
+        let write = deliveries.note_delivery(push, holder, &push.delivery);
         Ok(write.await?)
     }
 

@@ -151,23 +151,10 @@ pub(crate) struct Commits {
     pub(super) reader: Reader,
     pub(super) records: Records,
     pub(crate) files: Files,
-    recorder: Option<Arc<dyn RecordTrace>>,
+    pub(super) recorder: Option<Arc<dyn RecordTrace>>,
 }
 
 impl Commits {
-    pub(super) fn new(
-        files: Files,
-        records: Records,
-        recorder: Option<Arc<dyn RecordTrace>>,
-    ) -> Self {
-        Self {
-            reader: files.reader.clone(),
-            records,
-            files,
-            recorder,
-        }
-    }
-
     /// The trace of the call or turn that runs; `None` if nobody records one.
     pub(super) fn trace(&self) -> Option<Arc<RunTrace>> {
         let recorder = self.recorder.as_ref()?;

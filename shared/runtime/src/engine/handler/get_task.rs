@@ -41,10 +41,8 @@ impl Reader {
         caller: &Caller,
         id: &TaskId,
     ) -> Result<TaskRecord, EngineError> {
-        let record = self
-            .records
-            .load(&caller.owner, id, self.clock.now())
-            .await?;
+        let now = self.clock.now();
+        let record = self.records.load(&caller.owner, id, now).await?;
         Ok(record.ok_or(A2aError::TaskNotFound)?)
     }
 
