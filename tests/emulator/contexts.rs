@@ -240,7 +240,7 @@ async fn a_sweep_with_outdated_index_data_changes_nothing() {
     let thread = thread.unwrap().unwrap();
     let deleted = stage
         .engine
-        .turns
+        .tasks
         .delete_context(&stage.caller, &context)
         .await;
     deleted.unwrap();
@@ -269,7 +269,7 @@ async fn a_deleted_context_id_is_refused_for_20_minutes_then_new() {
         assert!(task.status.timestamp >= thread.created_at);
         let deleted = stage
             .engine
-            .turns
+            .tasks
             .delete_context(&stage.caller, &context)
             .await;
         deleted.unwrap();
@@ -341,7 +341,7 @@ async fn a_pointer_left_by_a_crash_shows_nothing_and_is_deleted_with_its_context
     assert_eq!(stage.value("k", &context).await, "v");
     let deleted = stage
         .engine
-        .turns
+        .tasks
         .delete_context(&stage.caller, &context)
         .await;
     deleted.unwrap();

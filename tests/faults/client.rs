@@ -173,7 +173,7 @@ impl Client for Site<'_> {
                 reader.list(caller, &query).await.map(MethodResult::Page)
             }
             MethodCall::Unary(UnaryCall::Cancel(command)) => {
-                let canceled = engine.turns.cancel(caller, &command).await;
+                let canceled = engine.tasks.cancel(caller, &command).await;
                 case.keep_canceled(canceled.is_ok(), &command.id).await;
                 canceled.map(of_task)
             }
@@ -184,7 +184,7 @@ impl Client for Site<'_> {
             MethodCall::Unary(UnaryCall::DeleteContext(id)) => {
                 // On a slow machine it would take longer than it may.
                 case.clock.hold(true);
-                let deleted = engine.turns.delete_context(caller, &id).await;
+                let deleted = engine.tasks.delete_context(caller, &id).await;
                 case.clock.hold(false);
                 deleted.map(|()| MethodResult::Deleted)
             }

@@ -92,7 +92,7 @@ pub(crate) async fn end(
     };
     let engine = Engine::new(Arc::new(agent), services, settings.policy);
     let result = match options.find(&storage).await {
-        Ok(task) => engine.turns.end_task(task).await.map_err(TaskError::from),
+        Ok(task) => engine.tasks.end_task(task).await.map_err(TaskError::from),
         Err(error) => Err(error),
     };
     storage.stop().await;

@@ -293,7 +293,7 @@ impl Endpoint {
             id,
             metadata: Metadata::new(),
         };
-        match self.engine().turns.cancel(&self.caller, &command).await {
+        match self.engine().tasks.cancel(&self.caller, &command).await {
             Ok(task) => {
                 let mut world = self.hub.world();
                 let Some(life) = world.oracle.reported(&task) else {
@@ -458,7 +458,7 @@ impl Endpoint {
             world.oracle.unwanted(id.as_str());
             world.oracle.lives_of(&id)
         };
-        match self.engine().turns.delete_task(&self.caller, &id).await {
+        match self.engine().tasks.delete_task(&self.caller, &id).await {
             Ok(()) => self.hub.world().oracle.deleted(&id, &lives),
             Err(error) => self.hub.world().oracle.refused(&error.a2a_error),
         }
@@ -468,7 +468,7 @@ impl Endpoint {
     pub(crate) async fn clear(self, id: ContextId) {
         let name = id.to_string();
         self.hub.world().oracle.unwanted(&name);
-        match self.engine().turns.delete_context(&self.caller, &id).await {
+        match self.engine().tasks.delete_context(&self.caller, &id).await {
             Ok(()) => self.hub.world().oracle.cleared(&name),
             Err(error) => self.hub.world().oracle.refused(&error.a2a_error),
         }

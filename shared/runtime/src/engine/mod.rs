@@ -70,6 +70,7 @@ pub use background::relay::{relay, relay_pushes};
 pub use background::sweep::{Leases, SweepPlaces, SweepReport, SweepRound};
 pub use budget::CallBudget;
 pub use error::EngineError;
+pub use handler::Tasks;
 pub use limit_policy::{CallRate, LimitPolicy, RatePolicy, SharedStreams};
 pub use parts::Engine;
 pub use policy::Policy;

@@ -6,8 +6,11 @@ use super::background::Sweeper;
 use super::brake::BrakeView;
 use super::commit::Commits;
 use super::files::Files;
+use super::handler::Tasks;
 use super::policy::Policy;
+use super::push_config::Pushes;
 use super::reader::Reader;
+use super::seal::Secrets;
 use super::services::Services;
 use super::turn::Turns;
 use crate::store::queue::PushQueue;
@@ -19,12 +22,16 @@ use std::sync::Arc;
 pub struct Engine {
     /// Reads tasks.
     pub(crate) reader: Reader,
-    /// Writes tasks, threads and push configs.
-    pub(crate) commits: Arc<Commits>,
+    /// Keeps files.
+    pub(crate) files: Files,
     /// Decides what becomes of a message.
     pub(crate) accept: Accept,
-    /// Runs turns, cancels and deletes tasks, and deletes contexts.
+    /// Runs turns.
     pub turns: Turns,
+    /// Cancels and deletes tasks, and deletes contexts.
+    pub tasks: Tasks,
+    /// Creates and deletes push configs.
+    pub(crate) pushes: Pushes,
     /// Finds what the others lost.
     pub sweeper: Sweeper,
 }
@@ -49,12 +56,22 @@ impl Engine {
         let commits = Arc::new(Commits {
             reader: reader.clone(),
             records,
-            files,
+            files: files.clone(),
             recorder: services.recorder,
         });
+        let secrets = Secrets {
+            keys: reader.policy.secrets.clone(),
+            clock: reader.clock.clone(),
+            ids: reader.ids.clone(),
+        };
+        let pushes = Pushes {
+            reader: reader.clone(),
+            commits: commits.clone(),
+        };
         let turns = Turns {
             reader: reader.clone(),
             commits: commits.clone(),
+            secrets: secrets.clone(),
             agent: agent.clone(),
             model: services
                 .model
@@ -63,22 +80,32 @@ impl Engine {
             failures: services.failures,
             output_faults: services.output_faults,
         };
+        let tasks = Tasks {
+            reader: reader.clone(),
+            commits: commits.clone(),
+            turns: Arc::new(turns.clone()),
+        };
         Self {
             accept: Accept {
                 reader: reader.clone(),
                 commits: commits.clone(),
+                secrets,
+                pushes: pushes.clone(),
                 agent,
                 router: services.router,
             },
             sweeper: Sweeper {
                 reader: reader.clone(),
-                commits: commits.clone(),
-                turns: Arc::new(turns.clone()),
+                commits,
+                turns: tasks.turns.clone(),
+                tasks: Arc::new(tasks.clone()),
                 push_queue: None,
             },
             reader,
-            commits,
+            files,
             turns,
+            tasks,
+            pushes,
         }
     }
 
@@ -93,7 +120,12 @@ impl Engine {
     /// The same engine with at most `bytes` as its response budget. Only these parts respond.
     #[must_use]
     pub(crate) fn with_budget(mut self, bytes: usize) -> Self {
-        for reader in [&mut self.reader, &mut self.turns.reader] {
+        let readers = [
+            &mut self.reader,
+            &mut self.turns.reader,
+            &mut self.tasks.reader,
+        ];
+        for reader in readers {
             reader.answer_max = reader.answer_max.min(bytes);
         }
         self
@@ -123,4 +155,4 @@ macro_rules! debug_as_name {
     )+};
 }
 
-debug_as_name!(Reader Engine Services Accept Turns PushServices Sweeper);
+debug_as_name!(Reader Engine Services Accept Turns Tasks Pushes PushServices Sweeper);

@@ -5,6 +5,7 @@
 //! is not changed.
 
 use crate::auth::Caller;
+
 use crate::engine::commit::contention::Races;
 use crate::engine::commit::{Commits, push_record};
 use crate::engine::error::EngineError;
@@ -17,6 +18,7 @@ use crate::task::{
     PushPage, PushQuery, PushRecord, PushRegistration, Sealed, Secret, TaskRecord,
 };
 use crate::telemetry::scope::CallScope;
+use std::sync::Arc;
 
 impl Reader {
     /// A push config of a task.
@@ -88,7 +90,14 @@ impl Reader {
     }
 }
 
-impl Commits {
+/// Creates and deletes push configs.
+#[derive(Clone)]
+pub(crate) struct Pushes {
+    pub(in crate::engine) reader: Reader,
+    pub(in crate::engine) commits: Arc<Commits>,
+}
+
+impl Pushes {
     /// Creates a push config, or replaces the one with the same id.
     ///
     /// # Errors
@@ -109,12 +118,15 @@ impl Commits {
                 .await?;
             if record.state().is_terminal() {
                 let push = push_record(&record, &registration, self.reader.clock.now());
-                self.records.put_push(&push, record.kept_until).await?;
+                self.commits
+                    .records
+                    .put_push(&push, record.kept_until)
+                    .await?;
                 return Ok(push.config());
             }
             let register = Change::RegisterPush(Box::new(registration.clone()));
-            let commit = self.commit_of(record, register);
-            match self.commit(commit).await?.of_task()? {
+            let commit = self.commits.commit_of(record, register);
+            match self.commits.commit(commit).await?.of_task()? {
                 Ok(record) => {
                     let now = self.reader.clock.now();
                     return Ok(push_record(&record, &registration, now).config());
@@ -138,9 +150,11 @@ impl Commits {
         self.reader.has_push()?;
         let record = self.reader.load(caller, &query.task).await?;
         if let Some(id) = &query.id {
-            self.records
-                .delete_push(&record.owner, &record.id, id)
-                .await?;
+            let removal = self
+                .commits
+                .records
+                .delete_push(&record.owner, &record.id, id);
+            removal.await?;
         }
         Ok(())
     }

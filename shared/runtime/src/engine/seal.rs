@@ -10,8 +10,9 @@
 //! §8.3).
 
 use super::error::EngineError;
-use super::reader::Reader;
+use super::secret_keys::SecretKeys;
 use super::secret_keys::{self, SecretKey, SecretKeySet, bytes_of};
+use crate::clock::{Clock, Ids};
 use crate::engine::repeat::{MessagePrint, last_message};
 use crate::store::StoreError;
 use crate::task::{
@@ -23,6 +24,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
+use std::sync::Arc;
 
 /// The purpose for which the key is derived.
 const PURPOSE: &[u8] = b"a2a-lambda secrets 1";
@@ -140,7 +142,14 @@ pub(super) fn check_answer(message: &Message) -> Result<(), A2aError> {
 }
 
 /// Seals and recognises messages that are not kept.
-impl Reader {
+#[derive(Clone)]
+pub(crate) struct Secrets {
+    pub(super) keys: SecretKeys,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<dyn Ids>,
+}
+
+impl Secrets {
     /// Whether the client sends its last message of the task again: the same id with the
     /// same content. A record without a fingerprint has that message in its history.
     pub(in crate::engine) async fn is_repeat(
@@ -153,7 +162,7 @@ impl Reader {
         }
         if let Some(fingerprint) = record.fingerprint.as_deref() {
             // One whose key is no longer known recognises nothing.
-            let keys = self.policy.secrets.keys_of(Some(fingerprint)).await?;
+            let keys = self.keys.keys_of(Some(fingerprint)).await?;
             let seal_place = AssociatedData::of_answer(record, record.turn);
             return Ok(keys.recognises(fingerprint, &print.bytes(), &seal_place));
         }
@@ -184,7 +193,7 @@ impl Reader {
             Err(error) => return Err(error.into()),
         };
         let seal_place = AssociatedData::of_answer(record, turn);
-        let keys = self.policy.secrets.keys_of(None).await?;
+        let keys = self.keys.keys_of(None).await?;
         Ok(SealedAnswer {
             content: keys.seal(&Secret::new(text), &seal_place, self.ids.next())?,
             fingerprint: keys.fingerprint(&print.bytes(), &seal_place),
@@ -276,7 +285,7 @@ impl Reader {
         ciphertext: &Sealed,
     ) -> Result<Option<Message>, StoreError> {
         let text = ciphertext.as_str();
-        let keys = self.policy.secrets.keys_of(Some(text)).await?;
+        let keys = self.keys.keys_of(Some(text)).await?;
         let read_again = record.progress_at().plus(secret_keys::FRESH);
         if keys.split(text).is_none() && self.clock.now() < read_again {
             let why = "the key of an answer is not known to this process";

@@ -145,25 +145,25 @@ impl RunCalls for Engine {
                 MethodResult::Sent(response)
             }
             UnaryCall::Cancel(command) => {
-                let task = Box::pin(engine.turns.cancel(caller, &command)).await?;
+                let task = Box::pin(engine.tasks.cancel(caller, &command)).await?;
                 MethodResult::Task(Box::new(task))
             }
-            UnaryCall::CreateUpload(order) => MethodResult::Upload(Box::new(
-                self.commits.files.create_upload(caller, order).await?,
-            )),
+            UnaryCall::CreateUpload(order) => {
+                MethodResult::Upload(Box::new(self.files.create_upload(caller, order).await?))
+            }
             UnaryCall::CreatePush(command) => {
-                MethodResult::Push(Box::pin(self.commits.create_push(caller, &command)).await?)
+                MethodResult::Push(Box::pin(self.pushes.create_push(caller, &command)).await?)
             }
             UnaryCall::DeletePush(query) => {
-                self.commits.delete_push(caller, &query).await?;
+                self.pushes.delete_push(caller, &query).await?;
                 MethodResult::PushDeleted
             }
             UnaryCall::DeleteContext(id) => {
-                self.turns.delete_context(caller, &id).await?;
+                self.tasks.delete_context(caller, &id).await?;
                 MethodResult::Deleted
             }
             UnaryCall::DeleteTask(id) => {
-                Box::pin(self.turns.delete_task(caller, &id)).await?;
+                Box::pin(self.tasks.delete_task(caller, &id)).await?;
                 MethodResult::Deleted
             }
             read @ (UnaryCall::Get(_)

@@ -110,7 +110,7 @@ impl SkillTest {
             };
             match hold.take() {
                 Some((Interruption::CancelAfter(_), hold)) => {
-                    self.engine().turns.cancel(caller, &cancel(id)).await?;
+                    self.engine().tasks.cancel(caller, &cancel(id)).await?;
                     // The send fails when the turn has ended meanwhile: nothing to release.
                     let _gone = hold.go_on.send(());
                 }

@@ -267,7 +267,7 @@ impl SkillTest {
         let id = self.task.clone().ok_or(SkillTestError::NoTask)?;
         let caller = self.calling()?;
         let engine = self.engine();
-        engine.turns.cancel(&caller, &cancel(id)).await?;
+        engine.tasks.cancel(&caller, &cancel(id)).await?;
         self.look(&engine, &caller).await
     }
 

@@ -85,7 +85,7 @@ impl Accept {
         budget: CallBudget,
     ) -> BoxFuture<'a, Result<Acceptance, EngineError>> {
         Box::pin(async move {
-            if self.reader.is_repeat(&record, &print).await? {
+            if self.secrets.is_repeat(&record, &print).await? {
                 return Ok(Acceptance::Repeat(record));
             }
             // A question of consent is canceled as one of the router, whichever skill asks it.
@@ -208,13 +208,13 @@ impl Accept {
         let modes = &command.accepted_output_modes;
         let facts = facts_of(&record, caller, modes, Some(&command.message));
         let push = command.push.as_ref();
-        let listen = self.commits.register_push(&record, push).await?;
+        let listen = self.pushes.register_push(&record, push).await?;
         let message = with_task_ids(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
         let input = self.route_message(decision, &facts, &mut opening)?;
         let skill = input.skill().map(|skill| *skill.metadata());
-        self.reader
+        self.secrets
             .seal_opening(&record, skill, record.turn, print.as_ref(), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
@@ -390,13 +390,13 @@ impl Accept {
         }];
         opening.append(&mut pin);
         let turn = record.turn + 1;
-        self.reader
+        self.secrets
             .seal_opening(&record, skill, turn, Some(&print), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
         // The task that gets the message has the config.
         let push = command.push.as_ref().filter(|_| !is_forward);
-        opening.extend(self.commits.register_push(&record, push).await?);
+        opening.extend(self.pushes.register_push(&record, push).await?);
         opening.extend(kept_request(&facts, is_queued));
         self.commits.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline, self.reader.clock.now());

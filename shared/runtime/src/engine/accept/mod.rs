@@ -7,7 +7,9 @@ pub use accept_message::RoutePreview;
 
 use super::budget::CallBudget;
 use super::error::EngineError;
+use super::push_config::Pushes;
 use super::reader::Reader;
+use super::seal::Secrets;
 use crate::auth::Caller;
 use crate::engine::commit::Commits;
 use crate::engine::commit::contention::Races;
@@ -22,6 +24,8 @@ use std::sync::Arc;
 pub(crate) struct Accept {
     pub(in crate::engine) reader: Reader,
     pub(in crate::engine) commits: Arc<Commits>,
+    pub(in crate::engine) secrets: Secrets,
+    pub(in crate::engine) pushes: Pushes,
     pub(in crate::engine) agent: Arc<AgentDefinition>,
     /// The model that chooses a skill, if there is one.
     pub(in crate::engine) router: Option<Arc<RouterModel>>,

@@ -152,7 +152,7 @@ impl Sweeper {
         until: Option<Timestamp>,
         report: &mut ThreadSweepReport,
     ) -> Result<(), EngineError> {
-        let removal = self.turns.remove_cleared(&head, until).await?;
+        let removal = self.tasks.remove_cleared(&head, until).await?;
         report.tasks_removed += removal.tasks;
         let (is_whole, is_cut) = (removal.is_whole(), removal.cut);
         if let Some(error) = removal.error {

@@ -10,6 +10,7 @@ pub(super) mod sweep;
 pub(super) mod worker;
 
 use super::commit::Commits;
+use super::handler::Tasks;
 use super::reader::Reader;
 use super::turn::Turns;
 use crate::store::queue::PushQueue;
@@ -21,6 +22,7 @@ pub struct Sweeper {
     pub(in crate::engine) reader: Reader,
     pub(in crate::engine) commits: Arc<Commits>,
     pub(in crate::engine) turns: Arc<Turns>,
+    pub(in crate::engine) tasks: Arc<Tasks>,
     /// The queue with which a sweep repeats push deliveries.
     pub(in crate::engine) push_queue: Option<Arc<dyn PushQueue>>,
 }

@@ -150,7 +150,7 @@ impl Turns {
     /// chose.
     async fn load_turn(&self, record: &TaskRecord) -> Result<Option<Message>, EngineError> {
         if let Some(ciphertext) = record.secret.as_ref() {
-            return Ok(self.reader.open_answer(record, ciphertext).await?);
+            return Ok(self.secrets.open_answer(record, ciphertext).await?);
         }
         let Some(last) = last_message(record) else {
             return Ok(None);

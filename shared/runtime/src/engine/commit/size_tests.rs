@@ -150,7 +150,7 @@ async fn a_full_task_that_asks_can_be_canceled_and_deleted() {
         let id = record.id.clone();
         let metadata = Metadata::new();
         let cancel = CancelCommand { id, metadata };
-        let canceled = fixture.engine.turns.cancel(&ann(), &cancel).await;
+        let canceled = fixture.engine.tasks.cancel(&ann(), &cancel).await;
         assert_eq!(
             canceled.unwrap().status.state,
             TaskState::Canceled,
@@ -161,7 +161,7 @@ async fn a_full_task_that_asks_can_be_canceled_and_deleted() {
             .await;
         fixture
             .engine
-            .turns
+            .tasks
             .delete_task(&ann(), &record.id)
             .await
             .unwrap();

@@ -1,5 +1,6 @@
 //! `CancelTask`: cancels a task in one conditional write.
 
+use super::Tasks;
 use crate::auth::Caller;
 use crate::engine::commit::contention::Races;
 use crate::engine::commit::{CommitOutcome, task_of_key};
@@ -13,7 +14,7 @@ use a2a_lambda_skill::TurnFacts;
 /// The most messages of history in the response.
 const HISTORY: usize = 100;
 
-impl Turns {
+impl Tasks {
     /// Cancels the task. After the response no later output becomes visible, since a
     /// running turn has the old epoch.
     ///
@@ -27,7 +28,7 @@ impl Turns {
     ) -> Result<Task, EngineError> {
         let record = self.reader.load(caller, &command.id).await?;
         scope::note_skill_of(&record);
-        let record = self.cancel_task(caller, record, None).await?;
+        let record = self.turns.cancel_task(caller, record, None).await?;
         self.reader.answer(&record, HISTORY).await
     }
 
@@ -37,9 +38,11 @@ impl Turns {
     /// [`A2aError::TaskNotCancelable`] if the task has ended otherwise.
     pub async fn end_task(&self, record: TaskRecord) -> Result<TaskRecord, EngineError> {
         let caller = Caller::behind(&record.owner, record.request.as_ref());
-        self.cancel_task(&caller, record, None).await
+        self.turns.cancel_task(&caller, record, None).await
     }
+}
 
+impl Turns {
     /// Cancels a task as it is stored now. The `key` is that of a send whose message does it.
     pub(in crate::engine) async fn cancel_task(
         &self,

@@ -9,10 +9,10 @@
 //! working on, when no such function can run any more, and then the cleared thread. From
 //! then on a client-made id is new again.
 
+use super::Tasks;
 use crate::auth::Caller;
 use crate::engine::commit::contention::Races;
 use crate::engine::error::EngineError;
-use crate::engine::turn::Turns;
 use crate::store::{ThreadRecord, ThreadWrite};
 use crate::task::{A2aError, ContextId, Owner, TaskRecord, Timestamp, WriteId};
 use futures::StreamExt as _;
@@ -58,7 +58,7 @@ struct ContextTasks {
     began: Option<Timestamp>,
 }
 
-impl Turns {
+impl Tasks {
     /// Deletes a context with its tasks. No read finds it from now on. Its id is refused until
     /// the sweep has finished the deletion; the ids of its tasks are free immediately.
     ///

@@ -6,18 +6,18 @@
 //! is cut off leaves the item, by which a later call finds the rest. Without a later
 //! call, native TTL removes the items and the sweep removes the objects.
 
+use super::Tasks;
 use crate::auth::Caller;
 use crate::engine::commit::contention::Races;
 use crate::engine::error::EngineError;
 use crate::engine::files::{object_key, remove_objects_of};
-use crate::engine::turn::Turns;
 use crate::task::{A2aError, TaskId, TaskRecord, Timestamp};
 use std::collections::BTreeSet;
 
 /// A time at which no task had expired: a read as of this time finds ended tasks too.
 const EVER: Timestamp = Timestamp::from_millis(0);
 
-impl Turns {
+impl Tasks {
     /// Deletes a task and everything stored for it. Its context stays, unless only this
     /// task kept it alive. For a task that is gone it removes what an earlier call has
     /// left.

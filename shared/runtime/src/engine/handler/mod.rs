@@ -11,3 +11,16 @@ pub(super) mod send_message;
 pub(super) mod stream_message;
 pub(super) mod subscribe;
 mod wait_for_rest;
+
+use super::commit::Commits;
+use super::reader::Reader;
+use super::turn::Turns;
+use std::sync::Arc;
+
+/// Cancels and deletes tasks, and deletes contexts.
+#[derive(Clone)]
+pub struct Tasks {
+    pub(super) reader: Reader,
+    pub(super) commits: Arc<Commits>,
+    pub(super) turns: Arc<Turns>,
+}

@@ -23,6 +23,7 @@ pub(super) mod write_buffer;
 
 use super::commit::Commits;
 use super::reader::Reader;
+use super::seal::Secrets;
 use crate::store::documents::Documents;
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::{AgentDefinition, AgentError};
@@ -37,6 +38,7 @@ pub(in crate::engine) type ReportFailure = Arc<dyn Fn(&AgentError) + Send + Sync
 pub struct Turns {
     pub(in crate::engine) reader: Reader,
     pub(in crate::engine) commits: Arc<Commits>,
+    pub(in crate::engine) secrets: Secrets,
     pub(crate) agent: Arc<AgentDefinition>,
     /// The model that skills can call, if there is one.
     pub(in crate::engine) model: Option<Arc<dyn Model>>,

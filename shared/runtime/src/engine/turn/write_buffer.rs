@@ -193,7 +193,7 @@ impl<'e> WriteBuffer<'e> {
             return Ok(None);
         }
         if let (Some(current), Some(print)) = (&self.winner, &self.print)
-            && self.turns.reader.is_repeat(current, print).await?
+            && self.turns.secrets.is_repeat(current, print).await?
         {
             return Ok(self.winner.take());
         }

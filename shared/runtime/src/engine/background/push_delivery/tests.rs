@@ -187,7 +187,7 @@ impl PushFixture {
             task: task.clone(),
             offer,
         };
-        let created = self.engine.commits.create_push(&ann(), &command).await;
+        let created = self.engine.pushes.create_push(&ann(), &command).await;
         created.map_err(|error| error.a2a_error)
     }
 

@@ -362,7 +362,7 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
     // This deletion has read the thread before another sweep finished it.
     let removal = fixture
         .engine
-        .turns
+        .tasks
         .remove_cleared(&deleted, None)
         .await
         .unwrap();

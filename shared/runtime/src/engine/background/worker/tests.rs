@@ -243,10 +243,10 @@ async fn message_of_a_deleted_task_leaves_its_successor_unchanged() {
         id: id.clone(),
         metadata: serde_json::Map::new(),
     };
-    fixture.engine.turns.cancel(&caller, &cancel).await.unwrap();
+    fixture.engine.tasks.cancel(&caller, &cancel).await.unwrap();
     fixture
         .engine
-        .turns
+        .tasks
         .delete_task(&caller, &id)
         .await
         .unwrap();

@@ -100,7 +100,7 @@ async fn ordered(engine: &Engine, tenant: &str, size: u64) -> A2aError {
         media_type: None,
     };
     let caller = Caller::behind(&owner, None);
-    let granted = engine.commits.files.create_upload(&caller, order).await;
+    let granted = engine.files.create_upload(&caller, order).await;
     granted.unwrap_err().a2a_error
 }
 

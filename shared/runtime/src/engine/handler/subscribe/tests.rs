@@ -90,11 +90,11 @@ async fn a_waiting_call_shows_no_later_task_of_the_same_id() {
         id: id(),
         metadata: Metadata::new(),
     };
-    engine.turns.cancel(&caller(), &cancel).await.unwrap();
+    engine.tasks.cancel(&caller(), &cancel).await.unwrap();
     let task = TaskKey::new(&caller().owner, &id());
     let log = keys::task_items(&task).into();
     let tail = store.table.query(&log).await.unwrap();
-    engine.turns.delete_task(&caller(), &id()).await.unwrap();
+    engine.tasks.delete_task(&caller(), &id()).await.unwrap();
     let second = send(&engine, &store).await;
     assert!(!second.is_same_task(&first));
 

@@ -57,7 +57,7 @@ async fn removed_push_config_gets_no_event_and_keeps_no_task_open() {
         let caller = ann();
         fixture
             .engine
-            .commits
+            .pushes
             .delete_push(&caller, &query)
             .await
             .unwrap();
@@ -96,7 +96,7 @@ async fn only_a_public_https_url_is_registered() {
     let mut policy = Policy::clone(&fixture.engine.reader.policy);
     policy.reach = AddressPolicy::Loopback;
     let mut engine = fixture.engine.clone();
-    Arc::make_mut(&mut engine.commits).reader.policy = Arc::new(policy);
+    engine.pushes.reader.policy = Arc::new(policy);
     let local = CreatePush {
         task: task.id.clone(),
         offer: PushOffer {
@@ -104,7 +104,7 @@ async fn only_a_public_https_url_is_registered() {
             ..hook("a")
         },
     };
-    engine.commits.create_push(&ann(), &local).await.unwrap();
+    engine.pushes.create_push(&ann(), &local).await.unwrap();
     // The worker checks the URL again: with the policy of a deployment it makes no call.
     fixture.say(Some(&task.id), "blue", None).await;
     assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
@@ -185,7 +185,7 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
         id: TaskId::made_of(1),
         metadata: serde_json::Map::new(),
     };
-    let missing = fixture.engine.turns.cancel(&ann(), &unused).await;
+    let missing = fixture.engine.tasks.cancel(&ann(), &unused).await;
     assert_eq!(missing.unwrap_err().a2a_error, A2aError::TaskNotFound);
 }
 
@@ -217,12 +217,8 @@ async fn push_configs_of_another_callers_task_are_not_found() {
     let rows = [
         engine.reader.get_push(&other, &query).await.map(|_| ()),
         engine.reader.list_pushes(&other, &list).await.map(|_| ()),
-        engine
-            .commits
-            .create_push(&other, &create)
-            .await
-            .map(|_| ()),
-        engine.commits.delete_push(&other, &query).await,
+        engine.pushes.create_push(&other, &create).await.map(|_| ()),
+        engine.pushes.delete_push(&other, &query).await,
     ];
     each_row(rows, |refused| {
         assert_eq!(refused.unwrap_err().a2a_error, A2aError::TaskNotFound);
@@ -273,7 +269,7 @@ async fn open_task_accepts_at_most_100_push_config_ids() {
         let name = format!("c{number}");
         fixture.create(&task.id, hook(&name)).await.unwrap();
         let gone = removed(&name);
-        let gone = fixture.engine.commits.delete_push(&ann(), &gone).await;
+        let gone = fixture.engine.pushes.delete_push(&ann(), &gone).await;
         gone.unwrap();
     }
     let refused = fixture.create(&task.id, hook("one-more")).await;

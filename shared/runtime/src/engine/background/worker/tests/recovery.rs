@@ -100,7 +100,7 @@ async fn cancel_reaches_the_worker_at_its_next_heartbeat() {
             id: task.id.clone(),
             metadata: serde_json::Map::new(),
         };
-        fixture.engine.turns.cancel(&ann(), &command).await.unwrap()
+        fixture.engine.tasks.cancel(&ann(), &command).await.unwrap()
     };
     let (ack, canceled) = tokio::join!(working, canceling);
     assert_eq!(ack, Ack::Delete);
