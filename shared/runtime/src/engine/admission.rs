@@ -87,7 +87,8 @@ impl Reader {
     /// [`A2aError::RateLimited`] when the tier has no call left.
     pub(in crate::engine) async fn charge_call(&self, caller: &Caller) -> Result<(), A2aError> {
         let rates = &self.policy.limits.rates;
-        let (Some(limits), Some(rate)) = (&self.limits, rates.of_tier(&caller.tier)) else {
+        let rate = rates.tiers.get(&caller.tier).copied().or(rates.calls);
+        let (Some(limits), Some(rate)) = (&self.limits, rate) else {
             return Ok(());
         };
         let bucket = RateBucket::Tier(caller.owner.tenant.clone(), caller.tier.clone());

@@ -24,14 +24,14 @@ const MARGIN: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallBudget {
     /// When the invocation ends.
-    deadline: Option<Timestamp>,
+    pub(in crate::engine) deadline: Option<Timestamp>,
     /// Until when the call may wait for its turn; `None` counts from the start of the
     /// send.
     waits_until: Option<Timestamp>,
     /// When a call without a stream must have its response.
     answer_by: Option<Timestamp>,
     /// Whether other calls share these limits.
-    in_batch: bool,
+    pub(in crate::engine) is_in_batch: bool,
     /// When the credentials of the caller end: no stream shows anything after it.
     credentials_end: Option<Timestamp>,
 }
@@ -40,13 +40,10 @@ impl CallBudget {
     /// The limits of a call in an invocation that ends at `deadline`, or in a process
     /// without such an end.
     #[must_use]
-    pub const fn until(deadline: Option<Timestamp>) -> Self {
+    pub fn until(deadline: Option<Timestamp>) -> Self {
         Self {
             deadline,
-            waits_until: None,
-            answer_by: None,
-            in_batch: false,
-            credentials_end: None,
+            ..Self::default()
         }
     }
 
@@ -59,22 +56,12 @@ impl CallBudget {
         }
     }
 
-    /// When the invocation ends.
-    pub(in crate::engine) const fn deadline(&self) -> Option<Timestamp> {
-        self.deadline
-    }
-
     /// The same limits for each of several calls together.
     pub(crate) const fn in_batch(self) -> Self {
         Self {
-            in_batch: true,
+            is_in_batch: true,
             ..self
         }
-    }
-
-    /// Whether other calls share these limits.
-    pub(in crate::engine) const fn is_in_batch(&self) -> bool {
-        self.in_batch
     }
 
     /// `at`, or earlier if the invocation ends before.

@@ -66,11 +66,8 @@ pub(super) fn most_of_task<'m>(
     let mut budgets = messages
         .rev()
         .filter_map(|it| it.metadata.get(BUDGET)?.as_u64());
-    budgets
-        .next()
-        .into_iter()
-        .chain(limits.tokens_per_task)
-        .min()
+    let budget = budgets.next().into_iter();
+    budget.chain(limits.tokens_per_task).min()
 }
 
 /// The meter of the calls of models in one turn, or of one call of the router.
@@ -90,10 +87,9 @@ struct TaskTokens {
     /// What no commit has yet.
     fresh: TokenUse,
     is_partial: bool,
-    /// What calls have reserved that run, or that were dropped.
+    /// What calls have reserved that run, or that were dropped, and what workers keep for their
+    /// next calls.
     open: u64,
-    /// What workers keep for their next calls.
-    held: u64,
     /// Whether a call had no tokens left.
     is_full: bool,
 }
@@ -137,16 +133,6 @@ impl<'e> CallMeter<'e> {
         lock(&self.tokens).is_full
     }
 
-    fn open(&self, tokens: u64) {
-        let open = &mut lock(&self.tokens).open;
-        *open = open.saturating_add(tokens);
-    }
-
-    fn close(&self, tokens: u64) {
-        let open = &mut lock(&self.tokens).open;
-        *open = open.saturating_sub(tokens);
-    }
-
     /// As [`MeterCalls::reserve`].
     ///
     /// # Errors
@@ -159,7 +145,7 @@ impl<'e> CallMeter<'e> {
         let Some(call) = CallTokens::of(request, rest) else {
             return Ok(Err(AgentError::budget_exceeded("the tokens of the task")));
         };
-        self.open(call.tokens());
+        self.hold(call.tokens());
         let Some(limits) = &self.reader.limits else {
             return Ok(Ok(call));
         };
@@ -174,7 +160,7 @@ impl<'e> CallMeter<'e> {
         let most = self.reader.policy.limits.tokens_per_day.unwrap_or(u64::MAX);
         let rest = limits.reserve_tokens(&reservation, most, now).await?;
         let Some(rest) = rest else {
-            self.close(call.tokens());
+            self.release(call.tokens());
             lock(&self.tokens).is_full = true;
             return Ok(Err(AgentError::day_is_used_up(next_day)));
         };
@@ -189,19 +175,6 @@ impl<'e> CallMeter<'e> {
             reservation,
             ..call
         }))
-    }
-
-    /// As [`MeterCalls::settle`]. Without an answer of the table the call stays reserved.
-    async fn settle_call(&self, model: &str, call: CallTokens, usage: TokenUse) {
-        self.close(call.tokens());
-        lock(&self.tokens).fresh.add(usage);
-        if let Some((limits, reservation)) = self.reader.limits.as_ref().zip(call.reservation) {
-            let model = if model.is_empty() { "unknown" } else { model };
-            let settle = limits.settle_tokens(&reservation, model, usage);
-            if let Err(error) = settle.await {
-                tracing::warn!("a call of a model stays as reserved: {error}");
-            }
-        }
     }
 }
 
@@ -222,24 +195,35 @@ impl MeterCalls for CallMeter<'_> {
         call: CallTokens,
         usage: TokenUse,
     ) -> BoxFuture<'a, ()> {
-        Box::pin(self.settle_call(model, call, usage))
+        Box::pin(async move {
+            self.release(call.tokens());
+            lock(&self.tokens).fresh.add(usage);
+            if let Some((limits, reservation)) = self.reader.limits.as_ref().zip(call.reservation) {
+                let model = if model.is_empty() { "unknown" } else { model };
+                let settle = limits.settle_tokens(&reservation, model, usage);
+                // Without an answer of the table the call stays reserved.
+                if let Err(error) = settle.await {
+                    tracing::warn!("a call of a model stays as reserved: {error}");
+                }
+            }
+        })
     }
 
     fn tokens_left(&self) -> Option<u64> {
         let tokens = lock(&self.tokens);
         let sum = tokens.before.saturating_add(tokens.fresh.tokens());
-        let sum = sum.saturating_add(tokens.open).saturating_add(tokens.held);
+        let sum = sum.saturating_add(tokens.open);
         self.most.map(|most| most.saturating_sub(sum))
     }
 
     fn hold(&self, tokens: u64) {
-        let held = &mut lock(&self.tokens).held;
-        *held = held.saturating_add(tokens);
+        let open = &mut lock(&self.tokens).open;
+        *open = open.saturating_add(tokens);
     }
 
     fn release(&self, tokens: u64) {
-        let held = &mut lock(&self.tokens).held;
-        *held = held.saturating_sub(tokens);
+        let open = &mut lock(&self.tokens).open;
+        *open = open.saturating_sub(tokens);
     }
 
     fn note_partial(&self) {

@@ -41,13 +41,6 @@ pub struct RatePolicy {
     pub skills: BTreeMap<String, CallRate>,
 }
 
-impl RatePolicy {
-    /// The rate of the calls of a tier.
-    pub(in crate::engine) fn of_tier(&self, tier: &str) -> Option<CallRate> {
-        self.tiers.get(tier).copied().or(self.calls)
-    }
-}
-
 /// A rate of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallRate {

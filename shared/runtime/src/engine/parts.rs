@@ -1,5 +1,6 @@
 //! Assembles the engine from its parts.
 
+use super::PushServices;
 use super::accept::Accept;
 use super::background::Sweeper;
 use super::brake::BrakeView;
@@ -39,19 +40,34 @@ impl Engine {
     /// Creates an engine that serves `agent` with `services`.
     #[must_use]
     pub fn new(agent: Arc<AgentDefinition>, services: Services, policy: Policy) -> Self {
-        let (records, ids) = (services.records, services.ids);
+        let records = services.records;
         let reads = (records.reader().clone(), services.blobs.clone());
         let reader = Reader {
             push: services.push,
             limits: services.limits,
             brake: services.brakes.map(|it| Arc::new(BrakeView::new(it))),
-            ids: ids.clone(),
+            ids: services.ids,
             ..Reader::new(reads.0, reads.1, services.clock, policy)
         };
-        let files = Files::new(reader.clone(), services.blobs, ids.clone());
-        let commits = Arc::new(Commits::new(files.clone(), records, services.recorder));
-        let secrets = Secrets::new(&reader);
-        let pushes = Pushes::new(commits.clone());
+        let files = Files {
+            reader: reader.clone(),
+            blobs: services.blobs,
+        };
+        let commits = Arc::new(Commits {
+            reader: reader.clone(),
+            records,
+            files: files.clone(),
+            recorder: services.recorder,
+        });
+        let secrets = Secrets {
+            keys: reader.policy.secrets.clone(),
+            clock: reader.clock.clone(),
+            ids: reader.ids.clone(),
+        };
+        let pushes = Pushes {
+            reader: reader.clone(),
+            commits: commits.clone(),
+        };
         let turns = Turns {
             reader: reader.clone(),
             commits: commits.clone(),
@@ -64,17 +80,27 @@ impl Engine {
             failures: services.failures,
             output_faults: services.output_faults,
         };
-        let tasks = Tasks::new(turns.clone());
+        let tasks = Tasks {
+            reader: reader.clone(),
+            commits: commits.clone(),
+            turns: Arc::new(turns.clone()),
+        };
         Self {
             accept: Accept {
                 reader: reader.clone(),
-                commits,
+                commits: commits.clone(),
                 secrets,
                 pushes: pushes.clone(),
                 agent,
                 router: services.router,
             },
-            sweeper: Sweeper::new(tasks.clone()),
+            sweeper: Sweeper {
+                reader: reader.clone(),
+                commits,
+                turns: tasks.turns.clone(),
+                tasks: Arc::new(tasks.clone()),
+                push_queue: None,
+            },
             reader,
             files,
             turns,

@@ -94,15 +94,10 @@ impl Reader {
 #[derive(Clone)]
 pub(crate) struct Pushes {
     pub(in crate::engine) reader: Reader,
-    commits: Arc<Commits>,
+    pub(in crate::engine) commits: Arc<Commits>,
 }
 
 impl Pushes {
-    pub(in crate::engine) fn new(commits: Arc<Commits>) -> Self {
-        let reader = commits.reader.clone();
-        Self { reader, commits }
-    }
-
     /// Creates a push config, or replaces the one with the same id.
     ///
     /// # Errors
@@ -190,17 +185,17 @@ impl Pushes {
         OutboundUrl::parse(&offer.url, policy.reach)
             .map_err(|fault| A2aError::invalid(offer.field("url"), policy.why_refused(fault)))?;
         let id = offer.id.clone();
-        let id = id.unwrap_or_else(|| PushId::made_of(self.commits.ids.next()));
+        let id = id.unwrap_or_else(|| PushId::made_of(self.reader.ids.next()));
         // A config without secrets needs no key.
         let keys = match (&offer.token, &offer.credentials) {
             (None, None) => None,
-            _ => Some(policy.secrets.keys().await?),
+            _ => Some(policy.secrets.keys_of(None).await?),
         };
         let seal = |secret: &Option<Secret>, name| {
             let seal_place = AssociatedData::of_webhook(&record.owner, &record.id, &id, name);
             let secret = secret.as_ref().zip(keys.as_ref());
             secret
-                .map(|(secret, keys)| keys.seal(secret, &seal_place, self.commits.ids.next()))
+                .map(|(secret, keys)| keys.seal(secret, &seal_place, self.reader.ids.next()))
                 .transpose()
         };
         Ok(PushRegistration {

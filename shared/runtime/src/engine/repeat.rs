@@ -104,7 +104,7 @@ pub(super) fn parts_hash(parts: &[Part]) -> Vec<u8> {
             PartContent::Stored(blob) => hash.feed("raw", &blob.sha256),
             // Two uploads of the same bytes are the same content.
             PartContent::Url(url) => match UploadReference::of(url) {
-                Some(Ok(upload)) => hash.feed("raw", upload.sha256()),
+                Some(Ok(upload)) => hash.feed("raw", &upload.sha256),
                 _ => hash.feed("url", url),
             },
             PartContent::Data(value) => hash.value(value),

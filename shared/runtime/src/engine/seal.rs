@@ -10,7 +10,6 @@
 //! §8.3).
 
 use super::error::EngineError;
-use super::reader::Reader;
 use super::secret_keys::SecretKeys;
 use super::secret_keys::{self, SecretKey, SecretKeySet, bytes_of};
 use crate::clock::{Clock, Ids};
@@ -72,7 +71,7 @@ impl SecretKeySet {
         seal_place: &AssociatedData,
         number: u128,
     ) -> Result<Sealed, EngineError> {
-        let key = self.current();
+        let key = &self.current;
         let seal = || {
             let nonce: [u8; NONCE_LEN] = number.to_be_bytes().first_chunk().copied()?;
             let mut text = secret.expose().as_bytes().to_vec();
@@ -86,7 +85,7 @@ impl SecretKeySet {
             Some(STANDARD_NO_PAD.encode([nonce.as_slice(), &text].concat()))
         };
         let body = seal().ok_or_else(|| EngineError::internal("failed to seal a secret"))?;
-        Ok(Sealed::from_text(format!("{}.{body}", key.id())))
+        Ok(Sealed::from_text(format!("{}.{body}", key.id)))
     }
 
     /// Opens what was sealed for `seal_place`; `None` if it was sealed for another place or
@@ -105,10 +104,10 @@ impl SecretKeySet {
     /// The fingerprint of a text at its place: it recognises the text and reveals nothing
     /// about it.
     fn fingerprint(&self, text: &[u8], seal_place: &AssociatedData) -> String {
-        let key = self.current();
+        let key = &self.current;
         let text = [&seal_place.0, text].concat();
         let hash = hmac::sign(&key.hmac_key(FINGERPRINT), &text);
-        format!("{}.{}", key.id(), STANDARD_NO_PAD.encode(hash))
+        format!("{}.{}", key.id, STANDARD_NO_PAD.encode(hash))
     }
 
     /// Whether [`fingerprint`](Self::fingerprint) made this fingerprint of `text` at `seal_place`.
@@ -145,20 +144,12 @@ pub(super) fn check_answer(message: &Message) -> Result<(), A2aError> {
 /// Seals and recognises messages that are not kept.
 #[derive(Clone)]
 pub(crate) struct Secrets {
-    keys: SecretKeys,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn Ids>,
+    pub(super) keys: SecretKeys,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<dyn Ids>,
 }
 
 impl Secrets {
-    pub(super) fn new(reader: &Reader) -> Self {
-        Self {
-            keys: reader.policy.secrets.clone(),
-            clock: reader.clock.clone(),
-            ids: reader.ids.clone(),
-        }
-    }
-
     /// Whether the client sends its last message of the task again: the same id with the
     /// same content. A record without a fingerprint has that message in its history.
     pub(in crate::engine) async fn is_repeat(
@@ -170,8 +161,10 @@ impl Secrets {
             return Ok(false);
         }
         if let Some(fingerprint) = record.fingerprint.as_deref() {
-            let print = print.bytes();
-            return Ok(self.has_fingerprint(record, fingerprint, &print).await?);
+            // One whose key is no longer known recognises nothing.
+            let keys = self.keys.keys_of(Some(fingerprint)).await?;
+            let seal_place = AssociatedData::of_answer(record, record.turn);
+            return Ok(keys.recognises(fingerprint, &print.bytes(), &seal_place));
         }
         Ok(last_message(record).is_some_and(|last| print.is_of(last)))
     }
@@ -200,7 +193,7 @@ impl Secrets {
             Err(error) => return Err(error.into()),
         };
         let seal_place = AssociatedData::of_answer(record, turn);
-        let keys = self.keys.keys().await?;
+        let keys = self.keys.keys_of(None).await?;
         Ok(SealedAnswer {
             content: keys.seal(&Secret::new(text), &seal_place, self.ids.next())?,
             fingerprint: keys.fingerprint(&print.bytes(), &seal_place),
@@ -278,19 +271,6 @@ impl Secrets {
         let answer = self.seal_answer(record, &message, turn, print).await?;
         opening.push(Change::Seal(answer));
         Ok(())
-    }
-
-    /// Whether `fingerprint` is that of `print` for the answer that opened the current turn
-    /// of `record`. It is not if its key is no longer known.
-    pub(super) async fn has_fingerprint(
-        &self,
-        record: &TaskRecord,
-        fingerprint: &str,
-        print: &[u8],
-    ) -> Result<bool, StoreError> {
-        let keys = self.keys.keys_of(Some(fingerprint)).await?;
-        let seal_place = AssociatedData::of_answer(record, record.turn);
-        Ok(keys.recognises(fingerprint, print, &seal_place))
     }
 
     /// The answer that opened the current turn of `record`; `None` if it does not open, or

@@ -78,16 +78,11 @@ impl SecretKeys {
         })))
     }
 
-    /// The keys.
+    /// The keys, with that of `text`, a token or what was sealed, if there is one: another
+    /// process may already use a newer key.
     ///
     /// # Errors
     /// [`StoreError`] when they were never read and cannot be.
-    pub(super) async fn keys(&self) -> Result<Arc<SecretKeySet>, StoreError> {
-        self.keys_of(None).await
-    }
-
-    /// The keys, with that of `text`, a token or what was sealed, if there is one: another
-    /// process may already use a newer key.
     pub(super) async fn keys_of(
         &self,
         text: Option<&str>,
@@ -162,14 +157,16 @@ impl fmt::Debug for SecretKeys {
 /// Some secret keys, the one in use first.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct SecretKeySet {
-    current: SecretKey,
+    /// The key that makes tokens and seals.
+    pub(super) current: SecretKey,
     older: Vec<SecretKey>,
 }
 
-/// A secret key and its id.
+/// A secret key.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct SecretKey {
-    id: String,
+    /// 8 hex digits that say nothing about the key.
+    pub(super) id: String,
     bytes: Vec<u8>,
 }
 
@@ -181,11 +178,6 @@ impl SecretKeySet {
             current: keys.next().unwrap_or_else(|| SecretKey::new(Vec::new())),
             older: keys.collect(),
         }
-    }
-
-    /// The key that makes tokens and seals.
-    pub(super) const fn current(&self) -> &SecretKey {
-        &self.current
     }
 
     /// The key of `text`, whose id is before the first dot, and the rest of the text.
@@ -205,11 +197,6 @@ impl SecretKey {
         let digest = key.derive(ID_PURPOSE);
         key.id = hex::encode(digest.as_ref().get(..4).unwrap_or_default());
         key
-    }
-
-    /// The id: 8 hex digits that say nothing about the key.
-    pub(super) fn id(&self) -> &str {
-        &self.id
     }
 
     /// A key of 32 bytes for one purpose. Keys for other purposes say nothing about it.
@@ -297,14 +284,14 @@ mod tests {
         let place = Place::holding(&["first"]);
         let keys = place.keys();
         assert_eq!(place.reads(), 0);
-        keys.keys().await.unwrap();
+        keys.keys_of(None).await.unwrap();
         place.wait(FRESH.saturating_sub(Duration::from_millis(1)));
-        keys.clone().keys().await.unwrap();
+        keys.clone().keys_of(None).await.unwrap();
         assert_eq!(place.reads(), 1);
         place.hold(Some(&["second", "first"]));
         place.wait(Duration::from_millis(1));
-        let found = keys.keys().await.unwrap();
-        assert_eq!((place.reads(), found.current().id()), (2, &*id("second")));
+        let found = keys.keys_of(None).await.unwrap();
+        assert_eq!((place.reads(), &*found.current.id), (2, &*id("second")));
         assert!(found.split(&text("first")).is_some());
     }
 
@@ -312,7 +299,7 @@ mod tests {
     async fn a_seal_of_a_newer_key_is_a_reason_to_read_again_once_in_ten_seconds() {
         let place = Place::holding(&["first"]);
         let keys = place.keys();
-        keys.keys().await.unwrap();
+        keys.keys_of(None).await.unwrap();
         place.hold(Some(&["second", "first"]));
         let newer = text("second");
         let before = keys.keys_of(Some(&newer)).await.unwrap();
@@ -331,14 +318,14 @@ mod tests {
         let place = Place::holding(&["first"]);
         let keys = place.keys();
         place.hold(None);
-        assert!(keys.keys().await.is_err());
+        assert!(keys.keys_of(None).await.is_err());
         place.hold(Some(&["first"]));
-        keys.keys().await.unwrap();
+        keys.keys_of(None).await.unwrap();
         place.hold(None);
         place.wait(FRESH);
-        assert_eq!(keys.keys().await.unwrap().current().id(), id("first"));
+        assert_eq!(keys.keys_of(None).await.unwrap().current.id, id("first"));
         assert_eq!(place.reads(), 3);
-        keys.keys().await.unwrap();
+        keys.keys_of(None).await.unwrap();
         assert_eq!(place.reads(), 3, "not at each call");
     }
 

@@ -63,7 +63,7 @@ impl Accept {
         let print = MessagePrint::of(&command);
         // Messages of A2A 0.1 have no id.
         if command.message.id.is_empty() {
-            command.message.id = format!("msg-{:032x}", self.commits.ids.next());
+            command.message.id = format!("msg-{:032x}", self.reader.ids.next());
         }
         match (self.target(caller, &command).await?, print) {
             (Some(record), Some(print)) => {
@@ -106,15 +106,15 @@ impl Accept {
             match record.state() {
                 // A2A 1.0 §3.3.1: multiple cancellation requests have the same effect.
                 TaskState::Canceled if cancels => return Ok(Acceptance::Repeat(record)),
-                state if !state.is_interrupted() => return Err(closed_error(state).into()),
+                state if state.is_terminal() => {
+                    return Err(A2aError::TaskFinished { state }.into());
+                }
+                state if !state.is_interrupted() => return Err(A2aError::TaskBusy.into()),
                 _ if cancels => return Ok(Acceptance::Cancel(Box::new(record), None)),
                 _ => {}
             }
-            let spec = self.resume(caller, record, command, question, &print, budget);
-            Ok(Acceptance::Run(Box::new(TurnSpec {
-                print: Some(print.clone()),
-                ..spec.await?
-            })))
+            let spec = self.resume(caller, record, command, question, print, budget);
+            Ok(Acceptance::Run(Box::new(spec.await?)))
         })
     }
 
@@ -151,14 +151,14 @@ impl Accept {
         command: &SendCommand,
         now: Timestamp,
     ) -> Result<(TaskRecord, ContextStatus), EngineError> {
-        let number = self.commits.ids.next();
+        let number = self.reader.ids.next();
         let owner = &caller.owner;
         let context_status = match &command.message.context_id {
             Some(id) => self.commits.context_status(owner, id, now).await?,
             None => {
                 let replaces = command.client_task_id.as_ref().map(|_| 0);
                 self.commits
-                    .fresh_context(owner, ContextId::made_of(number), replaces, now)
+                    .fresh_context(owner, ContextId::made_of(number), replaces, now, now)
             }
         };
         let record = TaskRecord::create(
@@ -168,7 +168,7 @@ impl Accept {
                 .unwrap_or_else(|| TaskId::made_of(number)),
             owner.clone(),
             context_status.id.clone(),
-            WriteId::made_of(self.commits.ids.next()),
+            WriteId::made_of(self.reader.ids.next()),
             command.generation,
             command.metadata.clone(),
             now,
@@ -207,10 +207,8 @@ impl Accept {
         refer(&mut command.message, &full_message, &decision);
         let modes = &command.accepted_output_modes;
         let facts = facts_of(&record, caller, modes, Some(&command.message));
-        let listen = self
-            .pushes
-            .register_push(&record, command.push.as_ref())
-            .await?;
+        let push = command.push.as_ref();
+        let listen = self.pushes.register_push(&record, push).await?;
         let message = with_task_ids(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
@@ -228,7 +226,7 @@ impl Accept {
             Change::Dispatch
         } else {
             Change::Start {
-                lease_until: self.commits.lease_until(budget.deadline()),
+                lease_until: self.commits.lease_until(budget.deadline),
             }
         });
         // A retry finds the task by the client's id, so its first write is not deferred. Nor
@@ -236,7 +234,7 @@ impl Accept {
         let force =
             is_queued || command.client_task_id.is_some() || (is_large && input.makes_task());
         self.commits.refresh(&mut context_status, now).await?;
-        let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
+        let budget = TurnBudget::of_invocation(budget.deadline, self.reader.clock.now());
         Ok(Acceptance::Run(Box::new(TurnSpec {
             opening,
             force,
@@ -304,15 +302,24 @@ impl Accept {
         Ok(TurnInput::Forward(Box::new(acceptance.await?), false))
     }
 
-    /// The input of the next turn of a task of the router. Also returns the changes that pin its
+    /// The input of the next turn of an interrupted task. Also returns the changes that pin its
     /// skill, and the references that a chosen skill gets. With a `question` the router asks that.
-    async fn router_input(
+    async fn next_input(
         &self,
         facts: &TurnFacts,
         record: &TaskRecord,
         (full_message, command, question): (&Message, &mut SendCommand, Option<Routed>),
         budget: CallBudget,
     ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
+        if let Some(id) = record.skill.as_ref() {
+            let input = match question {
+                // The question of consent comes again.
+                Some(question) => self.route_message(question, facts, &mut Vec::new())?,
+                None => self.pinned_skill(id, record, full_message, command)?,
+            };
+            return Ok((input, Vec::new(), None));
+        }
+        // No skill is pinned yet: the message answers the question of the router.
         let messages = route::said_to_router(&self.agent, &record.history);
         let original = self.reader.load_request(&messages).await?;
         let original = original.as_ref().unwrap_or(full_message);
@@ -336,28 +343,6 @@ impl Accept {
         Ok((input, pin, references))
     }
 
-    /// The input of the next turn of an interrupted task, as [`router_input`](Self::router_input)
-    /// returns it.
-    async fn next_input(
-        &self,
-        facts: &TurnFacts,
-        record: &TaskRecord,
-        (full_message, command, question): (&Message, &mut SendCommand, Option<Routed>),
-        budget: CallBudget,
-    ) -> Result<(TurnInput, Vec<Change>, Option<Vec<String>>), EngineError> {
-        let input = match (record.skill.as_ref(), question) {
-            // The question of consent comes again.
-            (Some(_), Some(question)) => self.route_message(question, facts, &mut Vec::new())?,
-            (Some(id), None) => self.pinned_skill(id, record, full_message, command)?,
-            // No skill is pinned yet: the message answers the question of the router.
-            (None, question) => {
-                let reply = (full_message, command, question);
-                return self.router_input(facts, record, reply, budget).await;
-            }
-        };
-        Ok((input, Vec::new(), None))
-    }
-
     /// Prepares the next turn of an interrupted task. With a `question` the router asks about it.
     async fn resume(
         &self,
@@ -365,7 +350,7 @@ impl Accept {
         record: TaskRecord,
         mut command: SendCommand,
         question: Option<Routed>,
-        print: &MessagePrint,
+        print: MessagePrint,
         budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
@@ -400,13 +385,13 @@ impl Accept {
                 began_at: now,
                 message,
                 secret: None,
-                lease_until: self.commits.lease_until(budget.deadline()),
+                lease_until: self.commits.lease_until(budget.deadline),
             }
         }];
         opening.append(&mut pin);
         let turn = record.turn + 1;
         self.secrets
-            .seal_opening(&record, skill, turn, Some(print), &mut opening)
+            .seal_opening(&record, skill, turn, Some(&print), &mut opening)
             .await?;
         self.reader.charge_skill(caller, skill).await?;
         // The task that gets the message has the config.
@@ -414,13 +399,14 @@ impl Accept {
         opening.extend(self.pushes.register_push(&record, push).await?);
         opening.extend(kept_request(&facts, is_queued));
         self.commits.refresh(&mut context_status, now).await?;
-        let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
+        let budget = TurnBudget::of_invocation(budget.deadline, self.reader.clock.now());
         Ok(TurnSpec {
             opening,
             // Other callers can see the task, so a continuation is not deferred. One that is
             // forwarded is stored when the other task has its message.
             force: !is_forward,
             is_queued,
+            print: Some(print),
             context_status: Some(context_status),
             retry,
             ..TurnSpec::new(record, input, facts, budget)
@@ -479,14 +465,11 @@ fn named_task(
 /// `background`. A message-only skill runs in the call, since it has no task to store
 /// first.
 fn is_queued(input: &TurnInput, mode: SendMode) -> bool {
-    match input {
-        TurnInput::Skill(skill, _) => {
-            // A2A 1.0 §3.2.2: a client that sets `returnImmediately` gets the task at its
-            // creation.
-            skill.makes_task() && (mode == SendMode::Immediate || skill.metadata().background)
-        }
-        TurnInput::Ask { .. } | TurnInput::Forward(..) | TurnInput::Fail(_) => false,
-    }
+    input.skill().is_some_and(|skill| {
+        // A2A 1.0 §3.2.2: a client that sets `returnImmediately` gets the task at its
+        // creation.
+        skill.makes_task() && (mode == SendMode::Immediate || skill.metadata().background)
+    })
 }
 
 /// Lets a message refer to the task that it is about, as its conversation or a model says. Returns
@@ -500,13 +483,4 @@ fn refer(message: &mut Message, original: &Message, decision: &Routed) -> Option
     references.extend(about.filter(|id| !references.contains(id)));
     let is_answer = route.how == "answer";
     is_answer.then(|| route::join_messages(original, message).reference_task_ids)
-}
-
-/// The error for a message to a task that is not interrupted.
-const fn closed_error(state: TaskState) -> A2aError {
-    if state.is_terminal() {
-        A2aError::TaskFinished { state }
-    } else {
-        A2aError::TaskBusy
-    }
 }

@@ -8,10 +8,11 @@
 use crate::auth::Caller;
 use crate::engine::accept::Accept;
 use crate::engine::budget::CallBudget;
-use crate::engine::commit::SendKey;
+use crate::engine::commit::task_of_key;
 use crate::engine::error::EngineError;
 use crate::engine::repeat::request_hash;
 use crate::engine::turn::spec::{Acceptance, TurnInput};
+use crate::store::KeyWrite;
 use crate::task::{IdempotencyKey, SendCommand, TaskRecord};
 
 impl Accept {
@@ -21,13 +22,13 @@ impl Accept {
         &self,
         caller: &Caller,
         command: &SendCommand,
-    ) -> Option<SendKey> {
+    ) -> Option<KeyWrite> {
         let client_key = command.idempotency_key.clone();
         let id = &command.message.id;
         let by_message = self.reader.policy.idempotent_message_id && !id.is_empty();
         let key = client_key.or_else(|| by_message.then(|| IdempotencyKey::of_message(id)))?;
-        Some(SendKey {
-            hash: key.hash(&caller.owner),
+        Some(KeyWrite {
+            key: key.hash(&caller.owner),
             content: key.seal(&request_hash(command)),
         })
     }
@@ -38,7 +39,7 @@ impl Accept {
         caller: &Caller,
         command: SendCommand,
         budget: CallBudget,
-        key: SendKey,
+        key: KeyWrite,
     ) -> Result<Acceptance, EngineError> {
         // Comes first, because the first send may have changed what the next check
         // reads.
@@ -80,15 +81,11 @@ impl Accept {
     async fn find_duplicate(
         &self,
         caller: &Caller,
-        key: &SendKey,
+        key: &KeyWrite,
     ) -> Result<Option<TaskRecord>, EngineError> {
-        let now = self.reader.clock.now();
-        let entry = self
-            .commits
-            .records
-            .load_key(&caller.owner, &key.hash, now)
-            .await?;
-        Ok(entry.map(|entry| key.task_of(entry)).transpose()?)
+        let (records, now) = (&self.commits.records, self.reader.clock.now());
+        let entry = records.load_key(&caller.owner, &key.key, now).await?;
+        Ok(entry.map(|entry| task_of_key(key, entry)).transpose()?)
     }
 }
 

@@ -124,14 +124,16 @@ impl Sweeper {
                 let is_over = head.state_expires_at <= now;
                 if !is_over || self.commits.records.has_open_task(owner, id, now).await? {
                     sweep.note_expiry(&self.expiry_of(head, now)).await?;
+                    return Ok(());
+                }
                 // The thread drops its state first, on the condition of its version: if a
                 // message came meanwhile, the state stays.
-                } else if self
-                    .commits
-                    .records
-                    .put_thread(&self.next_of(stateless(head)))
-                    .await?
-                {
+                let write = self.next_of(ThreadRecord {
+                    state_version: 0,
+                    state: ThreadState::default(),
+                    ..head
+                });
+                if self.commits.records.put_thread(&write).await? {
                     report.add_removal(sweep.remove_state(owner, id, now).await?);
                 }
             }
@@ -162,11 +164,8 @@ impl Sweeper {
         } else if !is_cut {
             // A function still works on a task: a later sweep removes that task.
             let expires_at = self.reader.clock.now();
-            let later = ThreadRecord { expires_at, ..head };
-            self.commits
-                .records
-                .put_thread(&self.next_of(later))
-                .await?;
+            let write = self.next_of(ThreadRecord { expires_at, ..head });
+            self.commits.records.put_thread(&write).await?;
         }
         Ok(())
     }
@@ -185,22 +184,12 @@ impl Sweeper {
     /// The next write of `thread`. Cleaning up is not activity, so the times stay.
     fn next_of(&self, mut thread: ThreadRecord) -> ThreadWrite {
         let expect = thread.version;
+        thread.version = expect + 1;
         self.commits.keep(&mut thread, self.reader.clock.now());
         ThreadWrite {
-            record: ThreadRecord {
-                version: expect + 1,
-                ..thread
-            },
+            record: thread,
             expect,
-            write: WriteId::made_of(self.commits.ids.next()),
+            write: WriteId::made_of(self.reader.ids.next()),
         }
-    }
-}
-
-fn stateless(thread: ThreadRecord) -> ThreadRecord {
-    ThreadRecord {
-        state_version: 0,
-        state: ThreadState::default(),
-        ..thread
     }
 }

@@ -26,15 +26,3 @@ pub struct Sweeper {
     /// The queue with which a sweep repeats push deliveries.
     pub(in crate::engine) push_queue: Option<Arc<dyn PushQueue>>,
 }
-
-impl Sweeper {
-    pub(in crate::engine) fn new(tasks: Tasks) -> Self {
-        Self {
-            reader: tasks.reader.clone(),
-            commits: tasks.commits.clone(),
-            turns: tasks.turns.clone(),
-            tasks: Arc::new(tasks),
-            push_queue: None,
-        }
-    }
-}

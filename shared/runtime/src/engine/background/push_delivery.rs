@@ -139,11 +139,10 @@ impl PushDispatcher {
             }
             // Without a push config only the state of the task is needed, not its events.
             let cursor = delivery.map_or(u64::MAX, |delivery| delivery.cursor);
-            let log = self
-                .to
-                .deliveries
-                .tail(&item.owner, &item.task, cursor, now);
-            let log = log.await?;
+            let deliveries = &self.to.deliveries;
+            let log = deliveries
+                .tail(&item.owner, &item.task, cursor, now)
+                .await?;
             let Some(log) = log.filter(|log| log.incarnation == item.incarnation) else {
                 return Ok(());
             };
@@ -263,7 +262,13 @@ impl PushDispatcher {
         log: &Tail,
         wait: Duration,
     ) -> Result<DispatchEnd, EngineError> {
-        let retry_at = self.defer(item, &mut push, wait).await?;
+        // The earliest time at which the next message arrives. It is sent before the pause is
+        // stored: a worker that reads the pause may rely on a later message.
+        let retry_at = self.to.clock.now().plus(wait);
+        push.delivery.retry_at = retry_at.minus(pacing::SKEW);
+        if push.delivery.attempts < ATTEMPTS {
+            self.requeue(item, wait).await?;
+        }
         push.delivery.lease = None;
         if !self.store_progress(&push, holder).await? {
             return Ok(DispatchEnd::LeaseLost);
@@ -300,9 +305,7 @@ impl PushDispatcher {
         push.delivery.attempts = attempts;
         let (task, config) = (&push.task, &push.registration.id);
         let trace = push.registration.trace_parent.as_deref();
-        let trace_id = trace
-            .and_then(TraceContext::parse)
-            .map(|trace| trace.trace_id());
+        let trace_id = trace.and_then(TraceContext::parse).map(|it| it.trace_id());
         let trace_id = trace_id.as_deref();
         if attempts >= ATTEMPTS {
             events::gave_up(task.as_str(), config.as_str(), trace_id, &why.to_string());
@@ -318,33 +321,14 @@ impl PushDispatcher {
         pacing::back_off(attempts, self.to.ids.next())
     }
 
-    /// Pauses the webhook for `wait`; returns the earliest time at which its next message
-    /// arrives. The message is sent before the pause is stored: a worker that reads the
-    /// pause may rely on a later message.
-    async fn defer(
-        &self,
-        item: &PushItem,
-        push: &mut PushRecord,
-        wait: Duration,
-    ) -> Result<Timestamp, EngineError> {
-        let retry_at = self.to.clock.now().plus(wait);
-        push.delivery.retry_at = retry_at.minus(pacing::SKEW);
-        if push.delivery.attempts < ATTEMPTS {
-            self.requeue(item, wait).await?;
-        }
-        Ok(retry_at)
-    }
-
     /// Stores cursor, attempts and lease; `false` if the lease is lost.
     async fn store_progress(
         &self,
         push: &PushRecord,
         holder: &WriteId,
     ) -> Result<bool, EngineError> {
-        let write = self
-            .to
-            .deliveries
-            .note_delivery(push, holder, &push.delivery);
+        let deliveries = &self.to.deliveries;
+        let write = deliveries.note_delivery(push, holder, &push.delivery);
         Ok(write.await?)
     }
 
@@ -417,11 +401,8 @@ impl PushDispatcher {
         push: &PushRecord,
     ) -> Result<(Option<Secret>, Option<Secret>), PushDeliveryError> {
         let registration = &push.registration;
-        let Some(ciphertext) = registration
-            .token
-            .as_ref()
-            .or(registration.credentials.as_ref())
-        else {
+        let credentials = registration.credentials.as_ref();
+        let Some(ciphertext) = registration.token.as_ref().or(credentials) else {
             return Ok((None, None));
         };
         let keys = self.policy.secrets.keys_of(Some(ciphertext.as_str())).await;
@@ -435,14 +416,9 @@ impl PushDispatcher {
         if !log.state.is_at_rest() {
             return Ok(());
         }
-        let now = self.to.clock.now();
-        if let Some(head) = self
-            .to
-            .deliveries
-            .head(&item.owner, &item.task, now)
-            .await?
-        {
-            find_undelivered(&self.to.deliveries, &head).await?;
+        let (now, deliveries) = (self.to.clock.now(), &self.to.deliveries);
+        if let Some(head) = deliveries.head(&item.owner, &item.task, now).await? {
+            find_undelivered(deliveries, &head).await?;
         }
         Ok(())
     }

@@ -160,7 +160,7 @@ impl Sweeper {
     /// every process.
     pub(in crate::engine) fn restart(&self, walk: &mut ShardWalk, shards: u32) {
         if walk.is_done() {
-            let first = self.commits.ids.next() % u128::from(shards.max(1));
+            let first = self.reader.ids.next() % u128::from(shards.max(1));
             *walk = ShardWalk::of(shards, u32::try_from(first).unwrap_or_default());
         }
     }
@@ -206,18 +206,12 @@ impl Sweeper {
                 }
             };
             let (mut standing, mut waiters) = (Vec::new(), Vec::new());
-            let heads = match self
-                .commits
-                .records
-                .heads(&open, self.reader.clock.now())
-                .await
-            {
-                Ok(heads) => heads,
-                Err(error) => {
-                    EngineError::from(error).log();
-                    Vec::new()
-                }
-            };
+            let now = self.reader.clock.now();
+            let heads = self.commits.records.heads(&open, now).await;
+            let heads = heads.unwrap_or_else(|error| {
+                EngineError::from(error).log();
+                Vec::new()
+            });
             for head in heads {
                 if self.reader.time_is_up(until) {
                     walk.again(shard, after);
@@ -272,15 +266,9 @@ impl Sweeper {
         if head.state().is_at_rest() {
             // A task at rest is in the index only while a push delivery is unconfirmed.
             if let Some(queue) = &self.push_queue {
+                let deliveries = self.commits.records.deliveries();
                 let now = self.reader.clock.now();
-                report.pushed += resend_pushes(
-                    &self.commits.records.deliveries(),
-                    &**queue,
-                    &head,
-                    leases,
-                    now,
-                )
-                .await?;
+                report.pushed += resend_pushes(&deliveries, &**queue, &head, leases, now).await?;
             }
             return Ok(None);
         }

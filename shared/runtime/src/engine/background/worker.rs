@@ -99,7 +99,7 @@ impl Turns {
             Some(ack) => ack,
             None => {
                 let age = self.reader.clock.now().since(dispatched_at);
-                let wait = share_wait(age, self.commits.ids.next());
+                let wait = share_wait(age, self.reader.ids.next());
                 Ok(receipt.postpone(item, wait).await?)
             }
         }
@@ -175,12 +175,8 @@ impl Turns {
         item: &WorkItem,
         receipt: &dyn Receipt,
     ) -> Result<Result<TaskRecord, Ack>, EngineError> {
-        let now = self.reader.clock.now();
-        let record = self
-            .commits
-            .records
-            .load(&item.owner, &item.task, now)
-            .await?;
+        let (records, now) = (&self.reader.records, self.reader.clock.now());
+        let record = records.load(&item.owner, &item.task, now).await?;
         let Some(record) = record.filter(|record| record.incarnation == item.incarnation) else {
             tracing::warn!(a2a.task = %item.task, "dropped a message: no task `{}`", item.task);
             return Ok(Err(Ack::Delete));
@@ -203,16 +199,11 @@ impl Turns {
     /// until the task rests or is dispatched again: it starts the next attempt if the
     /// other writer dies.
     async fn ack_if_settled(&self, item: &WorkItem) -> Result<Ack, EngineError> {
-        let now = self.reader.clock.now();
-        let head = self
-            .commits
-            .records
-            .head(&item.owner, &item.task, now)
-            .await?;
+        let (records, now) = (&self.reader.records, self.reader.clock.now());
+        let head = records.head(&item.owner, &item.task, now).await?;
         let record = head.filter(|record| record.incarnation == item.incarnation);
-        Ok(ack_of(
-            record.is_none_or(|record| is_settled(&record, item)),
-        ))
+        let is_over = record.is_none_or(|record| is_settled(&record, item));
+        Ok(ack_of(is_over))
     }
 
     /// Fails a task whose turn must not run again; `false` if another write came first.
@@ -239,11 +230,8 @@ impl Turns {
         record: TaskRecord,
         change: Change,
     ) -> Result<Option<TaskRecord>, EngineError> {
-        match self
-            .commits
-            .commit(self.commits.commit_of(record.clone(), change))
-            .await
-        {
+        let commit = self.commits.commit_of(record.clone(), change);
+        match self.commits.commit(commit).await {
             Ok(CommitOutcome::Stored(record)) => Ok(Some(record)),
             Ok(_) => Ok(None),
             Err(error) => match error.ends_task(0) {
@@ -263,11 +251,8 @@ impl Turns {
         error: &AgentError,
     ) -> Result<bool, EngineError> {
         let fail = self.failure(&record, error);
-        let outcome = self
-            .commits
-            .commit(self.commits.commit_of(record, fail))
-            .await?;
-        let CommitOutcome::Stored(record) = outcome else {
+        let commit = self.commits.commit_of(record, fail);
+        let CommitOutcome::Stored(record) = self.commits.commit(commit).await? else {
             return Ok(false);
         };
         log_given_up(&record, error.code().as_str());
@@ -314,10 +299,9 @@ impl Turns {
         })?;
         let nothing = Metadata::new();
         // The record keeps the metadata of the first request only.
-        let metadata = if record.turn == 1 {
-            &record.metadata
-        } else {
-            &nothing
+        let metadata = match record.turn {
+            1 => &record.metadata,
+            _ => &nothing,
         };
         let request = RouteRequest {
             pinned: Some(id),

@@ -45,20 +45,22 @@ pub(in crate::engine) struct ContextStatus {
 }
 
 impl Commits {
-    /// A context that begins now. `replaces` is the version of an earlier thread under its id,
-    /// or 0. It is `None` if the id of the first task can be derived from that of the context:
-    /// then the context needs no thread.
+    /// A context without a thread of its own. `replaces` is the version of an earlier thread under
+    /// its id, or 0. It is `None` if the id of the first task can be derived from that of the
+    /// context: then the context needs no thread.
     pub(in crate::engine) fn fresh_context(
         &self,
         owner: &Owner,
         id: ContextId,
         replaces: Option<u64>,
+        began: Timestamp,
         now: Timestamp,
     ) -> ContextStatus {
         ContextStatus {
-            opens: replaces.map(|version| self.thread_opening(owner, &id, version, now, now)),
+            opens: replaces.map(|version| self.thread_opening(owner, &id, version, began, now)),
             id,
-            began: now,
+            began,
+            // A value to keep would have made a thread.
             reset: false,
             stale: None,
             of: None,
@@ -83,10 +85,10 @@ impl Commits {
                 return self.continue_existing(head, None, is_kept, now);
             }
             // The id counts as new; the new thread replaces the old one.
-            return Ok(self.fresh_context(owner, id.clone(), Some(head.version), now));
+            return Ok(self.fresh_context(owner, id.clone(), Some(head.version), now, now));
         }
         let Some(first) = id.first_task() else {
-            return Ok(self.fresh_context(owner, id.clone(), Some(0), now));
+            return Ok(self.fresh_context(owner, id.clone(), Some(0), now, now));
         };
         let record = self.records.load(owner, &first, now).await?;
         match record.filter(|record| &record.context_id == id) {
@@ -164,15 +166,8 @@ impl Commits {
         if is_over && !self.records.has_open_task(owner, id, now).await? {
             return Err(A2aError::ContextExpired.into());
         }
-        Ok(ContextStatus {
-            id: id.clone(),
-            began: record.created_at,
-            // A value to keep would have made a thread.
-            reset: false,
-            opens: opens.then(|| self.thread_opening(owner, id, 0, record.created_at, now)),
-            stale: None,
-            of: None,
-        })
+        let replaces = opens.then_some(0);
+        Ok(self.fresh_context(owner, id.clone(), replaces, record.created_at, now))
     }
 
     /// The state of a context with a stored thread. `of` is the creation time of the
@@ -302,7 +297,7 @@ impl Commits {
         ThreadWrite {
             record,
             expect,
-            write: WriteId::made_of(self.ids.next()),
+            write: WriteId::made_of(self.reader.ids.next()),
         }
     }
 

@@ -12,14 +12,12 @@ use self::contention::Races;
 use super::error::EngineError;
 use super::files::Files;
 use super::reader::Reader;
-use crate::clock::Ids;
 use crate::store::records::Records;
 use crate::store::{
     CommitResult, Expect, IdempotencyEntry, KeyWrite, TaskWrite, ThreadWrite, stored,
 };
 use crate::task::{
-    A2aError, Change, Delivery, KeyHash, PushRecord, PushRegistration, TaskRecord, Timestamp,
-    WriteId,
+    A2aError, Change, Delivery, PushRecord, PushRegistration, TaskRecord, Timestamp, WriteId,
 };
 use a2a_lambda_skill::{CallNames, RecordTrace, RunTrace};
 use std::collections::BTreeSet;
@@ -69,27 +67,15 @@ impl CommitOutcome {
     }
 }
 
-/// The idempotency key of one send.
-#[derive(Debug, Clone)]
-pub(super) struct SendKey {
-    /// The hash under which the key is stored.
-    pub(super) hash: KeyHash,
-    /// The sealed hash of what the send asks for.
-    pub(super) content: String,
-}
-
-impl SendKey {
-    /// The task of the earlier send with this key.
-    ///
-    /// # Errors
-    /// [`A2aError::IdempotencyKeyReused`] if that send asked for something else.
-    pub(super) fn task_of(&self, entry: IdempotencyEntry) -> Result<TaskRecord, A2aError> {
-        if entry.content == self.content {
-            Ok(entry.record)
-        } else {
-            Err(A2aError::IdempotencyKeyReused)
-        }
+/// The task of the earlier send with this key.
+///
+/// # Errors
+/// [`A2aError::IdempotencyKeyReused`] if that send asked for something else.
+pub(super) fn task_of_key(key: &KeyWrite, entry: IdempotencyEntry) -> Result<TaskRecord, A2aError> {
+    if entry.content != key.content {
+        return Err(A2aError::IdempotencyKeyReused);
     }
+    Ok(entry.record)
 }
 
 /// One change of a task, with what is stored together with it.
@@ -107,7 +93,7 @@ pub(super) struct Commit {
     /// Whether the context has the pointer to the task.
     pub(super) has_pointer: bool,
     /// The idempotency key of the send, in the same transaction.
-    pub(super) key: Option<SendKey>,
+    pub(super) key: Option<KeyWrite>,
     /// The write id. A commit that is repeated under its id, with another thread, is recognised if
     /// it was stored before.
     pub(super) write: WriteId,
@@ -153,12 +139,9 @@ impl PreparedCommit {
         thread: Option<ThreadWrite>,
         session: BTreeSet<String>,
     ) -> Self {
-        let commit = self.0.clone();
-        Self(Commit {
-            thread,
-            session,
-            ..commit
-        })
+        let mut commit = self.0.clone();
+        (commit.thread, commit.session) = (thread, session);
+        Self(commit)
     }
 }
 
@@ -167,32 +150,17 @@ impl PreparedCommit {
 pub(crate) struct Commits {
     pub(super) reader: Reader,
     pub(super) records: Records,
-    pub(super) files: Files,
-    pub(super) ids: Arc<dyn Ids>,
-    recorder: Option<Arc<dyn RecordTrace>>,
+    pub(crate) files: Files,
+    pub(super) recorder: Option<Arc<dyn RecordTrace>>,
 }
 
 impl Commits {
-    pub(super) fn new(
-        files: Files,
-        records: Records,
-        recorder: Option<Arc<dyn RecordTrace>>,
-    ) -> Self {
-        Self {
-            reader: files.reader.clone(),
-            ids: files.ids.clone(),
-            records,
-            files,
-            recorder,
-        }
-    }
-
     /// The trace of the call or turn that runs; `None` if nobody records one.
     pub(super) fn trace(&self) -> Option<Arc<RunTrace>> {
         let recorder = self.recorder.as_ref()?;
         let names = CallNames::current();
         let make = || {
-            let run = format!("{:08x}", self.ids.next() & u128::from(u32::MAX));
+            let run = format!("{:08x}", self.reader.ids.next() & u128::from(u32::MAX));
             RunTrace::new(Arc::clone(recorder), run).into()
         };
         Some(Arc::clone(names.trace.get_or_init(make)))
@@ -281,7 +249,6 @@ impl Commits {
     /// The conditional write of a commit.
     fn task_write(&self, commit: &Commit) -> Result<TaskWrite, EngineError> {
         let Commit { base, changes, .. } = commit;
-        let key = commit.key.as_ref();
         let now = self.reader.clock.now();
         let expires_at = now.plus(self.reader.policy.task_ttl);
         // The clocks of two functions differ: a change must not be older than its
@@ -299,19 +266,20 @@ impl Commits {
         if base.version == 0 && next.state().is_terminal() && next.push_ids.is_empty() {
             next.forget_log();
         }
-        if let Some(key) = key {
-            next.hold_key(key.hash.clone());
+        if let Some(key) = &commit.key {
+            next.hold_key(key.key.clone());
         }
         stored::arrange(&mut next);
+        let pushes = changes.iter().filter_map(|change| match change {
+            Change::RegisterPush(registration) => Some(push_record(base, registration, now)),
+            _ => None,
+        });
         Ok(TaskWrite {
             record: next,
             expect: Expect::of(base),
             thread: commit.thread.clone(),
-            pushes: push_records(base, changes, now),
-            key: key.map(|key| KeyWrite {
-                key: key.hash.clone(),
-                content: key.content.clone(),
-            }),
+            pushes: pushes.collect(),
+            key: commit.key.clone(),
             has_pointer: commit.has_pointer,
             now,
         })
@@ -353,7 +321,7 @@ impl Commits {
 
     /// A random time below `longest`.
     pub(super) fn up_to(&self, longest: Duration) -> Duration {
-        let number = self.ids.next() % longest.as_millis().max(1);
+        let number = self.reader.ids.next() % longest.as_millis().max(1);
         Duration::from_millis(u64::try_from(number).unwrap_or_default())
     }
 
@@ -363,7 +331,7 @@ impl Commits {
         if base.version == 0 {
             base.incarnation.clone()
         } else {
-            WriteId::made_of(self.ids.next())
+            WriteId::made_of(self.reader.ids.next())
         }
     }
 
@@ -374,15 +342,6 @@ impl Commits {
         // platform killed is soon taken over.
         deadline.map_or(lease, |end| lease.min(end.plus(Duration::from_secs(5))))
     }
-}
-
-/// The push configs that these changes add.
-fn push_records(base: &TaskRecord, changes: &[Change], now: Timestamp) -> Vec<PushRecord> {
-    let records = changes.iter().filter_map(|change| match change {
-        Change::RegisterPush(registration) => Some(push_record(base, registration, now)),
-        _ => None,
-    });
-    records.collect()
 }
 
 /// A push config that gets the events after those of `base`.

@@ -222,7 +222,7 @@ async fn a_context_that_two_releases_open_together_outlasts_the_open_tasks_of_bo
             engine
                 .turns
                 .commits
-                .fresh_context(&owner(), id.clone(), Some(0), now)
+                .fresh_context(&owner(), id.clone(), Some(0), now, now)
         });
         for (engine, opening) in engines.iter().zip(openings) {
             engine

@@ -24,7 +24,6 @@ use self::object_key::{ObjectKeys, ObjectName};
 use self::verified_reader::VerifiedReader;
 use super::error::EngineError;
 use super::reader::Reader;
-use crate::clock::Ids;
 use crate::engine::turn_break::BreakSignal;
 use crate::store::{BlobOwner, BlobReader, Blobs, Measured, StoreError};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
@@ -43,14 +42,9 @@ const LISTED: usize = 1000;
 pub(crate) struct Files {
     pub(super) reader: Reader,
     pub(super) blobs: Arc<dyn Blobs>,
-    pub(super) ids: Arc<dyn Ids>,
 }
 
 impl Files {
-    pub(super) const fn new(reader: Reader, blobs: Arc<dyn Blobs>, ids: Arc<dyn Ids>) -> Self {
-        Self { reader, blobs, ids }
-    }
-
     /// Moves parts above the inline limit to the blob store, before a commit names them.
     /// Each commit has its own keys, made from `write`, so that no commit overwrites the
     /// bytes of another: two continuations of one task may be in flight together. Bytes

@@ -24,23 +24,10 @@ const BARE: usize = 4 * 1024;
 /// The response budget: the bytes that a response may still use.
 #[derive(Debug)]
 pub(in crate::engine) struct ResponseBudget {
-    remaining: usize,
-}
-
-/// How a response shows a part with stored bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileForm {
-    Inline,
-    PresignedUrl,
-    Omitted,
+    pub(in crate::engine) remaining: usize,
 }
 
 impl ResponseBudget {
-    /// The bytes that are left.
-    pub(in crate::engine) const fn remaining(&self) -> usize {
-        self.remaining
-    }
-
     /// Uses `bytes` of the budget if they fit; `false` if they do not.
     const fn take(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.remaining;
@@ -48,17 +35,6 @@ impl ResponseBudget {
             self.remaining -= bytes;
         }
         fits
-    }
-
-    /// Decides how the bytes of `blob` are shown, and uses the budget for it.
-    const fn give(&mut self, blob: &Blob) -> FileForm {
-        if self.take(encoded_size::base64(blob.size)) {
-            FileForm::Inline
-        } else if self.take(LINK) {
-            FileForm::PresignedUrl
-        } else {
-            FileForm::Omitted
-        }
     }
 }
 
@@ -162,21 +138,17 @@ impl Reader {
         let PartContent::Stored(blob) = &part.content else {
             return Ok(false);
         };
-        let link = match budget.give(blob) {
-            FileForm::Inline => return Ok(false),
-            FileForm::PresignedUrl => self.link(part, blob).await?,
-            FileForm::Omitted => None,
-        };
-        match link {
-            Some(url) => {
-                part.content = PartContent::Url(url);
-                Ok(false)
-            }
-            None => {
-                name_only(part);
-                Ok(true)
-            }
+        if budget.take(encoded_size::base64(blob.size)) {
+            return Ok(false);
         }
+        if budget.take(LINK)
+            && let Some(url) = self.link(part, blob).await?
+        {
+            part.content = PartContent::Url(url);
+            return Ok(false);
+        }
+        name_only(part);
+        Ok(true)
     }
 
     /// Makes a URL to the bytes of a part, for this response only: it must not be stored
@@ -259,7 +231,7 @@ fn show_last_once(task: &mut Task, budget: &ResponseBudget) {
         return;
     };
     let is_status = history.last().is_some_and(|last| last.id == status.id);
-    if is_status && whole_size(status) > budget.remaining() / 2 {
+    if is_status && whole_size(status) > budget.remaining / 2 {
         history.pop();
     }
 }

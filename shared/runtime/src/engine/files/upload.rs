@@ -32,7 +32,8 @@ pub(in crate::engine) struct UploadReference {
     /// A ULID: 48 bits of time in milliseconds, and 80 random bits.
     id: String,
     size: u64,
-    sha256: String,
+    /// The digest of its bytes.
+    pub(in crate::engine) sha256: String,
 }
 
 impl UploadReference {
@@ -57,11 +58,6 @@ impl UploadReference {
             size: size.parse().ok()?,
             sha256: sha256.to_owned(),
         })
-    }
-
-    /// The digest of the upload's bytes.
-    pub(in crate::engine) fn sha256(&self) -> &str {
-        &self.sha256
     }
 
     fn url(&self) -> String {
@@ -94,7 +90,7 @@ impl Files {
         let now = self.reader.clock.now();
         self.charge_bytes(&caller.owner.tenant, order.size).await?;
         let reference = UploadReference {
-            id: ulid(now, self.ids.next()),
+            id: ulid(now, self.reader.ids.next()),
             size: order.size,
             sha256: order.sha256,
         };

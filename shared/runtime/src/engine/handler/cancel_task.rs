@@ -3,10 +3,10 @@
 use super::Tasks;
 use crate::auth::Caller;
 use crate::engine::commit::contention::Races;
-use crate::engine::commit::{CommitOutcome, SendKey};
+use crate::engine::commit::{CommitOutcome, task_of_key};
 use crate::engine::error::EngineError;
 use crate::engine::turn::Turns;
-use crate::store::IdempotencyEntry;
+use crate::store::{IdempotencyEntry, KeyWrite};
 use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};
 use crate::telemetry::scope;
 use a2a_lambda_skill::TurnFacts;
@@ -48,7 +48,7 @@ impl Turns {
         &self,
         caller: &Caller,
         mut record: TaskRecord,
-        key: Option<SendKey>,
+        key: Option<KeyWrite>,
     ) -> Result<TaskRecord, EngineError> {
         let mut races = Races::default();
         loop {
@@ -64,7 +64,7 @@ impl Turns {
             commit.key.clone_from(&key);
             let outcome = self.commits.commit(commit).await?;
             if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, &key) {
-                return Ok(key.task_of(IdempotencyEntry::clone(entry))?);
+                return Ok(task_of_key(key, IdempotencyEntry::clone(entry))?);
             }
             match outcome.of_task()? {
                 Ok(record) => {

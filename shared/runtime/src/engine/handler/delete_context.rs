@@ -99,36 +99,34 @@ impl Tasks {
         let mut races = Races::default();
         loop {
             let now = self.reader.clock.now();
-            let head = self.commits.records.load_thread_head(owner, id).await?;
-            match head {
-                Some(head) if head.is_cleared() => return Ok((head, false)),
-                head => {
-                    let tasks = self.seen_in(owner, id, now).await?;
-                    // A context without a thread lives by its tasks.
-                    let lives = match &head {
-                        Some(head) => head.lives(now) || tasks.is_open,
-                        None => tasks.holds_thread,
-                    };
-                    if !lives {
-                        return Err(A2aError::ContextExpired.into());
-                    }
-                    if tasks.busy {
-                        return Err(A2aError::TaskBusy.into());
-                    }
-                    let began = tasks.began.unwrap_or(now);
-                    let new_thread = || ThreadRecord::new(owner.clone(), id.clone(), began, now);
-                    let head = head.unwrap_or_else(new_thread);
-                    let write = ThreadWrite {
-                        expect: head.version,
-                        record: head.clear(now),
-                        write: WriteId::made_of(self.commits.ids.next()),
-                    };
-                    if self.commits.records.put_thread(&write).await? {
-                        return Ok((write.record, true));
-                    }
-                    races.note_loss()?;
-                }
+            let mut head = self.commits.records.load_thread_head(owner, id).await?;
+            if let Some(head) = head.take_if(|head| head.is_cleared()) {
+                return Ok((head, false));
             }
+            let tasks = self.seen_in(owner, id, now).await?;
+            // A context without a thread lives by its tasks.
+            let lives = match &head {
+                Some(head) => head.lives(now) || tasks.is_open,
+                None => tasks.holds_thread,
+            };
+            if !lives {
+                return Err(A2aError::ContextExpired.into());
+            }
+            if tasks.busy {
+                return Err(A2aError::TaskBusy.into());
+            }
+            let began = tasks.began.unwrap_or(now);
+            let new_thread = || ThreadRecord::new(owner.clone(), id.clone(), began, now);
+            let head = head.unwrap_or_else(new_thread);
+            let write = ThreadWrite {
+                expect: head.version,
+                record: head.clear(now),
+                write: WriteId::made_of(self.reader.ids.next()),
+            };
+            if self.commits.records.put_thread(&write).await? {
+                return Ok((write.record, true));
+            }
+            races.note_loss()?;
         }
     }
 
@@ -140,13 +138,9 @@ impl Tasks {
         now: Timestamp,
     ) -> Result<ContextTasks, EngineError> {
         let mut tasks = ContextTasks::default();
-        let mut after = None;
+        let (records, mut after) = (&self.reader.records, None);
         loop {
-            let (heads, next) = self
-                .commits
-                .records
-                .tasks_in(owner, id, None, after, READ)
-                .await?;
+            let (heads, next) = records.tasks_in(owner, id, None, after, READ).await?;
             for task in &heads {
                 tasks.holds_thread |= self.holds_thread(task, now);
                 tasks.is_open |= task.is_open(now);
@@ -176,13 +170,9 @@ impl Tasks {
     ) -> Result<ContextRemoval, EngineError> {
         let mut removal = ContextRemoval::default();
         let (owner, id) = (&thread.owner, &thread.context_id);
-        let mut after = None;
+        let (records, mut after) = (&self.reader.records, None);
         loop {
-            let (heads, next) = self
-                .commits
-                .records
-                .tasks_in(owner, id, None, after, READ)
-                .await?;
+            let (heads, next) = records.tasks_in(owner, id, None, after, READ).await?;
             // The id may be in use again: later tasks are of a new context.
             let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at);
             let heads = heads.into_iter().filter(is_deleted);

@@ -90,12 +90,8 @@ impl Tasks {
             return Ok(());
         }
         let keys = ids.iter().map(|id| object_key::upload(&record.owner, id));
-        Ok(self
-            .commits
-            .files
-            .blobs
-            .remove(&keys.collect::<Vec<_>>())
-            .await?)
+        let blobs = &self.commits.files.blobs;
+        Ok(blobs.remove(&keys.collect::<Vec<_>>()).await?)
     }
 
     /// Removes everything stored for an expired task; `false` if a new task has its id.

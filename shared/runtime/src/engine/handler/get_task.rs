@@ -20,7 +20,7 @@ impl Reader {
         let projection = Projection {
             history_length: query.history_length,
             artifacts: true,
-            bytes: budget.remaining(),
+            bytes: budget.remaining,
         };
         let head = head.ok_or(A2aError::TaskNotFound)?;
         // The store does not read what the response cannot hold.
@@ -41,10 +41,8 @@ impl Reader {
         caller: &Caller,
         id: &TaskId,
     ) -> Result<TaskRecord, EngineError> {
-        let record = self
-            .records
-            .load(&caller.owner, id, self.clock.now())
-            .await?;
+        let now = self.clock.now();
+        let record = self.records.load(&caller.owner, id, now).await?;
         Ok(record.ok_or(A2aError::TaskNotFound)?)
     }
 

@@ -26,11 +26,7 @@ impl Reader {
         let position: Option<TaskPosition> =
             token.map(|token| list.position(token, now)).transpose()?;
         // The first page counts; its token carries the total to the next pages.
-        let count_limit = if position.is_none() {
-            self.policy.list_count_max
-        } else {
-            0
-        };
+        let count_limit = position.as_ref().map_or(self.policy.list_count_max, |_| 0);
         let of_owner = RecordQuery {
             context_id: query.context_id.clone(),
             state: query.status,
@@ -77,11 +73,11 @@ impl Reader {
         now: Timestamp,
     ) -> Result<Vec<Task>, EngineError> {
         let mut budget = self.response_budget(heads.len());
-        let mut reads = budget.remaining();
+        let mut reads = budget.remaining;
         let mut entries = Vec::with_capacity(heads.len());
         let mut heads = VecDeque::from(heads);
         while !heads.is_empty() {
-            let wave = next_wave(&mut heads, budget.remaining().min(reads));
+            let wave = next_wave(&mut heads, budget.remaining.min(reads));
             let excerpts = wave.iter().map(|(head, bytes)| {
                 let projection = Projection {
                     history_length: query.history_length,

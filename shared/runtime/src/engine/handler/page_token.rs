@@ -61,10 +61,10 @@ impl<'a> PagedList<'a> {
     pub(crate) fn token(&self, position: &impl PagePosition, now: Timestamp) -> String {
         let until = now.plus(LIFETIME).as_millis();
         let plain = format!("{until} {}", position.write());
-        let key = self.keys.current();
+        let key = &self.keys.current;
         let tag = hmac::sign(&key.hmac_key(PURPOSE), &self.tag_input(&plain));
         let [plain, tag] = [plain.as_bytes(), tag.as_ref()].map(|it| URL_SAFE_NO_PAD.encode(it));
-        format!("{}.{plain}.{tag}", key.id())
+        format!("{}.{plain}.{tag}", key.id)
     }
 
     /// The position in a token.

@@ -32,7 +32,7 @@ impl Engine {
     ) -> Result<SendResponse, EngineError> {
         let waits_until = self.reader.waits_until(&budget);
         let remaining = waits_until.since(self.reader.clock.now());
-        if budget.is_in_batch() && remaining < WORTH_WAITING {
+        if budget.is_in_batch && remaining < WORTH_WAITING {
             command.mode = SendMode::Immediate;
         }
         let (history_length, mode) = (command.history_length, command.mode);

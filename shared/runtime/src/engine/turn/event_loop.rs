@@ -50,22 +50,22 @@ pub(in crate::engine) async fn drive(
     heartbeat: &mut Heartbeat<'_>,
 ) -> Result<LoopEnd, EngineError> {
     let turns = buffer.turns;
-    let last = turn.turn_thread().stop_at().map(|at| at.plus(GRACE));
+    let last = turn.turn_thread.stop_at.map(|at| at.plus(GRACE));
     // The context learns of the task while the skill runs, so a short send waits for it no
     // longer. A skill that makes no task may answer with a message.
     let mut writing = buffer.makes_task.then(|| pending_link(buffer)).flatten();
-    let mut stop = pin!(turn.wait_for_brake());
+    let mut stop = pin!(turn.brake.wait(&turn.scopes));
     let end = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && buffer.due() {
             writing = pending_link(buffer).or_else(|| {
-                let write = buffer.write_next(turn.turn_thread());
+                let write = buffer.write_next(&turn.turn_thread);
                 Some(write.map_ok(Some).boxed())
             });
         }
         let wake = buffer.wakes_at().filter(|_| writing.is_none());
         let stuck = turn.stuck();
-        let stuck_at = stuck.as_ref().map(|_| skill.woken_at().plus(STUCK));
+        let stuck_at = stuck.as_ref().map(|_| skill.woken_at.plus(STUCK));
         tokio::select! {
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
@@ -82,7 +82,7 @@ pub(in crate::engine) async fn drive(
                     return Ok(LoopEnd::Lost);
                 }
             }
-            reason = turn.wait_for_break() => break LoopEnd::Broken(reason),
+            reason = turn.signal.wait() => break LoopEnd::Broken(reason),
             // A full write buffer is back-pressure: the skill waits until a write is
             // stored.
             Some(command) = inbox.recv(), if !buffer.full() => match command {

@@ -111,7 +111,7 @@ impl WriteBuffer<'_> {
         if turn_thread.is_unchanged() {
             return Ok(true);
         }
-        let mut races = self.turns.commits.races(turn_thread.stop_at());
+        let mut races = self.turns.commits.races(turn_thread.stop_at);
         loop {
             let mut last_error = contention_error().into();
             let result = match turn_thread.write(None).await {

@@ -150,12 +150,8 @@ impl<'e> TurnReport<'e> {
 /// Notes tenant, task, skill and route of a turn, for the line of its call and of its model, and
 /// returns the skill: that which the turn runs, else the one that its task is pinned to.
 pub(in crate::engine) fn note(spec: &TurnSpec) -> Option<&str> {
-    let skill = match &spec.input {
-        TurnInput::Skill(skill, _) => Some(skill.metadata().id),
-        TurnInput::Ask { .. } | TurnInput::Forward(..) | TurnInput::Fail(_) => {
-            spec.record.skill_name()
-        }
-    };
+    let skill = spec.input.skill().map(|skill| skill.metadata().id);
+    let skill = skill.or_else(|| spec.record.skill_name());
     let tenant = &spec.record.owner.tenant;
     CallNames::note(|names| &names.tenant, tenant.as_str());
     if spec.input.makes_task() {

@@ -119,7 +119,7 @@ impl Turns {
                 let other = self
                     .run_other(&facts.caller, *acceptance, other_sink)
                     .await?;
-                let end = buffer.finish_turn(outcome_of_forwarding(&other), turn.turn_thread());
+                let end = buffer.finish_turn(outcome_of_forwarding(&other), &turn.turn_thread);
                 let (end, other) = (end.await?, TurnEnd::Duplicate(other));
                 return Ok(if is_response { other } else { end });
             }
@@ -132,10 +132,10 @@ impl Turns {
                 if is_stream && !is_forced {
                     buffer.open().await?;
                 }
-                return buffer.finish_turn(outcome, turn.turn_thread()).await;
+                return buffer.finish_turn(outcome, &turn.turn_thread).await;
             }
         };
-        buffer.meter = Some(turn.meter());
+        buffer.meter = Some(Arc::clone(&turn.meter));
         let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());
         let running = run_skill(&*skill, adapter, &mut context, start, self.commits.trace());
@@ -221,7 +221,7 @@ impl Turns {
                 None => return Box::pin(ready(Err(error))),
             },
         };
-        Box::pin(buffer.finish_turn(outcome, turn.turn_thread()))
+        Box::pin(buffer.finish_turn(outcome, &turn.turn_thread))
     }
 
     /// Releases a braked turn: it runs again when the brake is lifted. A call whose task is not
@@ -232,7 +232,7 @@ impl Turns {
         turn: &TurnHandle<'_>,
         buffer: WriteBuffer<'_>,
     ) -> Result<TurnEnd, EngineError> {
-        let has_work = buffer.record.version > 0 || turn.has_begun();
+        let has_work = buffer.record.version > 0 || turn.brake.has_begun();
         if !has_work || !buffer.can_go_on() {
             return Err(refusal.into());
         }
@@ -267,7 +267,7 @@ impl Turns {
         let outcome = SkillOutcome::Failed {
             error: AgentError::step_changed("").with_cause(&error),
         };
-        buffer.finish_turn(outcome, turn.turn_thread()).await
+        buffer.finish_turn(outcome, &turn.turn_thread).await
     }
 
     /// Releases the turn that `record`, the task as this run last stored it, was in when
@@ -299,11 +299,10 @@ impl Turns {
         let now = self.reader.clock.now();
         let wait = now.since(record.progress_at()).clamp(WAIT_MIN, WAIT_MAX);
         let not_before = now.plus(wait);
+        let release = Change::Release { not_before };
         let release = Commit {
             on_conflict: OnConflict::Reapply,
-            ..self
-                .commits
-                .commit_of(record, Change::Release { not_before })
+            ..self.commits.commit_of(record, release)
         };
         let result = self.commits.commit(release).await?.of_task()?;
         Ok(result.map_or_else(TurnEnd::Superseded, TurnEnd::HandedOver))

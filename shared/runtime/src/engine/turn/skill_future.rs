@@ -23,7 +23,7 @@ pub(in crate::engine) struct SkillFuture<'a> {
     signal: Arc<SkillWaker>,
     waker: Waker,
     /// When something last woke the skill.
-    woken_at: Timestamp,
+    pub(super) woken_at: Timestamp,
 }
 
 #[derive(Debug)]
@@ -64,11 +64,6 @@ impl<'a> SkillFuture<'a> {
         self.skill = Box::pin(std::future::ready(outcome));
         self.signal.is_woken.store(true, Ordering::Release);
     }
-
-    /// When something last woke the skill.
-    pub(in crate::engine) const fn woken_at(&self) -> Timestamp {
-        self.woken_at
-    }
 }
 
 impl Future for SkillFuture<'_> {
@@ -90,7 +85,7 @@ impl Future for SkillFuture<'_> {
                     return Poll::Pending;
                 }
             }
-            if !this.turn.give() {
+            if !this.turn.scopes.give() {
                 return Poll::Pending;
             }
         }

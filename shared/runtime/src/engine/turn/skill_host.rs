@@ -30,8 +30,8 @@ use crate::engine::turn_break::{BreakSignal, StepChangedError, TurnBreak};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError};
 use crate::task::{
-    A2aError, Blob, Change, Metadata, PartContent, SavePlace, Saved, StepTries, TaskId, TaskKey,
-    Timestamp, TokenUse, WriteId,
+    Blob, Change, Metadata, PartContent, SavePlace, Saved, StepTries, TaskId, TaskKey, Timestamp,
+    TokenUse, WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use crate::thread::Thread;
@@ -65,7 +65,7 @@ pub(in crate::engine) struct TurnHandle<'e> {
     /// The one output that the event loop has not taken.
     output: Arc<Semaphore>,
     saved_turn: Mutex<Saved>,
-    scopes: Scopes,
+    pub(super) scopes: Scopes,
     reads: ReadLog,
     /// How often the open steps were tried, by path.
     tries: Mutex<BTreeMap<String, StepTries>>,
@@ -81,10 +81,12 @@ pub(in crate::engine) struct TurnHandle<'e> {
     /// Where earlier runs of the turn saved each value; those of this run have no place.
     saves: Mutex<BTreeMap<String, Option<SavePlace>>>,
     /// Ends the turn from inside the skill.
-    signal: Arc<BreakSignal>,
-    brake: TurnBrake<'e>,
-    meter: Arc<CallMeter<'e>>,
-    turn_thread: TurnThread<'e>,
+    pub(super) signal: Arc<BreakSignal>,
+    pub(super) brake: TurnBrake<'e>,
+    /// The meter of the calls of models.
+    pub(super) meter: Arc<CallMeter<'e>>,
+    /// The turn's view of its thread, with its own changes.
+    pub(super) turn_thread: TurnThread<'e>,
     references: NamedTasks<'e>,
     task: TaskKey,
     task_id: TaskId,
@@ -145,36 +147,6 @@ impl<'e> TurnHandle<'e> {
             ends_at: spec.budget.ends_at(),
         };
         (turn, inbox)
-    }
-
-    /// The turn's view of its thread, with its own changes.
-    pub(in crate::engine) const fn turn_thread(&self) -> &TurnThread<'e> {
-        &self.turn_thread
-    }
-
-    /// The meter of the calls of models.
-    pub(in crate::engine) fn meter(&self) -> Arc<CallMeter<'e>> {
-        Arc::clone(&self.meter)
-    }
-
-    /// Waits until the turn ends from inside its skill.
-    pub(in crate::engine) async fn wait_for_break(&self) -> TurnBreak {
-        self.signal.wait().await
-    }
-
-    /// Waits until the turn has to end because it is braked; returns the error of a new call.
-    pub(in crate::engine) async fn wait_for_brake(&self) -> A2aError {
-        self.brake.wait(&self.scopes).await
-    }
-
-    /// Whether a step has begun in this run.
-    pub(in crate::engine) fn has_begun(&self) -> bool {
-        self.brake.has_begun()
-    }
-
-    /// Gives the skill, which waits, its next result.
-    pub(in crate::engine) fn give(&self) -> bool {
-        self.scopes.give()
     }
 
     /// The error of a skill that waits, if only a result could wake it.
@@ -244,7 +216,7 @@ impl<'e> TurnHandle<'e> {
             rest: source,
             remaining: self.turns.reader.policy.upload_max,
         });
-        let key = self.attempt.early_key(self.turns.commits.ids.next());
+        let key = self.attempt.early_key(self.turns.reader.ids.next());
         let blobs = &self.turns.commits.files.blobs;
         let measure = blobs.put_from(&self.task, &key, &mut source).await?;
         let rest = measure.size.saturating_sub(first);
@@ -261,21 +233,19 @@ impl<'e> TurnHandle<'e> {
 
     /// Adds to the bytes that the tenant may store in one day.
     async fn charge(&self, bytes: u64) -> AgentResult<()> {
-        let charge = self
-            .turns
-            .commits
-            .files
-            .charge_bytes(self.task.tenant(), bytes)
-            .await;
+        let files = &self.turns.commits.files;
+        let charge = files.charge_bytes(self.task.tenant(), bytes).await;
         charge.map_err(|error| error.ends_task(0).unwrap_or_else(|| error.into()))
     }
 
     /// The change that an emission makes to the task.
     fn change_of(&self, emission: Emission) -> Change {
-        let (context, incarnation, turn) = self.turn_thread.names();
+        let thread = &self.turn_thread;
         match emission {
             Emission::Update(content, metadata) => {
-                let mut message = self.turns.agent_message(&self.task_id, context, content);
+                let mut message = self
+                    .turns
+                    .agent_message(&self.task_id, &thread.context, content);
                 message.metadata = metadata;
                 Change::Update {
                     message: Some(message),
@@ -289,8 +259,8 @@ impl<'e> TurnHandle<'e> {
                 writer,
             } => {
                 let append = self.replay.begin(&artifact.name) && append;
-                let mut update = artifact_update(incarnation, artifact, append, last_chunk);
-                update.artifact.chunks_of = writer.map(|_| turn);
+                let mut update = artifact_update(&thread.incarnation, artifact, append, last_chunk);
+                update.artifact.chunks_of = writer.map(|_| thread.turn);
                 Change::Artifact(update)
             }
         }
@@ -309,7 +279,7 @@ impl DocumentHost for TurnHandle<'_> {
     }
 
     fn write_stamp(&self) -> (Timestamp, WriteId) {
-        let id = WriteId::made_of(self.turns.commits.ids.next());
+        let id = WriteId::made_of(self.turns.reader.ids.next());
         (self.turns.reader.clock.now(), id)
     }
 

@@ -2,9 +2,9 @@
 
 use crate::auth::Caller;
 use crate::engine::budget::TurnBudget;
-use crate::engine::commit::SendKey;
 use crate::engine::commit::context_status::ContextStatus;
 use crate::engine::repeat::MessagePrint;
+use crate::store::KeyWrite;
 use crate::task::{
     Base, Change, Message, Part, Saved, SavedSlot, SendCommand, TaskRecord, Timestamp,
 };
@@ -19,7 +19,7 @@ pub(in crate::engine) enum Acceptance {
     /// client's last message in its task. The task is returned, and no turn runs.
     Repeat(TaskRecord),
     /// The message is a word that cancels this task, under the key of its send.
-    Cancel(Box<TaskRecord>, Option<SendKey>),
+    Cancel(Box<TaskRecord>, Option<KeyWrite>),
 }
 
 impl Acceptance {
@@ -39,7 +39,7 @@ pub(in crate::engine) struct TurnSpec {
     /// The changes that open the turn: message, skill, start.
     pub(in crate::engine) opening: Vec<Change>,
     /// The idempotency key of the send, stored with the opening.
-    pub(in crate::engine) key: Option<SendKey>,
+    pub(in crate::engine) key: Option<KeyWrite>,
     /// Recognises the message that opened the turn, if the message names a task.
     pub(in crate::engine) print: Option<MessagePrint>,
     /// Whether the opening must be stored before the skill runs.
@@ -153,7 +153,7 @@ pub(in crate::engine) fn facts_of(
 pub(in crate::engine) struct TurnCall {
     pub(in crate::engine) input: TurnInput,
     pub(in crate::engine) facts: TurnFacts,
-    pub(in crate::engine) key: Option<SendKey>,
+    pub(in crate::engine) key: Option<KeyWrite>,
 }
 
 /// What a turn does.

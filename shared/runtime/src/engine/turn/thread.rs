@@ -36,11 +36,11 @@ const SCOPE_HASH: usize = 16;
 pub(in crate::engine) struct TurnThread<'e> {
     commits: &'e Commits,
     owner: Owner,
-    context: ContextId,
+    pub(super) context: ContextId,
     task: TaskId,
     /// Distinguishes this task from a deleted or expired one with the same id.
-    incarnation: WriteId,
-    turn: u32,
+    pub(super) incarnation: WriteId,
+    pub(super) turn: u32,
     /// When the task was created.
     created_at: Timestamp,
     /// When the context began, if a message opened the turn in this invocation.
@@ -48,8 +48,8 @@ pub(in crate::engine) struct TurnThread<'e> {
     /// Whether the state of the thread had expired when that message arrived. Later on, and in
     /// other invocations, the open task keeps it.
     is_reset: bool,
-    /// When the turn should stop its work.
-    stop_at: Option<Timestamp>,
+    /// When the turn should stop its work, if its time is limited.
+    pub(super) stop_at: Option<Timestamp>,
     /// When the turn last checked whether its thread needs a refresh.
     checked_at: Timestamp,
     /// The messages of the turn's own task.
@@ -86,16 +86,6 @@ impl<'e> TurnThread<'e> {
             operations: Mutex::default(),
             session: OnceCell::new(),
         }
-    }
-
-    /// The context, the incarnation of the task and the number of the turn.
-    pub(in crate::engine) const fn names(&self) -> (&ContextId, &WriteId, u32) {
-        (&self.context, &self.incarnation, self.turn)
-    }
-
-    /// When the turn should stop its work, if its time is limited.
-    pub(in crate::engine) const fn stop_at(&self) -> Option<Timestamp> {
-        self.stop_at
     }
 
     /// The thread stored under the context id, even if an earlier context with this id

@@ -20,13 +20,13 @@ use crate::auth::Caller;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::contention::contention_error;
 use crate::engine::commit::{
-    Commit, CommitOutcome, OnConflict, PreparedCommit, SendKey, registers_push,
+    Commit, CommitOutcome, OnConflict, PreparedCommit, registers_push, task_of_key,
 };
 use crate::engine::day_limits::CallMeter;
 use crate::engine::error::EngineError;
 use crate::engine::repeat::MessagePrint;
 use crate::engine::turn::Turns;
-use crate::store::{IdempotencyEntry, ThreadWrite};
+use crate::store::{IdempotencyEntry, KeyWrite, ThreadWrite};
 use crate::task::{
     A2aError, BuildId, Change, OutputCounts, PartContent, StepOutcome, TaskRecord, Timestamp,
     WriteId,
@@ -180,14 +180,14 @@ impl<'e> WriteBuffer<'e> {
     /// [`A2aError::IdempotencyKeyReused`] if the earlier send asked for something else.
     pub(in crate::engine) async fn open_as(
         &mut self,
-        key: Option<SendKey>,
+        key: Option<KeyWrite>,
     ) -> Result<Option<TaskRecord>, EngineError> {
         self.link_context(key.is_some()).await?;
         let mut commit = self.next_commit(OnConflict::Return);
         commit.key.clone_from(&key);
         let outcome = self.turns.commits.commit(commit).await?;
         if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, key) {
-            return Ok(Some(key.task_of(IdempotencyEntry::clone(entry))?));
+            return Ok(Some(task_of_key(&key, IdempotencyEntry::clone(entry))?));
         }
         if self.handle_outcome(outcome).await? {
             return Ok(None);
@@ -280,7 +280,7 @@ impl<'e> WriteBuffer<'e> {
             Some(placement) => placement.await?,
             None => self.turns.commits.extend_thread(&self.record).await,
         }
-        let result = self.write_next(turn.turn_thread()).await;
+        let result = self.write_next(&turn.turn_thread).await;
         self.end(result).await
     }
 

@@ -124,7 +124,7 @@ impl Accept {
         context: Option<(&ContextId, Timestamp)>,
         message: &Message,
     ) -> Result<PriorTasks, EngineError> {
-        let now = self.reader.clock.now();
+        let (records, now) = (&self.reader.records, self.reader.clock.now());
         let ids = newest(&message.reference_task_ids).into_iter();
         let ids = ids.filter_map(|id| TaskId::parse(id).ok());
         let ids = ids.map(|task| OpenTask {
@@ -134,16 +134,13 @@ impl Accept {
         let ids: Vec<OpenTask> = ids.collect();
         let mut prior = PriorTasks::default();
         if !ids.is_empty() {
-            prior.references = self.commits.records.heads(&ids, now).await?;
+            prior.references = records.heads(&ids, now).await?;
         }
         let index = |head: &TaskRecord| ids.iter().position(|it| it.task == head.id);
         prior.references.sort_by_key(index);
         if let Some((id, began)) = context {
-            let (mut tasks, _) = self
-                .commits
-                .records
-                .tasks_in(owner, id, None, None, NEWEST)
-                .await?;
+            let tasks = records.tasks_in(owner, id, None, None, NEWEST);
+            let (mut tasks, _) = tasks.await?;
             tasks.truncate(NEWEST);
             tasks.retain(|it| {
                 !it.is_expired(now) && !self.commits.is_earlier(id, it.created_at, began)

@@ -128,10 +128,8 @@ impl Accept {
             return Ok(record.consents.count == 1);
         }
         let (owner, context) = (&record.owner, &record.context_id);
-        let page = self
-            .commits
-            .records
-            .tasks_in(owner, context, None, None, NEWEST);
+        let records = &self.reader.records;
+        let page = records.tasks_in(owner, context, None, None, NEWEST);
         let (tasks, next) = page.await?;
         let count: u32 = tasks.iter().map(|task| task.consents.count).sum();
         Ok(next.is_none() && count == 1)

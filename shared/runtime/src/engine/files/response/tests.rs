@@ -269,8 +269,8 @@ async fn bytes_that_differ_from_the_pointer_are_not_shown() {
 async fn budget_of_a_page_reserves_the_state_of_each_task() {
     let desk = Desk::new(true, 1_000_000);
     let (one, many) = (
-        desk.reader.response_budget(1).remaining(),
-        desk.reader.response_budget(100).remaining(),
+        desk.reader.response_budget(1).remaining,
+        desk.reader.response_budget(100).remaining,
     );
     assert_eq!(one - many, 99 * BARE);
 }

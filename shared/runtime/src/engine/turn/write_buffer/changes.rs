@@ -115,7 +115,7 @@ impl Turns {
         context: &ContextId,
         content: Content,
     ) -> Message {
-        let id = format!("msg-{:032x}", self.commits.ids.next());
+        let id = format!("msg-{:032x}", self.reader.ids.next());
         let mut message = Message::from_agent(id, content.into_parts());
         message.task_id = Some(task.clone());
         message.context_id = Some(context.clone());
