@@ -1,6 +1,5 @@
 //! Assembles the engine from its parts.
 
-use super::PushServices;
 use super::accept::Accept;
 use super::background::Sweeper;
 use super::brake::BrakeView;

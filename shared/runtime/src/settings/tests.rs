@@ -99,7 +99,7 @@ fn development_identities_are_not_for_every_page() {
 }
 
 #[test]
-fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
+fn a_bad_value_names_the_setting_and_what_is_allowed() {
     let rows = [
         ("A2A_AUTH", "none"),
         ("A2A_CARD", "v2"),
@@ -129,7 +129,8 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
         let mut env = BTreeMap::from([("A2A_AUTH", "dev")]);
         env.insert(name, value);
         let text = Settings::read(&env).unwrap_err().to_string();
-        assert!(text.contains(name) && text.contains(value), "{text}");
+        let (_, rule) = text.split_once("expected: ").unwrap();
+        assert!(text.contains(name) && !rule.is_empty(), "{text}");
     });
 }
 
