@@ -58,11 +58,7 @@ impl Engine {
             files: files.clone(),
             recorder: services.recorder,
         });
-        let secrets = Secrets {
-            keys: reader.policy.secrets.clone(),
-            clock: reader.clock.clone(),
-            ids: reader.ids.clone(),
-        };
+        let secrets = Secrets::new(&reader);
         let pushes = Pushes {
             reader: reader.clone(),
             commits: commits.clone(),
@@ -79,11 +75,7 @@ impl Engine {
             failures: services.failures,
             output_faults: services.output_faults,
         };
-        let tasks = Tasks {
-            reader: reader.clone(),
-            commits: commits.clone(),
-            turns: Arc::new(turns.clone()),
-        };
+        let tasks = Tasks::new(turns.clone());
         Self {
             accept: Accept {
                 reader: reader.clone(),

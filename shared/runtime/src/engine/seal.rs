@@ -10,6 +10,7 @@
 //! §8.3).
 
 use super::error::EngineError;
+use super::reader::Reader;
 use super::secret_keys::SecretKeys;
 use super::secret_keys::{self, SecretKey, SecretKeySet, bytes_of};
 use crate::clock::{Clock, Ids};
@@ -144,12 +145,20 @@ pub(super) fn check_answer(message: &Message) -> Result<(), A2aError> {
 /// Seals and recognises messages that are not kept.
 #[derive(Clone)]
 pub(crate) struct Secrets {
-    pub(super) keys: SecretKeys,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) ids: Arc<dyn Ids>,
+    keys: SecretKeys,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
 }
 
 impl Secrets {
+    pub(super) fn new(reader: &Reader) -> Self {
+        Self {
+            keys: reader.policy.secrets.clone(),
+            clock: reader.clock.clone(),
+            ids: reader.ids.clone(),
+        }
+    }
+
     /// Whether the client sends its last message of the task again: the same id with the
     /// same content. A record without a fingerprint has that message in its history.
     pub(in crate::engine) async fn is_repeat(

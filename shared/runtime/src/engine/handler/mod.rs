@@ -24,3 +24,13 @@ pub struct Tasks {
     pub(super) commits: Arc<Commits>,
     pub(super) turns: Arc<Turns>,
 }
+
+impl Tasks {
+    pub(super) fn new(turns: Turns) -> Self {
+        Self {
+            reader: turns.reader.clone(),
+            commits: turns.commits.clone(),
+            turns: Arc::new(turns),
+        }
+    }
+}
