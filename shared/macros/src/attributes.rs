@@ -1,7 +1,9 @@
 //! Parses the arguments of `#[skill(…)]`.
 
+use std::fmt::Display;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::{Ident, LitBool, LitStr, Token, Type, bracketed};
 
 /// All keys, for the error message that lists them.
@@ -40,10 +42,7 @@ impl Parse for Attributes {
         while !input.is_empty() {
             let key: Ident = input.parse()?;
             if keys.contains(&key) {
-                return Err(syn::Error::new(
-                    key.span(),
-                    format!("`{key}` is given twice"),
-                ));
+                return fail(&key, format!("`{key}` is given twice"));
             }
             if !input.peek(Token![=]) {
                 let value = match key.to_string().as_str() {
@@ -51,8 +50,7 @@ impl Parse for Attributes {
                     "keeps_input" => "false",
                     _ => "…",
                 };
-                let message = format!("`{key}` needs a value: `{key} = {value}`");
-                return Err(syn::Error::new(key.span(), message));
+                return fail(&key, format!("`{key}` needs a value: `{key} = {value}`"));
             }
             input.parse::<Token![=]>()?;
             attributes.set(&key, input)?;
@@ -85,13 +83,15 @@ impl Attributes {
             "keeps_input" => self.forgets_input = !flag(key, input)?,
             "effect" => self.reads_only = reads_only(key, input)?,
             "states" => self.states = types(input)?,
-            _ => {
-                let message = format!("unknown key `{key}`; allowed are {KEYS}");
-                return Err(syn::Error::new(key.span(), message));
-            }
+            _ => return fail(key, format!("unknown key `{key}`; allowed are {KEYS}")),
         }
         Ok(())
     }
+}
+
+/// The error `message` at `place`.
+pub(crate) fn fail<T>(place: &impl Spanned, message: impl Display) -> syn::Result<T> {
+    Err(syn::Error::new(place.span(), message))
 }
 
 fn text(key: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
@@ -99,8 +99,7 @@ fn text(key: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
         syn::Error::new(error.span(), format!("`{key}` is a text: `{key} = \"…\"`"))
     })?;
     if text.value().trim().is_empty() {
-        let message = format!("`{key}` must not be empty");
-        return Err(syn::Error::new(text.span(), message));
+        return fail(&text, format!("`{key}` must not be empty"));
     }
     Ok(text)
 }
@@ -110,10 +109,7 @@ fn reads_only(key: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
     match effect.value().as_str() {
         "read" => Ok(true),
         "write" => Ok(false),
-        _ => {
-            let message = "`effect` is `\"read\"` or `\"write\"`";
-            Err(syn::Error::new(effect.span(), message))
-        }
+        _ => fail(&effect, "`effect` is `\"read\"` or `\"write\"`"),
     }
 }
 
@@ -132,8 +128,7 @@ fn texts(key: &Ident, input: ParseStream<'_>) -> syn::Result<Vec<LitStr>> {
         }
     }
     if texts.is_empty() {
-        let message = format!("`{key}` must not be empty");
-        return Err(syn::Error::new(key.span(), message));
+        return fail(key, format!("`{key}` must not be empty"));
     }
     Ok(texts)
 }

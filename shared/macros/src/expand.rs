@@ -1,6 +1,6 @@
 //! Generates the code of `#[skill]`.
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, fail};
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned as _;
@@ -14,10 +14,7 @@ pub(crate) fn skill(attributes: TokenStream, item: TokenStream) -> syn::Result<T
     match syn::parse2(item)? {
         Item::Struct(item) => of_struct(&attributes, &item),
         Item::Fn(item) => of_fn(&attributes, item),
-        other => Err(syn::Error::new(
-            other.span(),
-            "`#[skill]` goes on a struct or an `async fn`",
-        )),
+        other => fail(&other, "`#[skill]` goes on a struct or an `async fn`"),
     }
 }
 
@@ -58,7 +55,7 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     let signature = Signature::of(&item)?;
     if let Some(first) = attributes.states.first() {
         let message = "an `async fn` skill takes its states as arguments: `State<…>`";
-        return Err(syn::Error::new(first.span(), message));
+        return fail(first, message);
     }
     let (docs, rest) = item.attrs.into_iter().partition(is_doc);
     let docs: Vec<Attribute> = docs;
@@ -143,12 +140,10 @@ impl Signature {
     fn of(item: &ItemFn) -> syn::Result<Self> {
         let signature = &item.sig;
         if signature.asyncness.is_none() {
-            let message = "a skill is an `async fn`";
-            return Err(syn::Error::new(signature.fn_token.span, message));
+            return fail(&signature.fn_token, "a skill is an `async fn`");
         }
         if !signature.generics.params.is_empty() {
-            let message = "a skill has no generic parameters";
-            return Err(syn::Error::new(signature.generics.span(), message));
+            return fail(&signature.generics, "a skill has no generic parameters");
         }
         let ReturnType::Type(_, reply) = &signature.output else {
             let message = "a skill returns `AgentResult<_>`";
@@ -160,17 +155,16 @@ impl Signature {
                 "an `async fn` skill cannot ask: put `#[skill]` on a struct, and write \
                  `impl SkillHandler<{slot}>` for it"
             );
-            return Err(syn::Error::new(reply.span(), message));
+            return fail(reply, message);
         }
         let (mut cx, mut states, mut input) = (false, Vec::new(), None);
         for (index, argument) in signature.inputs.iter().enumerate() {
-            let span = argument.span();
             if input.is_some() {
-                return Err(syn::Error::new(span, ORDER));
+                return fail(argument, ORDER);
             }
             match Argument::of(argument)? {
                 Argument::Context if index == 0 => cx = true,
-                Argument::Context => return Err(syn::Error::new(span, ORDER)),
+                Argument::Context => return fail(argument, ORDER),
                 Argument::State(state) => states.push(state.to_token_stream()),
                 Argument::Input(ty) => input = Some(ty.to_token_stream()),
             }
@@ -189,23 +183,22 @@ impl Signature {
 const ORDER: &str = "a skill takes `cx: &mut TaskContext<'_>` first if it needs one, then each \
                      `State<…>`, and last its one input";
 
+const CONTEXT: &str = "the context is `cx: &mut TaskContext<'_>`";
+
 impl<'a> Argument<'a> {
     fn of(argument: &'a FnArg) -> syn::Result<Self> {
         let ty = match argument {
             FnArg::Typed(argument) => &*argument.ty,
             FnArg::Receiver(receiver) => {
                 let message = "a skill has no `self`: put `#[skill]` on a struct and implement `SkillHandler`";
-                return Err(syn::Error::new(receiver.span(), message));
+                return fail(receiver, message);
             }
         };
         match ty {
-            Type::Reference(to) if is_named(&to.elem, "TaskContext") => {
-                if to.mutability.is_none() {
-                    let message = "the context is `cx: &mut TaskContext<'_>`";
-                    return Err(syn::Error::new(ty.span(), message));
-                }
-                Ok(Self::Context)
-            }
+            Type::Reference(to) if is_named(&to.elem, "TaskContext") => match to.mutability {
+                Some(_) => Ok(Self::Context),
+                None => fail(ty, CONTEXT),
+            },
             Type::Reference(to) => {
                 let replacement = if is_named(&to.elem, "str") {
                     "`String`"
@@ -214,19 +207,16 @@ impl<'a> Argument<'a> {
                 };
                 let message =
                     format!("a skill owns its input: write {replacement} instead of a reference");
-                Err(syn::Error::new(ty.span(), message))
+                fail(ty, message)
             }
             Type::Path(path) => match path.path.segments.last() {
                 Some(last) if last.ident == "State" => match &last.arguments {
                     PathArguments::AngleBracketed(types) if types.args.len() == 1 => {
                         Ok(types.args.first().map_or(Self::Input(ty), Self::State))
                     }
-                    _ => Err(syn::Error::new(ty.span(), "a state is `State<T>`")),
+                    _ => fail(ty, "a state is `State<T>`"),
                 },
-                Some(last) if last.ident == "TaskContext" => {
-                    let message = "the context is `cx: &mut TaskContext<'_>`";
-                    Err(syn::Error::new(ty.span(), message))
-                }
+                Some(last) if last.ident == "TaskContext" => fail(ty, CONTEXT),
                 _ => Ok(Self::Input(ty)),
             },
             _ => Ok(Self::Input(ty)),
@@ -265,7 +255,7 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
             "the skill id `{}` must be `[a-z0-9][a-z0-9._-]{{0,63}}`",
             id.value()
         );
-        return Err(syn::Error::new(id.span(), message));
+        return fail(id, message);
     }
     if attributes.tags.is_empty() {
         return Err(error("a skill needs `tags = [\"…\"]`"));
@@ -370,11 +360,11 @@ fn line(doc: &Attribute) -> Option<String> {
     let Meta::NameValue(pair) = &doc.meta else {
         return None;
     };
-    match &pair.value {
-        Expr::Lit(literal) => match &literal.lit {
-            Lit::Str(text) => Some(text.value()),
-            _ => None,
-        },
+    let Expr::Lit(literal) = &pair.value else {
+        return None;
+    };
+    match &literal.lit {
+        Lit::Str(text) => Some(text.value()),
         _ => None,
     }
 }

@@ -22,37 +22,30 @@ pub(super) const ANY: &[&str] = &["*/*"];
 /// ```
 #[must_use]
 pub const fn is_media_type(text: &str) -> bool {
-    let mut rest = text.as_bytes();
-    let (mut before, mut after, mut slash) = (0, 0, false);
-    let (mut any_type, mut any_subtype) = (false, false);
-    while let [byte, tail @ ..] = rest {
-        match (*byte, slash) {
-            (b'/', false) => slash = true,
-            (b'*', false) => any_type = true,
-            (b'*', true) => any_subtype = true,
-            (byte, _) if !is_token(byte) => return false,
-            _ => {}
-        }
-        match (*byte, slash) {
-            (b'/', _) => {}
-            (_, false) => before += 1,
-            (_, true) => after += 1,
-        }
-        rest = tail;
+    let text = text.as_bytes();
+    match skip_name(text) {
+        _ if matches!(text, b"*/*") => true,
+        [b'/', subtype @ ..] if subtype.len() + 1 < text.len() => match subtype {
+            [] => false,
+            [b'*'] => true,
+            subtype => skip_name(subtype).is_empty(),
+        },
+        _ => false,
     }
-    before > 0
-        && after > 0
-        && (!any_type || (before == 1 && any_subtype))
-        && (!any_subtype || after == 1)
 }
 
-/// A character of a type or subtype name (RFC 6838 §4.2).
-const fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'!' | b'#' | b'$' | b'&' | b'-' | b'^' | b'_' | b'.' | b'+'
-        )
+/// What is behind the characters of a type or subtype name (RFC 6838 §4.2).
+const fn skip_name(mut text: &[u8]) -> &[u8] {
+    while let [byte, rest @ ..] = text
+        && (byte.is_ascii_alphanumeric()
+            || matches!(
+                byte,
+                b'!' | b'#' | b'$' | b'&' | b'-' | b'^' | b'_' | b'.' | b'+'
+            ))
+    {
+        text = rest;
+    }
+    text
 }
 
 /// The media type of the first part that the skill does not accept. Words beside a file are

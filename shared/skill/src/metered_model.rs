@@ -135,7 +135,14 @@ pub trait MeterCalls: Send + Sync {
     fn note_partial(&self) {}
 }
 
+impl fmt::Debug for dyn MeterCalls + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MeterCalls")
+    }
+}
+
 /// Tokens of a task that no other branch and no worker within may use, until this is dropped.
+#[derive(Debug)]
 pub struct TokenHold<'a> {
     meter: &'a dyn MeterCalls,
     tokens: u64,
@@ -149,12 +156,6 @@ impl<'a> TokenHold<'a> {
     }
 }
 
-impl fmt::Debug for TokenHold<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TokenHold").field(&self.tokens).finish()
-    }
-}
-
 impl Drop for TokenHold<'_> {
     fn drop(&mut self) {
         self.meter.release(self.tokens);
@@ -162,7 +163,7 @@ impl Drop for TokenHold<'_> {
 }
 
 /// A model whose calls are counted.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct MeteredModel<'a> {
     meter: &'a dyn MeterCalls,
     model: &'a dyn Model,
@@ -206,12 +207,6 @@ impl<'a> MeteredModel<'a> {
                 Err(error)
             }
         }
-    }
-}
-
-impl fmt::Debug for MeteredModel<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MeteredModel").finish_non_exhaustive()
     }
 }
 

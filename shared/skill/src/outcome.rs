@@ -1,5 +1,3 @@
-//! The results of a handler. Only these values end a task.
-
 use super::{AgentError, AgentResult, Artifact, Content, NoSlot};
 use a2a_lambda_model::task::SavedSlot;
 use std::convert::Infallible;
@@ -131,9 +129,7 @@ impl<O, S, M> OnRequestResult<O, S, M> {
             reason: reason.into(),
         })
     }
-}
 
-impl<O, S, M> OnRequestResult<O, S, M> {
     /// The same result with another reply, slot and output; the first error of the three.
     pub(super) fn try_map<P, T, N, E>(
         self,

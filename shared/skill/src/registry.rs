@@ -59,11 +59,7 @@ impl Agent {
                     name: id.clone(),
                     id,
                     version: "0.1.0".to_owned(),
-                    description: String::new(),
-                    instructions: None,
-                    dispatcher_prompt: None,
-                    extended_description: None,
-                    skills: Vec::new(),
+                    ..AgentManifest::default()
                 }),
                 build_id: None,
                 answers_by_context: false,
@@ -542,7 +538,8 @@ impl BuildError {
 pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
     build_id: Option<BuildId>,
-    answers_by_context: bool,
+    /// Whether a message may answer by its context before its parts choose a skill.
+    pub(crate) answers_by_context: bool,
     states: States,
     kept_in_table: Vec<String>,
     exports: Vec<(String, SetExport)>,
@@ -562,17 +559,16 @@ impl AgentDefinition {
         self.build_id.as_ref()
     }
 
-    /// Whether a message may answer by its context before its parts choose a skill.
-    pub(crate) const fn answers_by_context(&self) -> bool {
-        self.answers_by_context
-    }
-
-    /// Makes the states of the skills, which otherwise are made when a skill first needs them.
+    /// Makes the states of the skills, which otherwise are made when a skill first needs them: a
+    /// function that cannot make one does not start.
     ///
     /// # Errors
     /// [`StateError`] of the first factory that fails.
     pub async fn make_states(&self) -> Result<(), StateError> {
-        self.states.make().await
+        for factory in self.states.factories.values() {
+            factory.get().await?;
+        }
+        Ok(())
     }
 
     /// The same agent with this value as the state of its type, and as its double.

@@ -99,7 +99,7 @@ pub fn may_yield_to_context(agent: &AgentDefinition, decision: &Routed, message:
     match decision {
         Routed::Ask { .. } => true,
         Routed::Skill(route) => {
-            agent.answers_by_context()
+            agent.answers_by_context
                 && BY_PARTS.contains(&route.how)
                 // A text that exactly one skill declares begins a task of it, whatever waits.
                 && match_text(&agent.skills().collect(), message).len() != 1
@@ -174,7 +174,7 @@ pub fn conclude(
         return apply_answer(agent, case, answer);
     }
     let fallback = agent.fallback().filter(|_| has_model);
-    let fallback = fallback.map(|id| route_to(agent, id, case.message, "fallback", None));
+    let fallback = fallback.map(|id| Route::to(id, case.message, "fallback").admit(agent));
     match fallback {
         Some(Ok(decision)) => Ok(Decision::Route(decision)),
         _ => {
@@ -213,20 +213,6 @@ fn apply_answer(
         Answer::To(task) => Ok(Decision::Continue(task.clone().into(), None)),
         Answer::Unclear(tasks) => ask(agent, case, &tasks, None),
     }
-}
-
-/// The skill `id`, which the step `how` decided, with the input that it made of the message.
-///
-/// # Errors
-/// When the skill is gone or does not take the parts.
-pub fn route_to(
-    agent: &AgentDefinition,
-    id: &SkillId,
-    message: &Message,
-    how: &'static str,
-    input: Option<Value>,
-) -> Result<Routed, A2aError> {
-    Route::with_input(id, message, how, input).admit(agent)
 }
 
 /// Chooses the skill for the reply to a question of the router. A reply that only names an

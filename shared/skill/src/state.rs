@@ -116,11 +116,11 @@ pub struct StateError {
 /// The states of an agent. Clones share what is made.
 #[derive(Clone, Default)]
 pub struct States {
-    factories: BTreeMap<TypeId, Arc<Factory>>,
+    pub(super) factories: BTreeMap<TypeId, Arc<Factory>>,
     doubles: BTreeMap<TypeId, Arc<AddDouble>>,
 }
 
-struct Factory {
+pub(super) struct Factory {
     name: &'static str,
     make: Box<MakeState>,
     value: OnceCell<AnyState>,
@@ -199,17 +199,6 @@ impl States {
         self.factories.contains_key(&state.id)
     }
 
-    /// Makes all states, so that a function that cannot make one does not start.
-    ///
-    /// # Errors
-    /// [`StateError`] of the first factory that fails.
-    pub async fn make(&self) -> Result<(), StateError> {
-        for factory in self.factories.values() {
-            factory.get().await?;
-        }
-        Ok(())
-    }
-
     async fn get<T: Send + Sync + 'static>(&self) -> AgentResult<State<T>> {
         let name = type_name::<T>();
         let none = || {
@@ -225,7 +214,7 @@ impl States {
 }
 
 impl Factory {
-    async fn get(&self) -> Result<AnyState, StateError> {
+    pub(super) async fn get(&self) -> Result<AnyState, StateError> {
         let result = self.value.get_or_try_init(&self.make).await;
         result.cloned().map_err(|source| StateError {
             name: self.name,

@@ -1,5 +1,3 @@
-//! What an agent publishes about itself and its skills.
-
 use crate::{AnySkill, SessionAdapter, SkillMetadata};
 use a2a_lambda_model::task::SkillId;
 use serde::ser::SerializeMap as _;
@@ -8,7 +6,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// What an agent publishes about itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentManifest {
     /// Its id.

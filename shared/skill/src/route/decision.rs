@@ -129,8 +129,10 @@ impl Route {
         }
     }
 
-    /// The same, with the input that a model or a pattern made of the message.
-    pub(super) fn with_input(
+    /// The message for the skill `id`, which the step `how` decided, with the input that a model or
+    /// a pattern made of it.
+    #[must_use]
+    pub fn with_input(
         id: &SkillId,
         message: &Message,
         how: &'static str,

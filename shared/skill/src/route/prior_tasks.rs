@@ -110,7 +110,7 @@ impl PriorTasks {
     /// task that it refers to, else for the one that spoke last, else for the newest that waits.
     /// Without a reference it is unclear once another task has spoken since.
     pub(super) fn answer(&self, agent: &AgentDefinition, message: &Message) -> Option<Answer<'_>> {
-        if !only_text(message) && !agent.answers_by_context() {
+        if !only_text(message) && !agent.answers_by_context {
             return None;
         }
         let waiting = self.waiting(agent, message);

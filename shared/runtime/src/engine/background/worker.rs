@@ -18,7 +18,7 @@ use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::task::{Change, Message, Metadata, Role, SkillRoute, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
-use a2a_lambda_skill::route::{self, RouteRequest, Routed};
+use a2a_lambda_skill::route::{self, Route, RouteRequest, Routed};
 use a2a_lambda_skill::{AgentError, Consent, Content, InputWriter, StartInput, TurnStart};
 use std::sync::Arc;
 use std::time::Duration;
@@ -319,7 +319,9 @@ impl Turns {
                 };
                 route::route(&self.agent, &free)
             }
-            Some(it) => route::route_to(&self.agent, id, message, "pinned", it.input.clone()),
+            Some(it) => {
+                Route::with_input(id, message, "pinned", it.input.clone()).admit(&self.agent)
+            }
             None => route::route(&self.agent, &request),
         };
         let content: Content = match decision {
