@@ -59,11 +59,7 @@ impl Agent {
                     name: id.clone(),
                     id,
                     version: "0.1.0".to_owned(),
-                    description: String::new(),
-                    instructions: None,
-                    dispatcher_prompt: None,
-                    extended_description: None,
-                    skills: Vec::new(),
+                    ..AgentManifest::default()
                 }),
                 build_id: None,
                 answers_by_context: false,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// What an agent publishes about itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentManifest {
     /// Its id.
