@@ -1,5 +1,7 @@
 //! Parses the arguments of `#[skill(…)]`.
 
+use proc_macro2::TokenStream;
+use quote::quote;
 use std::fmt::Display;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
@@ -17,20 +19,10 @@ pub(crate) struct Attributes {
     pub(crate) name: Option<LitStr>,
     pub(crate) description: Option<LitStr>,
     pub(crate) tags: Vec<LitStr>,
-    pub(crate) examples: Vec<LitStr>,
-    /// Patterns of texts.
-    pub(crate) text: Vec<LitStr>,
-    /// Patterns of texts that refine a result.
-    pub(crate) refines: Vec<LitStr>,
-    pub(crate) input_modes: Vec<LitStr>,
-    pub(crate) output_modes: Vec<LitStr>,
-    pub(crate) background: bool,
-    pub(crate) cancel_words: bool,
-    pub(crate) accepts_routed: bool,
-    /// Whether it says `keeps_input = false`.
-    pub(crate) forgets_input: bool,
-    /// Whether it changes nothing.
-    pub(crate) reads_only: bool,
+    /// The media types of input and output, to check them.
+    pub(crate) modes: Vec<LitStr>,
+    /// The other fields of the metadata, as code.
+    pub(crate) fields: Vec<TokenStream>,
     /// The types of the states that a struct takes.
     pub(crate) states: Vec<Type>,
 }
@@ -70,22 +62,26 @@ impl Attributes {
             "name" => self.name = Some(text(key, input)?),
             "description" => self.description = Some(text(key, input)?),
             "tags" => self.tags = texts(key, input)?,
-            "examples" => self.examples = texts(key, input)?,
-            "text" if input.peek(LitStr) => self.text = vec![text(key, input)?],
-            "text" => self.text = texts(key, input)?,
-            "refines" if input.peek(LitStr) => self.refines = vec![text(key, input)?],
-            "refines" => self.refines = texts(key, input)?,
-            "input_modes" => self.input_modes = texts(key, input)?,
-            "output_modes" => self.output_modes = texts(key, input)?,
-            "background" => self.background = flag(key, input)?,
-            "cancel_words" => self.cancel_words = flag(key, input)?,
-            "accepts_routed" => self.accepts_routed = flag(key, input)?,
-            "keeps_input" => self.forgets_input = !flag(key, input)?,
-            "effect" => self.reads_only = reads_only(key, input)?,
+            "text" | "refines" if input.peek(LitStr) => self.add_texts(key, &[text(key, input)?]),
+            "examples" | "text" | "refines" => self.add_texts(key, &texts(key, input)?),
+            "input_modes" | "output_modes" => {
+                let modes = texts(key, input)?;
+                self.add_texts(key, &modes);
+                self.modes.extend(modes);
+            }
+            "background" | "cancel_words" | "accepts_routed" | "keeps_input" => {
+                let flag = flag(key, input)?;
+                self.fields.push(quote!(#key: #flag));
+            }
+            "effect" => self.fields.push(effect(key, input)?),
             "states" => self.states = types(input)?,
             _ => return fail(key, format!("unknown key `{key}`; allowed are {KEYS}")),
         }
         Ok(())
+    }
+
+    fn add_texts(&mut self, key: &Ident, texts: &[LitStr]) {
+        self.fields.push(quote!(#key: &[#(#texts),*]));
     }
 }
 
@@ -104,11 +100,11 @@ fn text(key: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
     Ok(text)
 }
 
-fn reads_only(key: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
+fn effect(key: &Ident, input: ParseStream<'_>) -> syn::Result<TokenStream> {
     let effect = text(key, input)?;
     match effect.value().as_str() {
-        "read" => Ok(true),
-        "write" => Ok(false),
+        "read" => Ok(quote!(#key: ::a2a_lambda::skill::SkillEffect::Read)),
+        "write" => Ok(quote!(#key: ::a2a_lambda::skill::SkillEffect::Write)),
         _ => fail(&effect, "`effect` is `\"read\"` or `\"write\"`"),
     }
 }

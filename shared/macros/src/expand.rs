@@ -5,7 +5,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{
-    Attribute, Expr, FnArg, GenericArgument, Item, ItemFn, ItemStruct, Lit, LitStr, Meta,
+    Attribute, Expr, ExprLit, FnArg, GenericArgument, Item, ItemFn, ItemStruct, Lit, LitStr, Meta,
     PathArguments, ReturnType, Type,
 };
 
@@ -267,42 +267,13 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
         })?,
     };
     let name = attributes.name.as_ref().unwrap_or(id);
-    let Attributes {
-        tags,
-        examples,
-        text,
-        refines,
-        input_modes,
-        output_modes,
-        background,
-        cancel_words,
-        accepts_routed,
-        reads_only,
-        forgets_input,
-        ..
-    } = attributes;
-    let keeps_input = !*forgets_input;
-    let effect = if *reads_only {
-        quote!(::a2a_lambda::skill::SkillEffect::Read)
-    } else {
-        quote!(::a2a_lambda::skill::SkillEffect::Write)
-    };
+    let Attributes { tags, fields, .. } = attributes;
     Ok(quote! {
         ::a2a_lambda::skill::SkillMetadata {
-            id: #id,
             name: #name,
             description: #description,
-            tags: &[#(#tags),*],
-            examples: &[#(#examples),*],
-            text: &[#(#text),*],
-            refines: &[#(#refines),*],
-            input_modes: &[#(#input_modes),*],
-            output_modes: &[#(#output_modes),*],
-            background: #background,
-            accepts_routed: #accepts_routed,
-            cancel_words: #cancel_words,
-            effect: #effect,
-            keeps_input: #keeps_input,
+            #(#fields,)*
+            ..::a2a_lambda::skill::SkillMetadata::new(#id, "", &[#(#tags),*])
         }
     })
 }
@@ -318,11 +289,7 @@ fn is_skill_id(id: &str) -> bool {
 
 /// Checks the media types at compile time, with the library's own function.
 fn checks(attributes: &Attributes) -> TokenStream {
-    let modes = attributes
-        .input_modes
-        .iter()
-        .chain(&attributes.output_modes);
-    let checks = modes.map(|mode| {
+    let checks = attributes.modes.iter().map(|mode| {
         let message = format!(
             "`{}` is not a media type: write `type/subtype`, `type/*` or `*/*`",
             mode.value()

@@ -88,19 +88,8 @@ impl Verb {
     }
 }
 
-/// The operation, as public reasons name it.
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
-/// The role, as scopes name it.
-impl fmt::Display for CallerRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
+// Public reasons name operations so, and scopes roles.
+display_serialized!(Verb, CallerRole);
 
 /// The least role that may do `verb` in `layer`. `None` means that no role may.
 ///
@@ -256,6 +245,17 @@ impl OperationError {
         }
     }
 }
+
+/// The value of a result. A [`Denial`] or an [`OperationError`] ends the turn.
+macro_rules! or_reject {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(refusal) => return refusal.rejection(),
+        }
+    };
+}
+pub(crate) use or_reject;
 
 impl From<AgentError> for OperationError {
     fn from(error: AgentError) -> Self {

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// For whom a memory or an item is. A smaller layer is narrower.
 #[derive(
@@ -91,17 +90,7 @@ impl KnowledgeLayer {
     }
 }
 
-impl fmt::Display for Layer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for KnowledgeLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.layer().fmt(f)
-    }
-}
+display_serialized!(Layer, KnowledgeLayer);
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,17 @@
 //!
 //! The skills use only the public API of `a2a-lambda`, as any skill author would.
 
+/// Writes values as requests and responses have them.
+macro_rules! display_serialized {
+    ($($name:ty),*) => {$(
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                serde::Serialize::serialize(self, f)
+            }
+        }
+    )*};
+}
+
 mod access;
 mod content;
 pub mod governance;

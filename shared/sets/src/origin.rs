@@ -3,7 +3,6 @@
 use a2a_lambda::skill::{InputWriter, TaskContext};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Who wrote a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,12 +24,7 @@ impl WrittenBy {
     }
 }
 
-impl fmt::Display for WrittenBy {
-    /// Writes the value as requests and responses have it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
+display_serialized!(WrittenBy);
 
 /// Where a text comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -88,10 +88,7 @@ async fn load_context(
 
 /// The beginning of a text, as much as a search takes.
 fn shorten(query: &str) -> String {
-    let mut end = query.len().min(crate::memory::search::QUERY_MAX);
-    while !query.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = query.floor_char_boundary(crate::memory::search::QUERY_MAX);
     query.get(..end).unwrap_or_default().trim().to_owned()
 }
 

@@ -34,7 +34,7 @@ const EXPRESSIONS_MAX: usize = 128 * 1024;
 #[derive(Debug)]
 pub(crate) struct CompiledPolicy {
     pub(super) id: String,
-    pub(super) layer: KnowledgeLayer,
+    pub(crate) layer: KnowledgeLayer,
     pub(super) mandatory: bool,
     pub(super) merge: MergeMode,
     pub(super) rules: Vec<CompiledRule>,
@@ -170,11 +170,6 @@ impl CompiledPolicy {
             rule.matcher.size() + globs
         });
         sizes.sum()
-    }
-
-    /// The layer.
-    pub(crate) const fn layer(&self) -> KnowledgeLayer {
-        self.layer
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::compile::CompiledPolicy;
 use crate::access::Scope;
-use crate::knowledge::item::{ItemKind, StoredItem};
+use crate::knowledge::item::{ItemKind, ItemStatus, StoredItem};
 use crate::knowledge::store::{KnowledgeStore, Listed};
 use a2a_lambda::prelude::*;
 use a2a_lambda::task::TenantId;
@@ -74,7 +74,9 @@ pub(crate) async fn load(
     scopes: &[Scope],
 ) -> AgentResult<Arc<ActivePolicies>> {
     let store = KnowledgeStore::of(cx)?;
-    let entries = store.items(scopes, |_, head| head.is_in_force(ItemKind::Policy));
+    let entries = store.items(scopes, |_, head| {
+        head.kind == ItemKind::Policy && head.status == ItemStatus::Accepted
+    });
     let entries = entries.await?;
     if entries.len() > POLICIES_MAX {
         let text = format!(
@@ -102,7 +104,7 @@ fn version(entries: &[Listed]) -> String {
     for entry in entries {
         hash.update(entry.location.file());
         hash.update([0]);
-        hash.update(entry.commit());
+        hash.update(&entry.entry.commit);
         hash.update([0]);
     }
     hex::encode(hash.finalize())
@@ -127,7 +129,7 @@ async fn compile_policies(
             continue;
         };
         match CompiledPolicy::in_force(&item.content) {
-            Ok(policy) if policy.layer().layer() == entry.location.layer() => {
+            Ok(policy) if policy.layer.layer() == entry.location.layer() => {
                 in_force.size += policy.size() + item.content.len();
                 in_force.policies.push(policy);
             }

@@ -6,7 +6,7 @@ use super::facts::{CheckContext, CheckFacts};
 use super::in_force::{ActivePolicies, load};
 use super::merge::merge;
 use super::policy::{PolicyDocument, Severity};
-use crate::access::{Access, Denial, OperationError, Verb};
+use crate::access::{Access, Denial, OperationError, Verb, or_reject};
 use crate::content::{check_content, data_or};
 use crate::knowledge::item::ItemKind;
 use crate::knowledge::skills::CONTENT_MAX;
@@ -113,10 +113,7 @@ pub(crate) async fn governance_validate(
         }
         (Some(target), Some(context), None) => {
             let verb = Verb::GovernanceValidate;
-            let judgement = match judge(cx, verb, (target, scope), context).await {
-                Ok(judgement) => judgement,
-                Err(refusal) => return refusal.rejection(),
-            };
+            let judgement = or_reject!(judge(cx, verb, (target, scope), context).await);
             let valid = is_valid(&judgement.violations);
             let line = line(verdict(valid), &judgement.violations, &[]);
             OnRequestResult::done(Validated {
@@ -182,10 +179,7 @@ pub(crate) async fn governance_drift_check(
     input: DriftCheck,
 ) -> AgentResult<OnRequestResult<DriftReport>> {
     let target = (KnowledgeLayer::Project, Some(input.project_id.as_str()));
-    let judgement = match judge(cx, Verb::GovernanceDrift, target, input.context).await {
-        Ok(judgement) => judgement,
-        Err(refusal) => return refusal.rejection(),
-    };
+    let judgement = or_reject!(judge(cx, Verb::GovernanceDrift, target, input.context).await);
     let violations = judgement.violations;
     let (project, drift_score) = (quote(&input.project_id), score(&violations));
     let verdict = format!("The drift of {project} is {drift_score:.1} of 1");
@@ -272,10 +266,7 @@ pub(crate) async fn knowledge_check(
         content: Some(input.content),
         ..input.context.unwrap_or_default()
     };
-    let judgement = match judge(cx, Verb::KnowledgeCheck, target, context).await {
-        Ok(judgement) => judgement,
-        Err(refusal) => return refusal.rejection(),
-    };
+    let judgement = or_reject!(judge(cx, Verb::KnowledgeCheck, target, context).await);
     let valid = is_valid(&judgement.violations) && fault.is_none();
     let warnings: Vec<_> = judgement
         .in_force

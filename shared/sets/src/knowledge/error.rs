@@ -1,6 +1,5 @@
 //! What can fail in a repository of knowledge.
 
-use super::path::PathError;
 use a2a_lambda::skill::AgentError;
 use a2a_lambda::store::StoreError;
 use gix_hash::ObjectId;
@@ -34,12 +33,6 @@ pub(crate) enum KnowledgeError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-impl From<PathError> for KnowledgeError {
-    fn from(error: PathError) -> Self {
-        Self::Input(error.to_string())
-    }
 }
 
 impl KnowledgeError {

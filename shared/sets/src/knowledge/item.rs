@@ -26,7 +26,6 @@ use gix_hash::ObjectId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::fmt;
 
 /// The most characters of a title that is taken from a content.
 const TITLE_MAX: usize = 200;
@@ -71,12 +70,7 @@ pub(crate) enum ItemStatus {
     Rejected,
 }
 
-impl fmt::Display for ItemStatus {
-    /// Writes the value as requests and responses have it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
+display_serialized!(ItemStatus);
 
 impl ItemStatus {
     /// Whether an item of this status may get the status `to`.
@@ -125,11 +119,6 @@ pub(crate) struct StoredItem {
 }
 
 impl ItemHead {
-    /// Whether the item is of this kind, and accepted.
-    pub(crate) fn is_in_force(&self, kind: ItemKind) -> bool {
-        self.kind == kind && self.status == ItemStatus::Accepted
-    }
-
     /// The file with this head and the content, which is not changed.
     pub(crate) fn file(&self, content: &str) -> Vec<u8> {
         let mut lines = vec![

@@ -9,7 +9,7 @@
 mod tests;
 
 use crate::access::Scope;
-use crate::content::check_range;
+use crate::content::{ID_MAX, check_range};
 use crate::layer::{KnowledgeLayer, Layer};
 use a2a_lambda::skill::is_invisible;
 use gix_object::bstr::ByteSlice as _;
@@ -20,8 +20,7 @@ pub(crate) const PATH_MAX: usize = 512;
 pub(crate) const SEGMENTS_MAX: usize = 16;
 /// The most bytes of a segment, which file systems have as their limit.
 const SEGMENT_MAX: usize = 255;
-/// The most bytes of a scope id.
-const SCOPE_MAX: usize = 128;
+
 /// The path of an item in its layer and scope, as `adr/0001-use-dynamodb.md`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ItemPath(String);
@@ -69,7 +68,7 @@ impl ItemLocation {
         let is_company = layer == Layer::Company;
         let result = match scope_id {
             None if is_company => Ok(()),
-            Some(scope) if !is_company => check(scope, SCOPE_MAX, 1),
+            Some(scope) if !is_company => check(scope, ID_MAX, 1),
             _ => Err("is needed for all layers but `company`".to_owned()),
         };
         let field = "scopeId";

@@ -4,8 +4,8 @@ use super::authors::subject_of;
 use super::history::FileCommit;
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemLocation, ItemPath};
-use super::store::{Entry, KnowledgeStore, Listed, error, parse_commit_id};
-use crate::access::{Access, Denial, OperationError, Scope, Verb};
+use super::store::{Entry, KnowledgeStore, Listed, parse_commit_id};
+use crate::access::{Access, Denial, Scope, Verb, or_reject};
 use crate::content::{check_content, check_count, check_tags, data_or};
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::layer::{KnowledgeLayer, Layer};
@@ -16,7 +16,6 @@ use crate::words::{fold, runs};
 use a2a_lambda::prelude::*;
 use a2a_lambda::task::Timestamp;
 use futures::future::try_join_all;
-use gix_hash::ObjectId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,6 +56,24 @@ pub(crate) struct NewItem {
 }
 
 impl NewItem {
+    /// Checks what can be checked without the store.
+    fn check(&self) -> AgentResult<()> {
+        check_content(&self.content, CONTENT_MAX)?;
+        check_tags(&self.tags)?;
+        if self.kind == ItemKind::Policy {
+            let policy = CompiledPolicy::parse(&self.content);
+            let policy = policy.map_err(ConstraintError::agent_error)?;
+            if policy.layer != self.layer {
+                let text = format!(
+                    "the policy is of the layer `{}`, and the item of `{}`",
+                    policy.layer, self.layer
+                );
+                return Err(AgentError::domain("INVALID_LAYER", text));
+            }
+        }
+        Ok(())
+    }
+
     /// The head of its file at a location.
     fn head(&self, location: &ItemLocation) -> ItemHead {
         let (title, summary) = describe(location, &self.content);
@@ -106,10 +123,7 @@ pub(crate) async fn knowledge_store(
     item.check()?;
     let access = Access::in_turn(cx);
     let (layer, scope_id) = (item.layer.layer(), item.scope_id.as_deref());
-    let scope = match access.scope(Verb::KnowledgeShow, layer, scope_id) {
-        Ok(scope) => scope,
-        Err(denial) => return denial.rejection(),
-    };
+    let scope = or_reject!(access.scope(Verb::KnowledgeShow, layer, scope_id));
     let location = locate(&scope, &item.path)?;
     let head = item.head(&location);
     let decide = |before: Option<&StoredItem>| {
@@ -132,48 +146,16 @@ pub(crate) async fn knowledge_store(
         Ok(head.file(&item.content))
     };
     let store = KnowledgeStore::of(cx)?;
-    let result = store.commit(cx, &location, &item.message, decide).await;
+    let commit = or_reject!(store.commit(cx, &location, &item.message, decide).await);
     let status = match item.status {
         Some(NewStatus::Proposed) => "proposal",
         Some(NewStatus::Draft) | None => "draft",
     };
-    answer(result, |commit| StoredVersion {
+    OnRequestResult::done(StoredVersion {
         path: item.path.clone(),
-        commit,
+        commit: commit.to_string(),
     })
     .saying(format!("Stored {} for {scope} as a {status}", item.path))
-}
-
-/// The result of a commit as that of a skill.
-fn answer<T>(
-    result: Result<ObjectId, OperationError>,
-    output: impl FnOnce(String) -> T,
-) -> AgentResult<OnRequestResult<T>> {
-    match result {
-        Ok(commit) => OnRequestResult::done(output(commit.to_string())),
-        Err(refusal) => refusal.rejection(),
-    }
-}
-
-impl NewItem {
-    /// Checks what can be checked without the store.
-    fn check(&self) -> AgentResult<()> {
-        check_content(&self.content, CONTENT_MAX)?;
-        check_tags(&self.tags)?;
-        if self.kind == ItemKind::Policy {
-            let policy = CompiledPolicy::parse(&self.content);
-            let policy = policy.map_err(ConstraintError::agent_error)?;
-            if policy.layer() != self.layer {
-                let text = format!(
-                    "the policy is of the layer `{}`, and the item of `{}`",
-                    policy.layer(),
-                    self.layer
-                );
-                return Err(AgentError::domain("INVALID_LAYER", text));
-            }
-        }
-        Ok(())
-    }
 }
 
 const fn is_open(status: ItemStatus) -> bool {
@@ -545,10 +527,7 @@ pub(crate) async fn knowledge_status(
     let successor = change.successor()?;
     let access = Access::in_turn(cx);
     let (layer, scope_id) = (change.layer.layer(), change.scope_id.as_deref());
-    let scope = match access.scope(Verb::KnowledgeShow, layer, scope_id) {
-        Ok(scope) => scope,
-        Err(denial) => return denial.rejection(),
-    };
+    let scope = or_reject!(access.scope(Verb::KnowledgeShow, layer, scope_id));
     let location = locate(&scope, &change.path)?;
     let store = KnowledgeStore::of(cx)?;
     if let Some(path) = &successor
@@ -583,13 +562,13 @@ pub(crate) async fn knowledge_status(
         };
         Ok(head.file(&before.content))
     };
-    let result = store.commit(cx, &location, &change.message, decide).await;
+    let commit = or_reject!(store.commit(cx, &location, &change.message, decide).await);
     let (path, to) = (&change.path, change.to);
-    answer(result, |commit| ChangedStatus {
+    OnRequestResult::done(ChangedStatus {
         path: path.clone(),
         from,
         to,
-        commit,
+        commit: commit.to_string(),
     })
     .saying(format!("{path} is now {to} (was {from})"))
 }
@@ -615,7 +594,7 @@ impl NewItemStatus {
 fn locate(scope: &Scope, path: &str) -> AgentResult<ItemLocation> {
     let path = ItemPath::parse(path);
     let location = path.and_then(|path| ItemLocation::new(scope.layer(), scope.membership(), path));
-    location.map_err(|wrong| error(wrong.into()))
+    location.map_err(|wrong| AgentError::invalid_input(wrong.to_string()))
 }
 
 fn summary(location: &ItemLocation, head: ItemHead, commit: String) -> ItemSummary {

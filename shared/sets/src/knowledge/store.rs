@@ -65,7 +65,7 @@ pub(crate) struct Entry {
     file: String,
     pub(super) head: ItemHead,
     /// The last commit that changed the item, and its number.
-    pub(super) commit: String,
+    pub(crate) commit: String,
     number: u64,
 }
 
@@ -110,14 +110,7 @@ fn unavailable(error: &AgentError) -> StoreError {
 /// An item on the list.
 pub(crate) struct Listed {
     pub(crate) location: ItemLocation,
-    pub(super) entry: Entry,
-}
-
-impl Listed {
-    /// The last commit that changed the item.
-    pub(crate) fn commit(&self) -> &str {
-        &self.entry.commit
-    }
+    pub(crate) entry: Entry,
 }
 
 /// Writes the knowledge of a tenant as a bare git repository, into a folder that is empty or
@@ -171,7 +164,7 @@ impl<'a> KnowledgeStore<'a> {
 
     /// The item as an entry of the list has it; `None` if its commit is missing.
     pub(crate) async fn load_entry(&self, entry: &Listed) -> AgentResult<Option<StoredItem>> {
-        let commit = parse_commit_id(entry.commit())?;
+        let commit = parse_commit_id(&entry.entry.commit)?;
         self.item(&entry.location, Some(commit)).await
     }
 
@@ -193,7 +186,7 @@ impl<'a> KnowledgeStore<'a> {
             {
                 Ok(None)
             }
-            result => result.map_err(error),
+            result => result.map_err(KnowledgeError::agent_error),
         }
     }
 
@@ -206,7 +199,7 @@ impl<'a> KnowledgeStore<'a> {
     ) -> AgentResult<Vec<FileCommit>> {
         let repository = self.repository();
         let history = repository.history(from, location, limit, WALK_MAX).await;
-        history.map_err(error)
+        history.map_err(KnowledgeError::agent_error)
     }
 
     /// Commits a file of the caller, and moves the head. `decide` gets the item as it is, and
@@ -228,7 +221,10 @@ impl<'a> KnowledgeStore<'a> {
             let head = self.head().await?;
             let parent = head.as_ref().map(|(_, commit, _)| *commit);
             let before = match parent {
-                Some(commit) => repository.item(commit, location).await.map_err(error)?,
+                Some(commit) => repository
+                    .item(commit, location)
+                    .await
+                    .map_err(KnowledgeError::agent_error)?,
                 None => None,
             };
             let version = NewVersion {
@@ -239,7 +235,7 @@ impl<'a> KnowledgeStore<'a> {
             };
             let commit = repository.commit(parent, location, &version).await;
             let number = head.as_ref().map_or(0, |(head, _, _)| head.number);
-            let Some(commit) = commit.map_err(error)? else {
+            let Some(commit) = commit.map_err(KnowledgeError::agent_error)? else {
                 // The file is there as it is, perhaps by an earlier run of this turn.
                 let none = ObjectId::null(gix_hash::Kind::Sha1);
                 let commit = before.map_or(none, |it| it.commit);
@@ -323,7 +319,7 @@ impl<'a> KnowledgeStore<'a> {
             .repository()
             .item(commit, location)
             .await
-            .map_err(error)?;
+            .map_err(KnowledgeError::agent_error)?;
         Ok(item.map(|item| Entry {
             file: location.file(),
             head: item.head,
@@ -425,9 +421,4 @@ fn filter_entry(
 pub(super) fn parse_commit_id(commit: &str) -> AgentResult<ObjectId> {
     ObjectId::from_hex(commit.as_bytes())
         .map_err(|_| AgentError::invalid_input("a commit is 40 hexadecimal digits"))
-}
-
-/// The error that a caller gets.
-pub(super) fn error(error: KnowledgeError) -> AgentError {
-    error.agent_error()
 }

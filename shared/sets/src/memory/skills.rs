@@ -1,8 +1,8 @@
 //! The operations on memories, each a skill.
 
-use super::search::{Hit, MemorySearch, search};
+use super::search::{MemorySearch, search};
 use super::store::{self, MEMORY_MAX, Memory, MemoryKey, StoredMemory};
-use crate::access::{Access, Denial, Scope, Verb};
+use crate::access::{Access, Denial, Scope, Verb, or_reject};
 use crate::content::{check_content, check_length, check_tags, data_or};
 use crate::layer::Layer;
 use crate::lines::{list, quote};
@@ -174,11 +174,9 @@ impl NewMemory {
             return OnRequestResult::ask(format!("In which layer: {layers}?"), WhichLayer(self));
         };
         let scope_id = self.scope_id.as_deref();
-        match Access::in_turn(cx).scope(Verb::MemoryAdd, layer, scope_id) {
-            Ok(scope) => OnRequestResult::done(self.add(cx, &scope).await?)
-                .saying(format!("Remembered for {scope}: {}", quote(&self.content))),
-            Err(denial) => denial.rejection(),
-        }
+        let scope = or_reject!(Access::in_turn(cx).scope(Verb::MemoryAdd, layer, scope_id));
+        OnRequestResult::done(self.add(cx, &scope).await?)
+            .saying(format!("Remembered for {scope}: {}", quote(&self.content)))
     }
 
     /// Stores the memory. A turn that runs again stores the same one.
@@ -311,21 +309,16 @@ pub(crate) async fn recall(
 async fn find_memories(cx: &TaskContext<'_>, options: &MemorySearch) -> AgentResult<FoundMemories> {
     let (memories, partial) = store::newest(cx, &scopes(cx, &options.layers)).await?;
     let hits = search(&memories, options)?;
+    let results = hits.hits.into_iter().map(|hit| FoundMemory {
+        memory: hit.memory.clone().into(),
+        score: hit.score,
+    });
     Ok(FoundMemories {
-        results: hits.hits.into_iter().map(FoundMemory::from).collect(),
+        results: results.collect(),
         total: hits.total,
         mode: "lexical",
         partial,
     })
-}
-
-impl From<Hit<'_>> for FoundMemory {
-    fn from(hit: Hit<'_>) -> Self {
-        Self {
-            memory: hit.memory.clone().into(),
-            score: hit.score,
-        }
-    }
 }
 
 impl From<Memory> for ShownMemory {

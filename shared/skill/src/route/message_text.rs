@@ -43,11 +43,7 @@ pub fn drop_command(id: &str, parts: &mut [Part]) {
 
 /// The beginning of a text, of at most `most` bytes.
 pub(super) fn cut(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.split_at(end).0
+    text.split_at(text.floor_char_boundary(most)).0
 }
 
 /// Whether the part is text.
