@@ -443,39 +443,5 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertIn("provided.al1999", lint(copy.transformed))
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 if __name__ == "__main__":
     unittest.main()
