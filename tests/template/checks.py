@@ -38,18 +38,6 @@ _TAKEN = {"Bucket/up/*": {"s3:GetObject"}}
 _TIDY = {"s3:prefix": "v1/*"}
 _TAKE = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 _RECEIVE = _TAKE | {"sqs:ChangeMessageVisibility"}
-# Actions that only the event source mapping calls, with the function's role.
-POLLING = {
-    "dynamodb:DescribeStream",
-    "dynamodb:GetRecords",
-    "dynamodb:GetShardIterator",
-    "dynamodb:ListStreams",
-    "sqs:DeleteMessage",
-    "sqs:ReceiveMessage",
-}
-
-# `erase-tenant` removes what it reads, with an operator's rights. No function may.
-OPERATOR = {"dynamodb:BatchWriteItem"}
 # The actions of each role, by resource. Nothing else may be granted.
 RIGHTS = {
     "agent-card": {},
