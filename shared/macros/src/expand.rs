@@ -5,7 +5,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{
-    Attribute, Expr, ExprLit, FnArg, GenericArgument, Item, ItemFn, ItemStruct, Lit, LitStr, Meta,
+    Attribute, Expr, FnArg, GenericArgument, Item, ItemFn, ItemStruct, Lit, LitStr, Meta,
     PathArguments, ReturnType, Type,
 };
 
