@@ -102,7 +102,7 @@ fn version(entries: &[Listed]) -> String {
     for entry in entries {
         hash.update(entry.location.file());
         hash.update([0]);
-        hash.update(entry.commit());
+        hash.update(&entry.entry.commit);
         hash.update([0]);
     }
     hex::encode(hash.finalize())
@@ -126,8 +126,8 @@ async fn compile_policies(
             in_force.warn_unused(entry, "its commit is missing");
             continue;
         };
-        match CompiledPolicy::in_force(&item.content) {
-            Ok(policy) if policy.layer().layer() == entry.location.layer() => {
+        match CompiledPolicy::parse(&item.content) {
+            Ok(policy) if policy.layer.layer() == entry.location.layer() => {
                 in_force.size += policy.size() + item.content.len();
                 in_force.policies.push(policy);
             }

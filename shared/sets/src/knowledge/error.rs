@@ -1,6 +1,5 @@
 //! What can fail in a repository of knowledge.
 
-use super::path::PathError;
 use a2a_lambda::skill::AgentError;
 use a2a_lambda::store::StoreError;
 use gix_hash::ObjectId;
@@ -36,12 +35,6 @@ pub(crate) enum KnowledgeError {
     Store(#[from] StoreError),
 }
 
-impl From<PathError> for KnowledgeError {
-    fn from(error: PathError) -> Self {
-        Self::Input(error.to_string())
-    }
-}
-
 impl KnowledgeError {
     /// The error that a caller gets.
     ///
@@ -53,11 +46,7 @@ impl KnowledgeError {
             Self::Store(StoreError::Refused(_)) => {
                 AgentError::invalid_input("`path` is in a folder with too many items")
             }
-            Self::Missing(_)
-            | Self::Corrupt { .. }
-            | Self::Encode(_)
-            | Self::Item(_)
-            | Self::Store(_) => AgentError::internal(self),
+            _ => AgentError::internal(self),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The operations on knowledge, each a skill.
 
 use super::authors::subject_of;
+use super::error::KnowledgeError;
 use super::history::FileCommit;
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemLocation, ItemPath};
-use super::store::{Entry, KnowledgeStore, Listed, error, parse_commit_id};
+use super::store::{Entry, KnowledgeStore, Listed, parse_commit_id};
 use crate::access::{Access, Denial, OperationError, Scope, Verb};
 use crate::content::{check_content, check_count, check_tags, data_or};
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
@@ -25,6 +26,8 @@ use std::collections::BTreeMap;
 pub(crate) const CONTENT_MAX: usize = 64 * 1024;
 /// The commits that `knowledge_show` lists.
 const HISTORY: usize = 20;
+/// The most commits that a history looks at.
+const WALK_MAX: usize = 256;
 /// The most bytes of a query.
 const QUERY_MAX: usize = 1024;
 
@@ -163,11 +166,10 @@ impl NewItem {
         if self.kind == ItemKind::Policy {
             let policy = CompiledPolicy::parse(&self.content);
             let policy = policy.map_err(ConstraintError::agent_error)?;
-            if policy.layer() != self.layer {
+            if policy.layer != self.layer {
                 let text = format!(
                     "the policy is of the layer `{}`, and the item of `{}`",
-                    policy.layer(),
-                    self.layer
+                    policy.layer, self.layer
                 );
                 return Err(AgentError::domain("INVALID_LAYER", text));
             }
@@ -281,12 +283,11 @@ pub(crate) async fn knowledge_show(
     let Some(item) = store.item(&location, at).await? else {
         return absent();
     };
-    let commits = store.history(&location, item.commit, HISTORY).await?;
-    let history = try_join_all(
-        commits
-            .into_iter()
-            .map(|commit| ItemVersion::of(cx, commit)),
-    );
+    let repository = store.repository();
+    let commits = repository.history(item.commit, &location, HISTORY, WALK_MAX);
+    let commits = commits.await.map_err(KnowledgeError::agent_error)?;
+    let commits = commits.into_iter();
+    let history = try_join_all(commits.map(|commit| ItemVersion::of(cx, commit)));
     let commit = item.commit.to_string();
     let (path, head) = (item.location.path().as_str(), &item.head);
     let (title, about) = (quote(&head.title), quote(&head.summary));
@@ -309,29 +310,22 @@ fn absent() -> AgentResult<OnRequestResult<ShownItem>> {
 
 /// A query.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct KnowledgeQuery {
     /// Words of which title, summary, path or tags have one. The words of a question, such as
     /// `what`, do not count.
-    #[serde(default)]
     query: Option<String>,
     /// The kinds; all by default.
-    #[serde(default)]
     kind: Vec<ItemKind>,
     /// The layers; all that the caller has by default.
-    #[serde(default)]
     layers: Vec<KnowledgeLayer>,
     /// The status; `accepted` by default.
-    #[serde(default)]
     status: Vec<ItemStatus>,
     /// An item needs one of these tags.
-    #[serde(default)]
     tags: Vec<String>,
     /// The most items, 1 to 50; 10 by default.
-    #[serde(default)]
     limit: Option<usize>,
     /// Where to continue.
-    #[serde(default)]
     cursor: Option<String>,
 }
 
@@ -615,7 +609,7 @@ impl NewItemStatus {
 fn locate(scope: &Scope, path: &str) -> AgentResult<ItemLocation> {
     let path = ItemPath::parse(path);
     let location = path.and_then(|path| ItemLocation::new(scope.layer(), scope.membership(), path));
-    location.map_err(|wrong| error(wrong.into()))
+    location.map_err(|wrong| AgentError::invalid_input(wrong.to_string()))
 }
 
 fn summary(location: &ItemLocation, head: ItemHead, commit: String) -> ItemSummary {

@@ -8,7 +8,6 @@
 use super::authors::CommitAuthor;
 use super::error::KnowledgeError;
 use super::export::export;
-use super::history::FileCommit;
 use super::item::{ItemHead, StoredItem};
 use super::objects::GitObjects;
 use super::path::ItemLocation;
@@ -36,8 +35,6 @@ const QUOTES: usize = 2;
 const MAIN: &str = "main";
 /// How often a write is tried while others are faster.
 const ATTEMPTS: usize = 8;
-/// The most commits that a history looks at.
-const WALK_MAX: usize = 256;
 /// Entries of the list in one read.
 const PAGE: usize = 250;
 /// The most bytes of an entry, as JSON.
@@ -65,7 +62,7 @@ pub(crate) struct Entry {
     file: String,
     pub(super) head: ItemHead,
     /// The last commit that changed the item, and its number.
-    pub(super) commit: String,
+    pub(crate) commit: String,
     number: u64,
 }
 
@@ -110,14 +107,7 @@ fn unavailable(error: &AgentError) -> StoreError {
 /// An item on the list.
 pub(crate) struct Listed {
     pub(crate) location: ItemLocation,
-    pub(super) entry: Entry,
-}
-
-impl Listed {
-    /// The last commit that changed the item.
-    pub(crate) fn commit(&self) -> &str {
-        &self.entry.commit
-    }
+    pub(crate) entry: Entry,
 }
 
 /// Writes the knowledge of a tenant as a bare git repository, into a folder that is empty or
@@ -157,7 +147,7 @@ impl<'a> KnowledgeStore<'a> {
         })
     }
 
-    const fn repository(&self) -> Repository<'_> {
+    pub(super) const fn repository(&self) -> Repository<'_> {
         Repository::new(&self.objects)
     }
 
@@ -171,7 +161,7 @@ impl<'a> KnowledgeStore<'a> {
 
     /// The item as an entry of the list has it; `None` if its commit is missing.
     pub(crate) async fn load_entry(&self, entry: &Listed) -> AgentResult<Option<StoredItem>> {
-        let commit = parse_commit_id(entry.commit())?;
+        let commit = parse_commit_id(&entry.entry.commit)?;
         self.item(&entry.location, Some(commit)).await
     }
 
@@ -195,18 +185,6 @@ impl<'a> KnowledgeStore<'a> {
             }
             result => result.map_err(error),
         }
-    }
-
-    /// The last commits that changed the item.
-    pub(super) async fn history(
-        &self,
-        location: &ItemLocation,
-        from: ObjectId,
-        limit: usize,
-    ) -> AgentResult<Vec<FileCommit>> {
-        let repository = self.repository();
-        let history = repository.history(from, location, limit, WALK_MAX).await;
-        history.map_err(error)
     }
 
     /// Commits a file of the caller, and moves the head. `decide` gets the item as it is, and
@@ -428,6 +406,6 @@ pub(super) fn parse_commit_id(commit: &str) -> AgentResult<ObjectId> {
 }
 
 /// The error that a caller gets.
-pub(super) fn error(error: KnowledgeError) -> AgentError {
+fn error(error: KnowledgeError) -> AgentError {
     error.agent_error()
 }

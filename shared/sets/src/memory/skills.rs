@@ -1,6 +1,6 @@
 //! The operations on memories, each a skill.
 
-use super::search::{Hit, MemorySearch, search};
+use super::search::{MemorySearch, search};
 use super::store::{self, MEMORY_MAX, Memory, MemoryKey, StoredMemory};
 use crate::access::{Access, Denial, Scope, Verb};
 use crate::content::{check_content, check_length, check_tags, data_or};
@@ -311,21 +311,16 @@ pub(crate) async fn recall(
 async fn find_memories(cx: &TaskContext<'_>, options: &MemorySearch) -> AgentResult<FoundMemories> {
     let (memories, partial) = store::newest(cx, &scopes(cx, &options.layers)).await?;
     let hits = search(&memories, options)?;
+    let results = hits.hits.into_iter().map(|hit| FoundMemory {
+        memory: hit.memory.clone().into(),
+        score: hit.score,
+    });
     Ok(FoundMemories {
-        results: hits.hits.into_iter().map(FoundMemory::from).collect(),
+        results: results.collect(),
         total: hits.total,
         mode: "lexical",
         partial,
     })
-}
-
-impl From<Hit<'_>> for FoundMemory {
-    fn from(hit: Hit<'_>) -> Self {
-        Self {
-            memory: hit.memory.clone().into(),
-            score: hit.score,
-        }
-    }
 }
 
 impl From<Memory> for ShownMemory {
@@ -345,16 +340,13 @@ impl From<Memory> for ShownMemory {
 
 /// Which memories to list.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct MemoryList {
     /// The layers; all that the caller has by default.
-    #[serde(default)]
     layers: Vec<Layer>,
     /// The most memories, 1 to 50; 10 by default.
-    #[serde(default)]
     limit: Option<usize>,
     /// Where to continue.
-    #[serde(default)]
     cursor: Option<String>,
 }
 
@@ -473,11 +465,12 @@ pub(crate) async fn memory_delete(
         Err(denial) => return denial.rejection(),
     };
     // A step: another run of this turn finds the memory gone that this run deletes.
-    let has = store::has(cx, &scope, &memory.id);
+    let memories = scope.documents(cx, store::KIND)?;
+    let has = async { Ok(memories.get::<StoredMemory>(&memory.id).await?.is_some()) };
     if !cx.step("memory", has).await? {
         return absent();
     }
-    store::remove(cx, &scope, &memory.id).await?;
+    memories.remove(&memory.id).await?;
     OnRequestResult::done(DeletedMemory {
         deleted: true,
         remains: REMAINS

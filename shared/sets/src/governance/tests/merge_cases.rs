@@ -157,8 +157,8 @@ proptest! {
     fn every_merged_result_has_each_mandatory_rule_as_strict(chain in any_chain()) {
         for mandatory in chain.iter().filter(|policy| policy.mandatory) {
             // The rules that were in force when the mandatory policy had its say.
-            let broader = merge(&chain, mandatory.layer());
-            for target in KnowledgeLayer::ALL.into_iter().filter(|layer| *layer <= mandatory.layer()) {
+            let broader = merge(&chain, mandatory.layer);
+            for target in KnowledgeLayer::ALL.into_iter().filter(|layer| *layer <= mandatory.layer) {
                 let merged = merge(&chain, target);
                 for rule in &broader.rules {
                     let kept = merged.rules.iter().find(|kept| kept.id() == rule.id());
