@@ -122,13 +122,11 @@ fn prompt(constraints: &[Value]) -> String {
 
 /// What to find a session context for.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct SessionQuery {
     /// The conversation; this one by default. Another one has nothing to show.
-    #[serde(default)]
     context_id: Option<String>,
     /// The words that memories should fit.
-    #[serde(default)]
     query: Option<String>,
 }
 

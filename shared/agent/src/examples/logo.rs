@@ -39,7 +39,7 @@ pub(crate) async fn logo(
     Ok(OnRequestResult::Completed {
         message: Some("Here it is.".into()),
         output: (),
-        artifacts: vec![logo.as_wished(&wish).draw()],
+        artifacts: vec![logo.as_wished(&wish).draw()?],
     })
 }
 
@@ -76,7 +76,7 @@ impl Logo {
         self
     }
 
-    fn draw(self) -> Artifact {
+    fn draw(self) -> AgentResult<Artifact> {
         let entry = COLORS.iter().find(|(name, _)| *name == self.color);
         let color = entry.map_or([0; 3], |(_, color)| *color);
         // Twice the distance from the center, so that it is whole.
@@ -94,6 +94,6 @@ impl Logo {
         };
         let shape = if self.square { "square" } else { "round" };
         let text = format!("{shape} {}", self.color);
-        Artifact::from_file(NAME, "image/png", picture.file(&text))
+        Ok(Artifact::from_file(NAME, "image/png", picture.file(&text)?))
     }
 }

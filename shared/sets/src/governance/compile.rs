@@ -10,7 +10,6 @@ use crate::content::{ID_MAX, check_range, is_id};
 use crate::layer::KnowledgeLayer;
 use a2a_lambda::skill::AgentError;
 use regex_lite::{Regex, RegexBuilder};
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::{Deref, RangeInclusive};
 
@@ -120,22 +119,9 @@ struct Budget(usize);
 impl CompiledPolicy {
     /// Reads and compiles the JSON text of a [`PolicyDocument`].
     pub(crate) fn parse(json: &str) -> Checked<Self> {
-        Self::compile(from_json(serde_json::from_str(json))?)
-    }
-
-    /// Reads and compiles a policy that is in force. Earlier versions took line breaks in
-    /// messages, and suppressions: the breaks become spaces and the suppressions are gone, so
-    /// that the policy stays in force.
-    pub(crate) fn in_force(json: &str) -> Checked<Self> {
-        let mut members: Value = from_json(serde_json::from_str(json))?;
-        if let Some(members) = members.as_object_mut() {
-            members.remove("suppressions");
-        }
-        let mut document: PolicyDocument = from_json(serde_json::from_value(members))?;
-        for rule in &mut document.rules {
-            rule.message = rule.message.replace(breaks_lines, " ");
-        }
-        Self::compile(document)
+        let document = serde_json::from_str(json);
+        let document = document.map_err(|error| wrong("", format!("is not a policy: {error}")));
+        Self::compile(document?)
     }
 
     /// Compiles a policy.
@@ -171,10 +157,6 @@ impl CompiledPolicy {
         });
         sizes.sum()
     }
-}
-
-fn from_json<T>(result: serde_json::Result<T>) -> Checked<T> {
-    result.map_err(|error| wrong("", format!("is not a policy: {error}")))
 }
 
 fn rule(

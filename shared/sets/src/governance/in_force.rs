@@ -128,7 +128,7 @@ async fn compile_policies(
             in_force.warn_unused(entry, "its commit is missing");
             continue;
         };
-        match CompiledPolicy::in_force(&item.content) {
+        match CompiledPolicy::parse(&item.content) {
             Ok(policy) if policy.layer.layer() == entry.location.layer() => {
                 in_force.size += policy.size() + item.content.len();
                 in_force.policies.push(policy);

@@ -54,20 +54,16 @@ async fn judge(
 }
 
 /// What to check.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Validation {
     /// The layer whose policies count, with those of the broader ones.
-    #[serde(default)]
     layer: Option<KnowledgeLayer>,
     /// Its project, team or org, if the caller has several.
-    #[serde(default)]
     scope_id: Option<String>,
     /// What is checked.
-    #[serde(default)]
     context: Option<CheckContext>,
     /// A policy that is checked itself, instead of a context.
-    #[serde(default)]
     policy: Option<PolicyDocument>,
 }
 

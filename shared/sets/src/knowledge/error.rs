@@ -46,11 +46,7 @@ impl KnowledgeError {
             Self::Store(StoreError::Refused(_)) => {
                 AgentError::invalid_input("`path` is in a folder with too many items")
             }
-            Self::Missing(_)
-            | Self::Corrupt { .. }
-            | Self::Encode(_)
-            | Self::Item(_)
-            | Self::Store(_) => AgentError::internal(self),
+            _ => AgentError::internal(self),
         }
     }
 }

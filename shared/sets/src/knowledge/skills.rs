@@ -1,6 +1,7 @@
 //! The operations on knowledge, each a skill.
 
 use super::authors::subject_of;
+use super::error::KnowledgeError;
 use super::history::FileCommit;
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemLocation, ItemPath};
@@ -24,6 +25,8 @@ use std::collections::BTreeMap;
 pub(crate) const CONTENT_MAX: usize = 64 * 1024;
 /// The commits that `knowledge_show` lists.
 const HISTORY: usize = 20;
+/// The most commits that a history looks at.
+const WALK_MAX: usize = 256;
 /// The most bytes of a query.
 const QUERY_MAX: usize = 1024;
 
@@ -263,12 +266,11 @@ pub(crate) async fn knowledge_show(
     let Some(item) = store.item(&location, at).await? else {
         return absent();
     };
-    let commits = store.history(&location, item.commit, HISTORY).await?;
-    let history = try_join_all(
-        commits
-            .into_iter()
-            .map(|commit| ItemVersion::of(cx, commit)),
-    );
+    let repository = store.repository();
+    let commits = repository.history(item.commit, &location, HISTORY, WALK_MAX);
+    let commits = commits.await.map_err(KnowledgeError::agent_error)?;
+    let commits = commits.into_iter();
+    let history = try_join_all(commits.map(|commit| ItemVersion::of(cx, commit)));
     let commit = item.commit.to_string();
     let (path, head) = (item.location.path().as_str(), &item.head);
     let (title, about) = (quote(&head.title), quote(&head.summary));
@@ -291,29 +293,22 @@ fn absent() -> AgentResult<OnRequestResult<ShownItem>> {
 
 /// A query.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct KnowledgeQuery {
     /// Words of which title, summary, path or tags have one. The words of a question, such as
     /// `what`, do not count.
-    #[serde(default)]
     query: Option<String>,
     /// The kinds; all by default.
-    #[serde(default)]
     kind: Vec<ItemKind>,
     /// The layers; all that the caller has by default.
-    #[serde(default)]
     layers: Vec<KnowledgeLayer>,
     /// The status; `accepted` by default.
-    #[serde(default)]
     status: Vec<ItemStatus>,
     /// An item needs one of these tags.
-    #[serde(default)]
     tags: Vec<String>,
     /// The most items, 1 to 50; 10 by default.
-    #[serde(default)]
     limit: Option<usize>,
     /// Where to continue.
-    #[serde(default)]
     cursor: Option<String>,
 }
 

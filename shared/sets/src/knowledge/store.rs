@@ -8,7 +8,6 @@
 use super::authors::CommitAuthor;
 use super::error::KnowledgeError;
 use super::export::export;
-use super::history::FileCommit;
 use super::item::{ItemHead, StoredItem};
 use super::objects::GitObjects;
 use super::path::ItemLocation;
@@ -36,8 +35,6 @@ const QUOTES: usize = 2;
 const MAIN: &str = "main";
 /// How often a write is tried while others are faster.
 const ATTEMPTS: usize = 8;
-/// The most commits that a history looks at.
-const WALK_MAX: usize = 256;
 /// Entries of the list in one read.
 const PAGE: usize = 250;
 /// The most bytes of an entry, as JSON.
@@ -150,7 +147,7 @@ impl<'a> KnowledgeStore<'a> {
         })
     }
 
-    const fn repository(&self) -> Repository<'_> {
+    pub(super) const fn repository(&self) -> Repository<'_> {
         Repository::new(&self.objects)
     }
 
@@ -188,18 +185,6 @@ impl<'a> KnowledgeStore<'a> {
             }
             result => result.map_err(KnowledgeError::agent_error),
         }
-    }
-
-    /// The last commits that changed the item.
-    pub(super) async fn history(
-        &self,
-        location: &ItemLocation,
-        from: ObjectId,
-        limit: usize,
-    ) -> AgentResult<Vec<FileCommit>> {
-        let repository = self.repository();
-        let history = repository.history(from, location, limit, WALK_MAX).await;
-        history.map_err(KnowledgeError::agent_error)
     }
 
     /// Commits a file of the caller, and moves the head. `decide` gets the item as it is, and

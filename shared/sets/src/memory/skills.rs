@@ -338,16 +338,13 @@ impl From<Memory> for ShownMemory {
 
 /// Which memories to list.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct MemoryList {
     /// The layers; all that the caller has by default.
-    #[serde(default)]
     layers: Vec<Layer>,
     /// The most memories, 1 to 50; 10 by default.
-    #[serde(default)]
     limit: Option<usize>,
     /// Where to continue.
-    #[serde(default)]
     cursor: Option<String>,
 }
 
@@ -466,11 +463,12 @@ pub(crate) async fn memory_delete(
         Err(denial) => return denial.rejection(),
     };
     // A step: another run of this turn finds the memory gone that this run deletes.
-    let has = store::has(cx, &scope, &memory.id);
+    let memories = scope.documents(cx, store::KIND)?;
+    let has = async { Ok(memories.get::<StoredMemory>(&memory.id).await?.is_some()) };
     if !cx.step("memory", has).await? {
         return absent();
     }
-    store::remove(cx, &scope, &memory.id).await?;
+    memories.remove(&memory.id).await?;
     OnRequestResult::done(DeletedMemory {
         deleted: true,
         remains: REMAINS

@@ -15,7 +15,7 @@ pub(crate) const SEARCH_MAX: usize = 512 * 1024;
 /// The most bytes of a memory, as JSON.
 pub(super) const MEMORY_MAX: usize = 48 * 1024;
 /// The collections of memories.
-const KIND: &str = "memory";
+pub(super) const KIND: &str = "memory";
 
 /// A memory as it is stored, under its id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -76,17 +76,6 @@ pub(super) async fn put(
         memories = memories.expiring(lifetime);
     }
     memories.put(id, memory).await
-}
-
-/// Whether there is a memory of this id.
-pub(super) async fn has(cx: &TaskContext<'_>, scope: &Scope, id: &str) -> AgentResult<bool> {
-    let memory = scope.documents(cx, KIND)?.get::<StoredMemory>(id).await?;
-    Ok(memory.is_some())
-}
-
-/// Removes a memory, if there is one.
-pub(super) async fn remove(cx: &TaskContext<'_>, scope: &Scope, id: &str) -> AgentResult<()> {
-    scope.documents(cx, KIND)?.remove(id).await
 }
 
 /// The newest memories of these scopes, as many as a search reads, and whether there are more.

@@ -139,16 +139,6 @@ fn an_id_is_short_plain_and_used_once() {
 }
 
 #[test]
-fn a_policy_of_an_earlier_version_stays_in_force_without_its_suppressions() {
-    let mut rules = json!([rule("must_use", "code", "x")]);
-    rules[0]["message"] = json!("two\nlines");
-    let policy = json!({ "id": "p", "layer": "team", "rules": rules, "suppressions": [{}] });
-    assert!(CompiledPolicy::parse(&policy.to_string()).is_err());
-    let in_force = CompiledPolicy::in_force(&policy.to_string()).unwrap();
-    assert_eq!(in_force.rules[0].rule.message, "two lines");
-}
-
-#[test]
 fn a_document_with_an_unknown_member_or_word_is_refused() {
     let good = json!({
         "id": "p",
