@@ -85,9 +85,9 @@ impl Attributes {
     }
 }
 
-/// The error `message` at `place`.
-pub(crate) fn fail<T>(place: &impl Spanned, message: impl Display) -> syn::Result<T> {
-    Err(syn::Error::new(place.span(), message))
+/// The error `message` at the span of `at`.
+pub(crate) fn fail<T>(at: &impl Spanned, message: impl Display) -> syn::Result<T> {
+    Err(syn::Error::new(at.span(), message))
 }
 
 fn text(key: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
