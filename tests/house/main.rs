@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
 /// Rises only in a commit that names the sentence of an issue that asks for the item.
-const PUBLIC_MAX: usize = 1_583;
+const PUBLIC_MAX: usize = 1_568;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 0.5;
 /// Functions named by a participle.
