@@ -75,8 +75,8 @@ pub(crate) async fn run(
     Ok(())
 }
 
-/// The sums of all days by tenant and model. What calls have reserved that run or have died has no
-/// model.
+/// The sums of all days by tenant and model. A reservation of a call that still runs, or that died,
+/// has no model.
 fn sums(uses: &[DayUse]) -> BTreeMap<(String, String), TokenUse> {
     let mut sums: BTreeMap<_, TokenUse> = BTreeMap::new();
     for day_use in uses {

@@ -21,8 +21,8 @@ pub(crate) fn status<E>(error: &SdkError<E, HttpResponse>) -> Option<u16> {
     response.map(|response| response.status().as_u16())
 }
 
-/// The error of a request that `service` did not carry out. `lasts` says which codes of a 4xx
-/// come again when the request is repeated.
+/// The error of a request that `service` did not carry out. `lasts` says for which codes of
+/// a 4xx a repeated request fails again.
 pub(crate) fn service_error<E: ProvideErrorMetadata>(
     service: &str,
     error: &SdkError<E, HttpResponse>,

@@ -43,7 +43,8 @@ impl DataFolder {
         Self::lock(path, "lock")
     }
 
-    /// The same with the lock `name`: it keeps out only those who take the same lock.
+    /// Like [`DataFolder::take`], with the lock file `name`: it keeps out only those who take the
+    /// same one.
     ///
     /// # Errors
     /// Those of [`DataFolder::take`].

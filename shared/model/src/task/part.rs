@@ -167,7 +167,7 @@ pub fn media_types_meet(a: &str, b: &str) -> bool {
     same(&a_type, &b_type) && same(&a_subtype, &b_subtype)
 }
 
-/// A media type without parameters and case.
+/// The type and the subtype of a media type, in lower case and without parameters.
 fn bare(media_type: &str) -> (String, String) {
     // RFC 9110 §8.3.1: type and subtype are case-insensitive; parameters follow a `;`.
     let essence = media_type.split(';').next().unwrap_or_default();

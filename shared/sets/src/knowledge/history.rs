@@ -151,7 +151,7 @@ fn describe(commit: ObjectId, data: &CommitRef<'_>) -> FileCommit {
     let header = |name: &str| {
         let mut headers = data.extra_headers.iter();
         let (_, value) = headers.find(|(header, _)| *header == name)?;
-        // The reader of a header of several lines adds the end of the last.
+        // Of a header with several lines, the parser keeps the line break at the end.
         Some(value.trim_end().to_str_lossy().into_owned())
     };
     FileCommit {

@@ -35,7 +35,7 @@ impl RecordReader {
         Ok(task.filter(|task| &task.owner == owner))
     }
 
-    /// The task with its children, if `wanted` holds for its head. With an `owner`, only a
+    /// The task with its children, if `accepts` holds for its head. With an `owner`, only a
     /// task of that owner.
     pub(super) async fn stored_task(
         &self,

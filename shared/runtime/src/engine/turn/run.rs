@@ -326,8 +326,8 @@ impl Turns {
     }
 }
 
-/// How the question of the router ends when its client chose the open task `receiver`: with its
-/// words and its id, so a client that follows only the question finds it.
+/// How the task of the router's question ends when its client chose the open task `receiver`: with
+/// the words and the id of that task, so a client that follows only the question finds it.
 fn outcome_of_forwarding(receiver: &TaskRecord) -> SkillOutcome {
     let message = receiver.status.message.clone();
     let words = message.map(|message| Content::from_parts(message.parts));
