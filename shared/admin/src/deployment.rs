@@ -100,9 +100,9 @@ pub enum DeploymentError {
 /// What a command does with a data folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FolderUse {
-    /// It has the folder alone.
+    /// No other program may use the folder.
     Alone,
-    /// It has the folder alone, and makes one that does not exist.
+    /// No other program may use the folder; one that does not exist is made.
     Make,
     /// It also works beside a running local agent.
     Beside,

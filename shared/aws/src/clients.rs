@@ -265,7 +265,7 @@ async fn from_profiles(endpoint: Option<&str>) -> SdkConfig {
 }
 
 /// The credentials of the environment. Behind them come those of the container, which a function
-/// after a `SnapStart` restore has. An endpoint on this machine gets the `keys` alone, if they are
+/// after a `SnapStart` restore has. An endpoint on this machine gets only the `keys`, if they are
 /// known, and behind the environment some that an emulator does not check.
 fn credentials(
     emulator: bool,

@@ -290,9 +290,9 @@ mod tests {
         assert_eq!(place.reads(), 1);
         place.hold(Some(&["second", "first"]));
         place.wait(Duration::from_millis(1));
-        let found = keys.keys_of(None).await.unwrap();
-        assert_eq!((place.reads(), &*found.current.id), (2, &*id("second")));
-        assert!(found.split(&text("first")).is_some());
+        let key_set = keys.keys_of(None).await.unwrap();
+        assert_eq!((place.reads(), &*key_set.current.id), (2, &*id("second")));
+        assert!(key_set.split(&text("first")).is_some());
     }
 
     #[tokio::test]
